@@ -1,0 +1,5 @@
+//! Decisions without effects, and the ports that adapters fill.
+//!
+//! Nothing here reads a file, a clock or the environment.
+
+pub mod ports;

@@ -1,0 +1,75 @@
+//! One turn with a model: what is asked and what comes back.
+
+use crate::{CallTiming, Usage};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The row's prompt, or feedback about an answer.
+    User,
+    /// What the model said before.
+    Assistant,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub text: String,
+}
+
+impl Message {
+    /// A message to the model.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self { role: Role::User, text: text.into() }
+    }
+
+    /// A message that the model gave.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self { role: Role::Assistant, text: text.into() }
+    }
+}
+
+/// One turn to be answered. What is the same for every row (instruction,
+/// schema, parameters) is in the model already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Names the row and the call; sent as an idempotency key where the provider has one.
+    pub key: String,
+    /// The conversation so far; the last message is the user's.
+    pub messages: Vec<Message>,
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// The model was done.
+    Complete,
+    /// The token limit cut it.
+    Length,
+    /// A content filter stopped it.
+    Filtered,
+    /// The model refused; the text is its refusal.
+    Refused,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// The text, or as much of it as came.
+    pub text: String,
+    /// How it ended.
+    pub finish: Finish,
+    /// Tokens, where the provider told.
+    pub usage: Option<Usage>,
+    /// The provider's own account of the usage, as it sent it.
+    pub raw_usage: Option<Box<serde_json::value::RawValue>>,
+    /// How long it took.
+    pub timing: CallTiming,
+    /// The model that answered, where the provider told.
+    pub model: Option<String>,
+    /// The service tier that was granted, where the provider told.
+    pub service_tier: Option<String>,
+}

@@ -1,0 +1,116 @@
+//! Why a row failed: a closed list, each with an explanation for the error index.
+
+use serde::Serialize;
+
+macro_rules! error_kinds {
+    ($($variant:ident = $name:literal, $what:literal, $next:literal;)*) => {
+        /// The `type` of a failed row's error. Names never change meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $(#[doc = $what] $variant,)* }
+
+        impl ErrorKind {
+            /// Every kind, in the order of the error index.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name that stands in envelopes.
+            #[must_use]
+            pub fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
+
+            /// What happened, as a sentence.
+            #[must_use]
+            pub fn what(self) -> &'static str { match self { $(Self::$variant => $what,)* } }
+
+            /// What a person can do about it.
+            #[must_use]
+            pub fn next(self) -> &'static str { match self { $(Self::$variant => $next,)* } }
+        }
+    };
+}
+
+error_kinds! {
+    InvalidJson = "InvalidJSON", "The line is not valid JSON or not valid UTF-8.",
+        "Fix the line in the input and run again with `--resume`.";
+    InvalidRow = "InvalidRow", "The record was read but is not a row: not an object, a broken header, too many columns or too long.",
+        "Fix the record in the input and run again with `--resume`.";
+    MissingIdField = "MissingIdField", "The row lacks the field named by `--id-field`.",
+        "Add the field to the row, or name another one.";
+    InvalidIdField = "InvalidIdField", "The id field is empty, null, an array or an object (on standard input, where ids cannot be checked first).",
+        "Give the row a non-empty text or number as its id.";
+    DuplicateId = "DuplicateId", "Another row of standard input had the same id before.",
+        "Make ids unique, or leave `--id-field` out.";
+    MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
+        "Correct the template or the row and run again with `--resume`.";
+    StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the repairs that were allowed.",
+        "Look at `raw_text` in the error; raise `--repairs`, relax the schema or choose a stronger model.";
+    Refusal = "Refusal", "The model refused to answer.",
+        "Read `raw_text`; change the instruction or the row.";
+    EmptyAnswer = "EmptyAnswer", "The model answered with no text.",
+        "Check the prompt; a reasoning model may have used all of `max_tokens` for thinking.";
+    OutputTruncated = "OutputTruncated", "The answer was cut at the token limit; the part that came is in `raw_text`.",
+        "Raise `max_tokens` in the model string, e.g. `?max_tokens=4096`.";
+    ContentFilter = "ContentFilter", "The provider stopped the answer with a content filter.",
+        "Change the row or the instruction, or use another provider.";
+    RateLimited = "RateLimited", "The provider kept answering that the rate limit is reached (429) until the tries were used up.",
+        "Lower `--parallel` or raise `--retries`, then run again with `--resume`.";
+    ServerError = "ServerError", "The provider kept failing (5xx, 408, 409 or 529) until the tries were used up.",
+        "Run again with `--resume` when the provider has recovered.";
+    Timeout = "Timeout", "No complete answer came within `--timeout`, in any try. The provider may have billed for it.",
+        "Raise `--timeout`, or lower `--parallel` if the server is overloaded.";
+    Connection = "ConnectionError", "The connection could not be made, or broke before the answer was complete.",
+        "Check the base URL and that the server is up.";
+    InvalidResponse = "InvalidResponse", "The provider's answer could not be read: truncated, not JSON, or without the fields it must have.",
+        "Run again with `--resume`; if it persists, check that the base URL speaks the chosen protocol.";
+    BadRequest = "BadRequest", "The provider refused this request (a 4xx that a retry cannot mend).",
+        "Read the message: often the prompt is too long or a parameter is not supported by the model.";
+    Unauthorized = "AuthenticationError", "The provider refused the credential; the run was stopped.",
+        "Set the right key (`rowmill models` shows which variable) and run again with `--resume`.";
+    ModelNotFound = "ModelNotFound", "The provider does not know the model; the run was stopped.",
+        "Correct `--model` and run again with `--resume`.";
+    Interrupted = "Interrupted", "The run was aborted while this row was being worked on; whether the call was billed is unknown.",
+        "Run again with `--resume`.";
+    Internal = "InternalError", "rowmill itself failed on this row; other rows are not affected.",
+        "Please report it with the message.";
+}
+
+impl std::fmt::Display for ErrorKind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl Serialize for ErrorKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The `error` of an envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RowError {
+    /// Which kind of failure.
+    #[serde(rename = "type")]
+    pub kind: ErrorKind,
+    /// What happened, for a person.
+    pub message: String,
+    /// The HTTP status, where one was received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's own error code, where it gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// How many calls were made for the row, where any was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// What the model did say, kept so that a person can see why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_text: Option<String>,
+}
+
+impl RowError {
+    /// An error that no call was made for.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), status: None, code: None, attempts: None, raw_text: None }
+    }
+}

@@ -1,0 +1,38 @@
+//! How the process ends.
+
+/// The exit codes of every command, documented in `docs/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Every row is ok.
+    Ok = 0,
+    /// The run could not start, or an error stopped it.
+    Stopped = 1,
+    /// The command line was wrong.
+    Usage = 2,
+    /// The run finished and some rows failed.
+    RowsFailed = 3,
+    /// The run stopped at a limit that the user set.
+    LimitReached = 4,
+    /// The run was interrupted.
+    Interrupted = 130,
+}
+
+impl ExitCode {
+    /// Every code, for the documentation.
+    pub const ALL: &'static [Self] =
+        &[Self::Ok, Self::Stopped, Self::Usage, Self::RowsFailed, Self::LimitReached, Self::Interrupted];
+
+    /// What the code says, for the documentation.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "every row is ok",
+            Self::Stopped => "the run could not start, or was stopped by an error; what was done is kept",
+            Self::Usage => "the command line was wrong; nothing was done",
+            Self::RowsFailed => "the run finished, some rows failed; `--resume` tries them again",
+            Self::LimitReached => "the run stopped at a limit you set (`--max-errors`); `--resume` goes on",
+            Self::Interrupted => "the run was interrupted; `--resume` goes on",
+        }
+    }
+}

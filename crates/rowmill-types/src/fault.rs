@@ -1,0 +1,120 @@
+//! Calls that gave no answer, and what that means for a retry.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::ErrorKind;
+
+/// What a failed call means. The one thing retry decisions look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It may work when tried again, not before `after` if that is given.
+    Transient {
+        /// The wait that the provider asked for.
+        after: Option<Duration>,
+    },
+    /// Trying this row again cannot help; other rows may be fine.
+    Permanent,
+    /// No row can succeed: the credential or the model is wrong.
+    Fatal,
+}
+
+/// How a call failed; the row's error type and the retry decision follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallFailure {
+    /// The provider limits requests (429).
+    RateLimited,
+    /// The provider failed or is overloaded (408, 409, 5xx, 529).
+    Server,
+    /// No complete answer came in time. It may have been billed.
+    Timeout,
+    /// No connection could be made; certainly not billed.
+    Connect,
+    /// The connection broke after the request was sent. It may have been billed.
+    Broken,
+    /// The answer could not be read. It may have been billed.
+    Malformed,
+    /// The provider refused the request (other 4xx).
+    Refused,
+    /// The credential is missing or was refused (401, 403).
+    Unauthorized,
+    /// The provider does not know the model (404 and its like).
+    UnknownModel,
+    /// The call was cancelled. It may have been billed.
+    Cancelled,
+    /// The client itself failed.
+    Internal,
+}
+
+impl CallFailure {
+    /// The row error that this becomes when the tries are used up.
+    #[must_use]
+    pub fn kind(self) -> ErrorKind {
+        match self {
+            Self::RateLimited => ErrorKind::RateLimited,
+            Self::Server => ErrorKind::ServerError,
+            Self::Timeout => ErrorKind::Timeout,
+            Self::Connect | Self::Broken => ErrorKind::Connection,
+            Self::Malformed => ErrorKind::InvalidResponse,
+            Self::Refused => ErrorKind::BadRequest,
+            Self::Unauthorized => ErrorKind::Unauthorized,
+            Self::UnknownModel => ErrorKind::ModelNotFound,
+            Self::Cancelled => ErrorKind::Interrupted,
+            Self::Internal => ErrorKind::Internal,
+        }
+    }
+
+    /// Whether the provider may have billed although no answer was kept.
+    #[must_use]
+    pub fn maybe_billed(self) -> bool {
+        matches!(self, Self::Timeout | Self::Broken | Self::Malformed | Self::Cancelled)
+    }
+}
+
+/// A model call that did not give an answer.
+///
+/// The message is a fragment that reads after "row 17: " and holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    /// How it failed.
+    pub failure: CallFailure,
+    /// What happened, for a person.
+    pub message: String,
+    /// The HTTP status, where one was received.
+    pub status: Option<u16>,
+    /// The provider's own error code, where it gave one.
+    pub code: Option<String>,
+    /// The wait that the provider asked for.
+    pub retry_after: Option<Duration>,
+}
+
+impl CallError {
+    /// A failure without an HTTP answer.
+    pub fn new(failure: CallFailure, message: impl Into<String>) -> Self {
+        Self { failure, message: message.into(), status: None, code: None, retry_after: None }
+    }
+
+    /// Decides retry; no other code may look inside the error to decide it.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self.failure {
+            CallFailure::RateLimited
+            | CallFailure::Server
+            | CallFailure::Timeout
+            | CallFailure::Connect
+            | CallFailure::Broken
+            | CallFailure::Malformed => Fault::Transient { after: self.retry_after },
+            CallFailure::Refused | CallFailure::Cancelled | CallFailure::Internal => Fault::Permanent,
+            CallFailure::Unauthorized | CallFailure::UnknownModel => Fault::Fatal,
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CallError {}

@@ -1,0 +1,80 @@
+//! The permanent codes of everything that can stop a command.
+
+macro_rules! problem_codes {
+    ($($variant:ident = $code:literal, $what:literal, $next:literal;)*) => {
+        /// A code that never changes meaning. `docs/errors.md` is made from this list.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ProblemCode { $(#[doc = $what] $variant,)* }
+
+        impl ProblemCode {
+            /// Every code, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as printed.
+            #[must_use]
+            pub fn code(self) -> &'static str { match self { $(Self::$variant => $code,)* } }
+
+            /// What happened, as a sentence.
+            #[must_use]
+            pub fn what(self) -> &'static str { match self { $(Self::$variant => $what,)* } }
+
+            /// What a person can do about it.
+            #[must_use]
+            pub fn next(self) -> &'static str { match self { $(Self::$variant => $next,)* } }
+        }
+    };
+}
+
+problem_codes! {
+    Usage = "RM0001", "The command line is wrong: a value out of range, or flags that exclude each other.",
+        "Read the message; `rowmill run --help` lists every flag with examples.";
+    InputNotFound = "RM1001", "The input does not exist or is not a file.",
+        "Check the path given to `--input`.";
+    InputUnreadable = "RM1002", "The input exists but cannot be read.",
+        "Check its permissions; what was answered before is kept, go on with `--resume`.";
+    InputFormat = "RM1003", "The format of the input is not known from its name.",
+        "Name it with `--input-format jsonl|csv|tsv`.";
+    InvalidId = "RM1004", "A row's id is empty, null, an array or an object; nothing was sent.",
+        "Correct the row, or name another field with `--id-field`.";
+    DuplicateId = "RM1005", "Two rows have the same id; nothing was sent.",
+        "Make ids unique, or leave `--id-field` out to use row numbers.";
+    TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
+        "Check the path or URL; nothing was sent.";
+    InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",
+        "Correct it at the place that the message names.";
+    SchemaModel = "RM1103", "`--schema-model` could not give a schema.",
+        "The message holds what Python said; nothing was sent.";
+    InvalidVariables = "RM1104", "`--var`, `--var-file` or `--vars-json` is not usable, or the instruction names a variable that was not given.",
+        "Use `--var name=value`; a `--vars-json` file holds one JSON object of strings.";
+    InvalidModel = "RM1201", "The model string names an unknown provider or key, or a value that the provider does not take.",
+        "The message lists what exists; `rowmill models` shows providers and keys.";
+    MissingKey = "RM1202", "The provider needs a key and none is set; nothing was sent.",
+        "Set the variable that the message names, or `api_key_env` in `rowmill.toml`.";
+    InvalidConfig = "RM1203", "The configuration file `rowmill.toml` cannot be used.",
+        "Correct it at the place that the message names.";
+    OutputExists = "RM1301", "The output exists already, or an unfinished run belongs to it.",
+        "Use `--resume` to go on with it, or `--overwrite` to replace it.";
+    OutputPath = "RM1302", "An output path cannot be used: its folder is missing or it is not a file.",
+        "Choose another path.";
+    SamePath = "RM1303", "Two flags name the same file.",
+        "Give each its own path.";
+    OutputBusy = "RM1304", "Another run is writing to the same output.",
+        "Wait for it, or choose another output.";
+    OutputUnusable = "RM1305", "The existing output holds lines that are not envelopes, so a resume could lose them.",
+        "Move the file away, or correct the line that the message names.";
+    ChangedRun = "RM1306", "The run to be resumed was made with other settings.",
+        "Go back to those settings, or say `--accept-changes` to mix both in one output.";
+    LedgerUnusable = "RM1307", "The ledger of the run to be resumed cannot be read.",
+        "Move the work folder away to resume from the output alone.";
+    WriteFailed = "RM1401", "A file could not be written. Everything answered before is kept.",
+        "Make room or correct permissions, then run again with `--resume`.";
+    Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
+        "Set the right key, then run again with `--resume`.";
+    UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",
+        "Correct `--model`, then run again with `--resume`.";
+    Unreachable = "RM2003", "Nothing answers at the provider's address, so no row can succeed.",
+        "Start the server or correct the base URL, then run again with `--resume`.";
+    Internal = "RM9001", "rowmill itself failed.",
+        "Please report it with the message.";
+}

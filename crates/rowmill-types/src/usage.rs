@@ -1,0 +1,43 @@
+//! What a call used and how long it took, the same for every provider.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Tokens of one call or the sum of several, normalised across providers.
+///
+/// `input` counts every prompt token, `cached` and `cache_write` are parts of
+/// it; `output` counts every generated token, `reasoning` is a part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// All prompt tokens.
+    pub input: u64,
+    /// Prompt tokens read from the provider's cache.
+    pub cached: u64,
+    /// Prompt tokens written to the provider's cache.
+    pub cache_write: u64,
+    /// All generated tokens.
+    pub output: u64,
+    /// Generated tokens spent on reasoning.
+    pub reasoning: u64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.cached += other.cached;
+        self.cache_write += other.cache_write;
+        self.output += other.output;
+        self.reasoning += other.reasoning;
+    }
+}
+
+/// How long one call took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallTiming {
+    /// From sending to the first piece of the answer; known only when streaming.
+    pub first_token: Option<Duration>,
+    /// From sending to the end of the answer.
+    pub response: Duration,
+}
