@@ -2,4 +2,12 @@
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+pub mod fingerprint;
+pub mod judge;
 pub mod ports;
+pub mod record;
+pub mod resume;
+pub mod retry;
+pub mod stats;
+pub mod summary;
+pub mod validate;

@@ -9,6 +9,8 @@ use futures_util::future::BoxFuture;
 use rowmill_types::{CallError, Completion, Problem, Request, SourceRow};
 use serde::{Deserialize, Serialize};
 
+use crate::record::Record;
+
 /// Where rows come from; can be opened again unless it is a stream.
 pub trait Dataset: Send + Sync + Debug {
     /// Starts a read from the first row.
@@ -88,4 +90,133 @@ pub struct InputIdentity {
 pub trait Model: Send + Sync + Debug {
     /// Sends one turn and waits for the answer.
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>>;
+}
+
+/// Where a record stands in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Offset of its first byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u32,
+}
+
+/// The durable record of a run; the only truth for resume and summary.
+pub trait Ledger: Send {
+    /// Appends a group of events in one write; the kernel has them when this returns.
+    ///
+    /// # Errors
+    ///
+    /// They could not be written, even with the reserve. Earlier groups are safe.
+    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem>;
+
+    /// A second handle that reads records back while the run goes on.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be opened for reading.
+    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem>;
+}
+
+/// Events that are written together.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Group<'a> {
+    /// Rows that are about to be sent.
+    pub taken: &'a [u64],
+    /// Rows whose calls were aborted.
+    pub unknown: &'a [u64],
+    /// Records of rows that ended.
+    pub records: &'a [Record],
+}
+
+/// What [`Ledger::append`] did.
+#[derive(Debug)]
+pub struct Appended {
+    /// Offset of the first record of the group; the others follow without a gap.
+    pub records: u64,
+    /// Set when the lines could be written only with the reserve: the run must
+    /// stop taking rows, for this reason.
+    pub trouble: Option<Problem>,
+}
+
+/// Reads records back.
+pub trait LedgerReader: Send {
+    /// The bytes at `span`.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem>;
+}
+
+/// Where records of ended rows go once the ledger has them.
+///
+/// A sink is a projection of the ledger: it can fail without losing anything.
+pub trait Sink: Send {
+    /// Takes one row's record; may hold it back until [`Sink::flush`].
+    ///
+    /// # Errors
+    ///
+    /// The record could not be written.
+    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem>;
+
+    /// Hands everything taken so far to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// It could not be written.
+    fn flush(&mut self) -> Result<(), Problem>;
+}
+
+/// The parts of a record that sinks choose from.
+#[derive(Debug, Clone, Copy)]
+pub struct Published<'a> {
+    /// The envelope, compact JSON without a newline.
+    pub envelope: &'a [u8],
+    /// The telemetry, compact JSON without a newline.
+    pub telemetry: &'a [u8],
+    /// Whether the row is ok.
+    pub ok: bool,
+}
+
+/// Hears of everything that happens in a run. Progress, notices and tests are observers.
+pub trait Observer: Send + Sync {
+    /// Called from the engine's loop; must return at once.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// What an observer hears.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The feed has come this far in the input.
+    Read {
+        /// How far.
+        position: Position,
+        /// Rows that are done already and were passed over.
+        skipped: u64,
+    },
+    /// Rows were taken and their calls are about to be sent.
+    Taken {
+        /// How many.
+        rows: usize,
+    },
+    /// A row has ended and the ledger has it.
+    Ended {
+        /// Whether it is ok.
+        ok: bool,
+        /// What its calls used.
+        usage: rowmill_types::Usage,
+    },
+    /// A call failed and will be tried again.
+    Retrying {
+        /// The row.
+        number: u64,
+        /// What failed.
+        error: &'a CallError,
+        /// The wait before the next try.
+        wait: std::time::Duration,
+    },
+    /// No further rows are taken; rows in flight are finished.
+    Draining,
 }

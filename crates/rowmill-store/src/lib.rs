@@ -1,1 +1,3 @@
-//! Empty.
+//! Ledgers: the durable record of a run.
+
+pub mod file;

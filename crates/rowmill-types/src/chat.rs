@@ -36,8 +36,11 @@ impl Message {
 /// schema, parameters) is in the model already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Names the row and the call; sent as an idempotency key where the provider has one.
+    /// Names the run, the row and the turn; the same for every try, and sent as an
+    /// idempotency key where the provider has one.
     pub key: String,
+    /// Which try at this turn it is, counted from 1.
+    pub attempt: u32,
     /// The conversation so far; the last message is the user's.
     pub messages: Vec<Message>,
 }

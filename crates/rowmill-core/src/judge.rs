@@ -1,0 +1,100 @@
+//! What an answer means for its row.
+
+use rowmill_types::{Completion, ErrorKind, Finish, RowError};
+
+use crate::validate::{ResultSchema, Verdict, repair_request};
+
+/// What follows from an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// The row's result, as JSON text.
+    Result(String),
+    /// Ask again with this feedback.
+    Repair(String),
+    /// The row failed.
+    Failed(RowError),
+}
+
+/// Judges one answer. `repairs_left` says whether a violation may be answered
+/// with another question.
+///
+/// Only a complete answer can be a result: one that was refused, filtered, cut
+/// or empty is a failure of its own kind, with the text kept.
+#[must_use]
+pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_left: bool) -> Judgement {
+    let text = completion.text.as_str();
+    let failed = |kind: ErrorKind, message: &str| {
+        let raw_text = (!text.is_empty()).then(|| text.to_owned());
+        Judgement::Failed(RowError { raw_text, ..RowError::new(kind, message) })
+    };
+    match completion.finish {
+        Finish::Refused => return failed(ErrorKind::Refusal, "the model refused to answer"),
+        Finish::Filtered => return failed(ErrorKind::ContentFilter, "a content filter stopped the answer"),
+        Finish::Length => return failed(ErrorKind::OutputTruncated, "the answer was cut at the token limit"),
+        Finish::Complete => {}
+    }
+    if text.trim().is_empty() {
+        return failed(ErrorKind::EmptyAnswer, "the model answered with no text");
+    }
+    let Some(schema) = schema else {
+        // A string is always JSON, so the fallback is never used.
+        return Judgement::Result(serde_json::to_string(text).unwrap_or_default());
+    };
+    match schema.check(text) {
+        Verdict::Valid(result) => Judgement::Result(result),
+        Verdict::Invalid(violations) if repairs_left => Judgement::Repair(repair_request(&violations)),
+        Verdict::Invalid(violations) => {
+            let message = format!("the answer does not satisfy the JSON schema: {}", violations.join("; "));
+            failed(ErrorKind::StructuredOutput, &message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::CallTiming;
+
+    use super::*;
+
+    fn completion(text: &str, finish: Finish) -> Completion {
+        Completion {
+            text: text.into(),
+            finish,
+            usage: None,
+            raw_usage: None,
+            timing: CallTiming::default(),
+            model: None,
+            service_tier: None,
+        }
+    }
+
+    #[test]
+    fn only_a_complete_answer_with_text_is_a_result() {
+        for (finish, text, kind) in [
+            (Finish::Refused, "no", ErrorKind::Refusal),
+            (Finish::Filtered, "par", ErrorKind::ContentFilter),
+            (Finish::Length, "par", ErrorKind::OutputTruncated),
+            (Finish::Complete, " \n", ErrorKind::EmptyAnswer),
+        ] {
+            let Judgement::Failed(error) = judge(&completion(text, finish), None, true) else {
+                panic!("{kind} must be a failure")
+            };
+            assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some(text)));
+        }
+        assert_eq!(
+            judge(&completion("a\"b", Finish::Complete), None, true),
+            Judgement::Result(r#""a\"b""#.into())
+        );
+    }
+
+    #[test]
+    fn a_violation_asks_again_while_repairs_are_left_and_then_keeps_the_raw_text() {
+        let schema = ResultSchema::parse(r#"{"type":"integer"}"#, "s").unwrap();
+        let answer = completion("\"three\"", Finish::Complete);
+        let Judgement::Repair(feedback) = judge(&answer, Some(&schema), true) else { panic!("must repair") };
+        assert!(feedback.contains("is not of type"));
+        let Judgement::Failed(error) = judge(&answer, Some(&schema), false) else { panic!("must fail") };
+        assert_eq!(error.kind, ErrorKind::StructuredOutput);
+        assert_eq!(error.raw_text.as_deref(), Some("\"three\""));
+    }
+}

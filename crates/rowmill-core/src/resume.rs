@@ -1,0 +1,133 @@
+//! What an earlier run left, and what that means for each row.
+
+use std::collections::{HashMap, HashSet};
+
+use rowmill_types::RowId;
+
+use crate::ports::Span;
+use crate::record::EnvelopeHead;
+use crate::select::IdSet;
+
+/// What is known of the rows of an earlier run: from its output, then from its ledger.
+///
+/// Compact: sets of ids, and a place in the ledger only for rows that are ok in
+/// the ledger and not yet in the output.
+#[derive(Debug, Default)]
+pub struct Resume {
+    ok: IdSet,
+    failed: IdSet,
+    kept: HashMap<RowId, Span>,
+    in_flight: HashSet<u64>,
+}
+
+/// Where a row stands at the start of a resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is known of it.
+    New,
+    /// It is ok in the output.
+    Done,
+    /// It is ok in the ledger and still has to be published.
+    Kept(Span),
+    /// It failed before and is tried again.
+    Failed,
+    /// Its call was cut; whether it was billed is unknown. It is sent again.
+    Unknown,
+}
+
+impl Resume {
+    /// Takes in one envelope of the output.
+    pub fn saw_output(&mut self, head: &EnvelopeHead) {
+        if head.ok {
+            self.ok.insert(&head.id);
+        } else {
+            self.failed.insert(&head.id);
+        }
+    }
+
+    /// Takes in rows that the ledger says were about to be sent.
+    pub fn saw_taken(&mut self, numbers: &[u64]) {
+        self.in_flight.extend(numbers);
+    }
+
+    /// Takes in a row that the ledger says has ended, with its place there.
+    pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
+        self.in_flight.remove(&head.number);
+        if !head.ok {
+            self.failed.insert(&head.id);
+        } else if !self.ok.contains(&head.id) {
+            self.kept.insert(head.id.clone(), span);
+        }
+    }
+
+    /// Takes in rows whose calls were aborted.
+    pub fn saw_unknown(&mut self, numbers: &[u64]) {
+        self.saw_taken(numbers);
+    }
+
+    /// Whether a row ended in the ledger but is missing in the output.
+    #[must_use]
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Where a row stands.
+    #[must_use]
+    pub fn standing(&self, id: &RowId, number: u64) -> Standing {
+        if self.ok.contains(id) {
+            Standing::Done
+        } else if let Some(span) = self.kept.get(id) {
+            Standing::Kept(*span)
+        } else if self.in_flight.contains(&number) {
+            Standing::Unknown
+        } else if self.failed.contains(id) {
+            Standing::Failed
+        } else {
+            Standing::New
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(number: u64, ok: bool) -> EnvelopeHead {
+        EnvelopeHead { id: RowId::Number(number), number, ok }
+    }
+
+    #[test]
+    fn a_row_stands_where_output_and_ledger_left_it() {
+        let span = Span { offset: 9, length: 4 };
+        let mut resume = Resume::default();
+        resume.saw_output(&head(1, true));
+        resume.saw_output(&head(2, false));
+        resume.saw_taken(&[1, 2, 3, 4, 5]);
+        resume.saw_ended(&head(1, true), span);
+        resume.saw_ended(&head(2, false), span);
+        resume.saw_ended(&head(3, true), span);
+        resume.saw_ended(&head(4, false), span);
+        let standing = |number| resume.standing(&RowId::Number(number), number);
+        assert_eq!(
+            [1, 2, 3, 4, 5, 6].map(standing),
+            [
+                Standing::Done,
+                Standing::Failed,
+                Standing::Kept(span),
+                Standing::Failed,
+                Standing::Unknown,
+                Standing::New
+            ]
+        );
+    }
+
+    #[test]
+    fn a_row_that_was_cut_and_later_finished_is_not_unknown() {
+        let mut resume = Resume::default();
+        resume.saw_taken(&[7]);
+        resume.saw_unknown(&[7]);
+        resume.saw_taken(&[7]);
+        resume.saw_ended(&head(7, false), Span { offset: 0, length: 1 });
+        assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Failed);
+    }
+}

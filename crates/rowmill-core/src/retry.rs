@@ -1,0 +1,78 @@
+//! When a failed call is tried again.
+
+use std::time::Duration;
+
+use rowmill_types::Fault;
+
+/// How often and how patiently calls are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Further tries after the first.
+    pub retries: u32,
+    /// The first wait; it doubles with every further one.
+    pub base: Duration,
+    /// No wait that we choose is longer than this.
+    pub cap: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { retries: 4, base: Duration::from_millis(500), cap: Duration::from_secs(60) }
+    }
+}
+
+impl Policy {
+    /// The wait before the next try, or `None` to give up.
+    ///
+    /// `failed` counts the tries that failed so far. `jitter`, from 0 to 1, spreads
+    /// rows that failed together over the upper half of the wait. A wait that the
+    /// provider asked for is honoured when it is the longer one, and spread
+    /// upwards, never downwards.
+    ///
+    /// ```
+    /// # use {rowmill_core::retry::Policy, rowmill_types::Fault, std::time::Duration};
+    /// let policy = Policy { retries: 2, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
+    /// let busy = Fault::Transient { after: None };
+    /// assert_eq!(policy.wait(1, busy, 1.0), Some(Duration::from_secs(1)));
+    /// assert_eq!(policy.wait(2, busy, 0.0), Some(Duration::from_secs(1)));
+    /// assert_eq!(policy.wait(3, busy, 1.0), None);
+    /// assert_eq!(policy.wait(1, Fault::Permanent, 1.0), None);
+    /// ```
+    #[must_use]
+    pub fn wait(&self, failed: u32, fault: Fault, jitter: f64) -> Option<Duration> {
+        let Fault::Transient { after } = fault else { return None };
+        if failed > self.retries {
+            return None;
+        }
+        let doubled = self.base.saturating_mul(1 << failed.saturating_sub(1).min(20)).min(self.cap);
+        let ours = doubled.mul_f64(0.5 + 0.5 * jitter.clamp(0.0, 1.0));
+        Some(match after {
+            Some(asked) if asked > ours => asked + self.base.min(asked / 10).mul_f64(jitter.clamp(0.0, 1.0)),
+            _ => ours,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_the_provider_asks_for_is_never_shortened() {
+        let policy = Policy::default();
+        let asked = Fault::Transient { after: Some(Duration::from_secs(90)) };
+        for jitter in [0.0, 0.5, 1.0] {
+            assert!(policy.wait(1, asked, jitter).unwrap() >= Duration::from_secs(90));
+        }
+    }
+
+    #[test]
+    fn our_own_waits_double_and_stop_at_the_cap() {
+        let policy = Policy { retries: 40, ..Policy::default() };
+        let waits: Vec<_> = [1, 2, 3, 30]
+            .iter()
+            .map(|&failed| policy.wait(failed, Fault::Transient { after: None }, 1.0).unwrap())
+            .collect();
+        assert_eq!(waits, [500, 1000, 2000, 60_000].map(Duration::from_millis));
+    }
+}

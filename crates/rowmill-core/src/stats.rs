@@ -1,0 +1,131 @@
+//! Numbers about many rows in constant memory.
+
+use serde::Serialize;
+
+/// Values up to this many are kept, so small runs get an exact median.
+const EXACT: usize = 1024;
+/// Buckets per doubling of the value: the median is within 1.1 % of the truth.
+const PER_OCTAVE: f64 = 64.0;
+/// Enough octaves for a microsecond to a month, in milliseconds.
+const BUCKETS: usize = 64 * 44;
+
+/// Collects durations in milliseconds.
+#[derive(Debug, Clone, Default)]
+pub struct Spread {
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
+    exact: Vec<f64>,
+    buckets: Vec<u32>,
+}
+
+/// What a [`Spread`] found; an empty one has only its count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SpreadSummary {
+    /// How many values.
+    pub count: u64,
+    /// The smallest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// The median; exact up to 1,024 values, within 1.1 % beyond.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median: Option<f64>,
+    /// The largest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+impl Spread {
+    /// Adds one value.
+    pub fn add(&mut self, value: f64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = if self.count == 0 { value } else { self.max.max(value) };
+        self.count += 1;
+        self.sum += value;
+        if self.exact.len() < EXACT {
+            self.exact.push(value);
+        }
+        if self.buckets.is_empty() {
+            self.buckets = vec![0; BUCKETS];
+        }
+        if let Some(bucket) = self.buckets.get_mut(bucket_of(value)) {
+            *bucket = bucket.saturating_add(1);
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn summary(&self) -> SpreadSummary {
+        let some = |value: f64| (self.count > 0).then(|| rounded(value));
+        SpreadSummary {
+            count: self.count,
+            min: some(self.min),
+            mean: some(self.sum / self.count.max(1) as f64),
+            median: some(self.median()),
+            max: some(self.max),
+        }
+    }
+
+    fn median(&self) -> f64 {
+        if self.count as usize <= EXACT {
+            let mut sorted = self.exact.clone();
+            sorted.sort_by(f64::total_cmp);
+            let middle = sorted.len() / 2;
+            return match sorted.as_slice() {
+                [] => 0.0,
+                values if values.len() % 2 == 1 => values.get(middle).copied().unwrap_or_default(),
+                values => values.iter().skip(middle - 1).take(2).sum::<f64>() / 2.0,
+            };
+        }
+        let mut seen = 0;
+        for (index, &count) in self.buckets.iter().enumerate() {
+            seen += u64::from(count);
+            if seen * 2 >= self.count {
+                return value_of(index).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+}
+
+/// Milliseconds with three decimals, which is all that a clock can tell.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+fn bucket_of(value: f64) -> usize {
+    let octaves = (value.max(0.001) / 0.001).log2();
+    ((octaves * PER_OCTAVE) as usize).min(BUCKETS - 1)
+}
+
+fn value_of(bucket: usize) -> f64 {
+    0.001 * ((bucket as f64 + 0.5) / PER_OCTAVE).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_sets_are_exact_and_large_ones_within_two_percent() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.summary().median, None);
+        for value in [4.0, 1.0, 3.0, 2.0] {
+            spread.add(value);
+        }
+        let summary = spread.summary();
+        assert_eq!(
+            (summary.min, summary.mean, summary.median, summary.max),
+            (Some(1.0), Some(2.5), Some(2.5), Some(4.0))
+        );
+        let mut large = Spread::default();
+        (1..=100_001).for_each(|value| large.add(f64::from(value)));
+        let median = large.summary().median.unwrap();
+        assert!((median / 50_001.0 - 1.0).abs() < 0.02, "{median}");
+    }
+}

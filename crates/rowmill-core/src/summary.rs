@@ -1,0 +1,197 @@
+//! What a run came to, folded from its rows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rowmill_types::ErrorKind;
+use serde::Serialize;
+
+use crate::record::{CallReport, RowReport, total_usage};
+use crate::stats::{Spread, SpreadSummary, rounded};
+
+/// Counts rows, times and tokens while a run goes on. Constant in size.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Rows read from the input.
+    pub input_rows: u64,
+    /// Rows that the selection chose.
+    pub selected_rows: u64,
+    /// Chosen rows that were done already.
+    pub skipped_rows: u64,
+    /// Rows that ended in this run.
+    pub processed_rows: u64,
+    /// Rows that ended in this run and are not ok.
+    pub failed_rows: u64,
+    /// Failures by type.
+    pub failures: BTreeMap<ErrorKind, u64>,
+    /// Calls made, repeated ones included.
+    pub calls: u64,
+    /// Calls that failed and were tried again or given up, by type.
+    pub failed_calls: BTreeMap<ErrorKind, u64>,
+    /// Calls that gave no answer but may have been billed.
+    pub unknown_calls: u64,
+    duration: Spread,
+    first_token: Spread,
+    response: Spread,
+    tokens: rowmill_types::Usage,
+    rows_with_usage: u64,
+    rows_with_cache: u64,
+}
+
+impl Tally {
+    /// Adds a row that ended.
+    pub fn add(&mut self, report: &RowReport<'_>) {
+        self.processed_rows += 1;
+        if let Err(error) = report.outcome {
+            self.failed_rows += 1;
+            *self.failures.entry(error.kind).or_default() += 1;
+        }
+        if report.calls.is_empty() {
+            return;
+        }
+        self.duration.add(milliseconds(report.end.saturating_sub(report.start)));
+        report.calls.iter().for_each(|call| self.add_call(call));
+        let usage = total_usage(report.calls);
+        self.tokens += usage;
+        self.rows_with_usage += u64::from(report.calls.iter().any(|call| call.usage.is_some()));
+        self.rows_with_cache += u64::from(usage.cached > 0 || usage.cache_write > 0);
+    }
+
+    fn add_call(&mut self, call: &CallReport) {
+        self.calls += 1;
+        match call.error {
+            Some(kind) => *self.failed_calls.entry(kind).or_default() += 1,
+            None => {
+                self.response.add(milliseconds(call.timing.response));
+                if let Some(first) = call.timing.first_token {
+                    self.first_token.add(milliseconds(first));
+                }
+            }
+        }
+    }
+
+    /// The numbers of the summary.
+    #[must_use]
+    pub fn numbers(&self, duration: Duration) -> Numbers {
+        let percent = |part: u64| {
+            let whole = self.processed_rows.max(1) as f64;
+            (part as f64 * 10_000.0 / whole).round() / 100.0
+        };
+        Numbers {
+            input_rows: self.input_rows,
+            selected_rows: self.selected_rows,
+            processed_rows: self.processed_rows,
+            skipped_rows: self.skipped_rows,
+            failed_rows: self.failed_rows,
+            failures: self.failures.clone(),
+            calls: Calls {
+                made: self.calls,
+                failed: self.failed_calls.clone(),
+                outcome_unknown: self.unknown_calls,
+            },
+            duration_ms: rounded(milliseconds(duration)),
+            timing_ms: TimingSummary {
+                duration: self.duration.summary(),
+                ttft: self.first_token.summary(),
+                time_to_response: self.response.summary(),
+            },
+            usage: UsageSummary {
+                prompt_tokens: self.tokens.input,
+                completion_tokens: self.tokens.output,
+                total_tokens: self.tokens.input + self.tokens.output,
+                reasoning_tokens: self.tokens.reasoning,
+                rows_with_usage: self.rows_with_usage,
+                usage_coverage_percent: percent(self.rows_with_usage),
+            },
+            cache: CacheSummary {
+                read_tokens: self.tokens.cached,
+                write_tokens: self.tokens.cache_write,
+                rows_with_cache_activity: self.rows_with_cache,
+                row_cache_activity_percent: percent(self.rows_with_cache),
+            },
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// The counted part of a summary, in the documented order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Numbers {
+    /// Rows read from the input.
+    pub input_rows: u64,
+    /// Rows that the selection chose.
+    pub selected_rows: u64,
+    /// Rows that ended in this run.
+    pub processed_rows: u64,
+    /// Chosen rows that were done already.
+    pub skipped_rows: u64,
+    /// Rows that ended in this run and are not ok.
+    pub failed_rows: u64,
+    /// Failures by type.
+    pub failures: BTreeMap<ErrorKind, u64>,
+    /// Calls made.
+    pub calls: Calls,
+    /// How long the run took.
+    pub duration_ms: f64,
+    /// How long rows and calls took.
+    pub timing_ms: TimingSummary,
+    /// Tokens used.
+    pub usage: UsageSummary,
+    /// What the provider's cache did.
+    pub cache: CacheSummary,
+}
+
+/// The calls of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Calls {
+    /// All calls, repeated ones included.
+    pub made: u64,
+    /// Failed calls by type.
+    pub failed: BTreeMap<ErrorKind, u64>,
+    /// Calls without an answer that may have been billed.
+    pub outcome_unknown: u64,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TimingSummary {
+    /// Whole rows, waits and repeated calls included.
+    pub duration: SpreadSummary,
+    /// Time to the first token, where it is known.
+    pub ttft: SpreadSummary,
+    /// Time to the whole answer, per answered call.
+    pub time_to_response: SpreadSummary,
+}
+
+/// Tokens of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UsageSummary {
+    /// All prompt tokens.
+    pub prompt_tokens: u64,
+    /// All generated tokens.
+    pub completion_tokens: u64,
+    /// Both.
+    pub total_tokens: u64,
+    /// Generated tokens spent on reasoning.
+    pub reasoning_tokens: u64,
+    /// Rows for which the provider told the usage.
+    pub rows_with_usage: u64,
+    /// The same, of the rows processed.
+    pub usage_coverage_percent: f64,
+}
+
+/// What the provider's cache did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CacheSummary {
+    /// Prompt tokens read from it.
+    pub read_tokens: u64,
+    /// Prompt tokens written to it.
+    pub write_tokens: u64,
+    /// Rows with either.
+    pub rows_with_cache_activity: u64,
+    /// The same, of the rows processed.
+    pub row_cache_activity_percent: f64,
+}

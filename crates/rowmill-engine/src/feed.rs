@@ -1,0 +1,149 @@
+//! Reads the input on a thread of its own and hands over what is to be done.
+//!
+//! Reading, selection and the look-up of what is done already happen here, so a
+//! resume passes over a million finished rows without troubling the loop.
+
+use std::thread;
+
+use rowmill_core::ports::{Position, Room, RowSource, Span};
+use rowmill_core::resume::{Resume, Standing};
+use rowmill_core::select::{Choice, IdFault, IdRule, IdSet, Selector};
+use rowmill_types::{BadRow, ErrorKind, Problem, Row, RowError, RowId, SourceRow};
+use tokio::sync::mpsc;
+
+use crate::IdCheck;
+
+/// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
+const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
+/// Batches that may wait between reader and loop.
+const WAITING_BATCHES: usize = 2;
+
+/// A row that is to have an envelope.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) number: u64,
+    pub(crate) id: RowId,
+    pub(crate) work: Work,
+}
+
+/// What is to be done for it.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Ask the worker.
+    Call(Row),
+    /// It failed before anything could be asked.
+    Fail(RowError, Option<Row>),
+    /// The ledger has its record already; publish it.
+    Kept(Span),
+}
+
+/// What was read since the batch before.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) taken: Vec<Taken>,
+    pub(crate) input_rows: u64,
+    pub(crate) selected: u64,
+    pub(crate) skipped: u64,
+    pub(crate) position: Position,
+}
+
+/// What the reading thread needs.
+pub(crate) struct Feed {
+    pub(crate) source: Box<dyn RowSource>,
+    pub(crate) selector: Selector,
+    pub(crate) ids: IdRule,
+    pub(crate) id_check: IdCheck,
+    pub(crate) resume: Resume,
+}
+
+impl Feed {
+    /// Starts reading. The channel closes after the last batch; a problem is the last message.
+    /// Dropping the receiver ends the thread at its next hand-over.
+    pub(crate) fn start(self) -> Result<mpsc::Receiver<Result<Batch, Problem>>, Problem> {
+        let (sender, receiver) = mpsc::channel(WAITING_BATCHES);
+        thread::Builder::new()
+            .name("rowmill-feed".into())
+            .spawn(move || self.read_all(&sender))
+            .map_err(|error| crate::drive::cannot_start_thread(&error))?;
+        Ok(receiver)
+    }
+
+    fn read_all(mut self, sender: &mpsc::Sender<Result<Batch, Problem>>) {
+        let mut seen = IdSet::default();
+        let mut rows = Vec::new();
+        loop {
+            let more = match self.source.read(&mut rows, ROOM) {
+                Ok(more) => more,
+                Err(problem) => {
+                    // A receiver that is gone needs no problem any more.
+                    drop(sender.blocking_send(Err(problem)));
+                    return;
+                }
+            };
+            let (batch, ended) = self.choose(&mut rows, &mut seen);
+            if sender.blocking_send(Ok(batch)).is_err() || ended || !more {
+                return;
+            }
+        }
+    }
+
+    fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> (Batch, bool) {
+        let mut batch = Batch { position: self.source.position(), ..Batch::default() };
+        for row in rows.drain(..) {
+            match self.selector.decide() {
+                Choice::End => return (batch, true),
+                Choice::Pass => {
+                    batch.input_rows += 1;
+                    continue;
+                }
+                Choice::Take => {}
+            }
+            batch.input_rows += 1;
+            batch.selected += 1;
+            let mut taken = self.identify(row, seen);
+            match self.resume.standing(&taken.id, taken.number) {
+                Standing::Done => {
+                    batch.skipped += 1;
+                    continue;
+                }
+                Standing::Kept(span) => {
+                    batch.skipped += 1;
+                    taken.work = Work::Kept(span);
+                }
+                Standing::New | Standing::Failed | Standing::Unknown => {}
+            }
+            batch.taken.push(taken);
+        }
+        (batch, false)
+    }
+
+    fn identify(&self, row: SourceRow, seen: &mut IdSet) -> Taken {
+        let row = match row {
+            Ok(row) => row,
+            Err(BadRow { number, kind, message }) => {
+                return Taken {
+                    number,
+                    id: RowId::Number(number),
+                    work: Work::Fail(RowError::new(kind, message), None),
+                };
+            }
+        };
+        let number = row.number();
+        match self.ids.id_of(&row) {
+            Ok(id) if self.id_check == IdCheck::WhileReading && !seen.insert(&id) => {
+                let message = format!("Row {number}: id `{id}` was used by an earlier row");
+                let error = RowError::new(ErrorKind::DuplicateId, message);
+                Taken { number, id: RowId::Number(number), work: Work::Fail(error, Some(row)) }
+            }
+            Ok(id) => Taken { number, id, work: Work::Call(row) },
+            Err(fault) => {
+                let kind = match fault {
+                    IdFault::Missing { .. } => ErrorKind::MissingIdField,
+                    IdFault::Invalid { .. } => ErrorKind::InvalidIdField,
+                };
+                let error = RowError::new(kind, fault.to_string());
+                Taken { number, id: RowId::Number(number), work: Work::Fail(error, Some(row)) }
+            }
+        }
+    }
+}

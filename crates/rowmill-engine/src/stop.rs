@@ -1,0 +1,35 @@
+//! Stopping a run from outside: first drain, then abort.
+
+use tokio_util::sync::CancellationToken;
+
+/// A handle that stops a run. Clones stop the same run; a level is never taken back.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    drain: CancellationToken,
+    abort: CancellationToken,
+}
+
+impl Stop {
+    /// Takes no further rows and lets calls in flight finish.
+    pub fn drain(&self) {
+        self.drain.cancel();
+    }
+
+    /// Drops calls in flight; their rows are recorded as *outcome unknown*.
+    pub fn abort(&self) {
+        self.drain.cancel();
+        self.abort.cancel();
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.is_cancelled()
+    }
+
+    pub(crate) async fn drained(&self) {
+        self.drain.cancelled().await;
+    }
+
+    pub(crate) async fn aborted(&self) {
+        self.abort.cancelled().await;
+    }
+}

@@ -1,0 +1,146 @@
+//! Appending to the ledger, with a reserve for the day the disk is full.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rowmill_core::ports::{Appended, Group, Ledger, LedgerReader, Span};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::WorkFolder;
+use super::format::{taken_line, unknown_line};
+
+/// A ledger in a file. One per run; the output's lock keeps others away.
+#[derive(Debug)]
+pub struct FileLedger {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    reserve: PathBuf,
+    lines: Vec<u8>,
+}
+
+impl FileLedger {
+    /// Starts a new ledger with `first_line`, replacing an old one.
+    ///
+    /// `reserve_bytes` are set aside on the same disk, to be given up when the disk
+    /// is full, so that answers in flight at that moment can still be written.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or there is no room for the reserve.
+    pub fn create(folder: &WorkFolder, first_line: &[u8], reserve_bytes: usize) -> Result<Self, Problem> {
+        let fresh = folder.path().join("ledger.new");
+        fs::write(&fresh, first_line)
+            .and_then(|()| fs::rename(&fresh, folder.ledger()))
+            .map_err(|error| cannot_write(&folder.ledger(), &error))?;
+        Self::reopen(folder, first_line.len() as u64, reserve_bytes)
+    }
+
+    /// Goes on with a ledger whose first `length` bytes are whole lines.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened, or there is no room for the reserve.
+    pub fn reopen(folder: &WorkFolder, length: u64, reserve_bytes: usize) -> Result<Self, Problem> {
+        let path = folder.ledger();
+        let failed = |error: std::io::Error| cannot_write(&path, &error);
+        let mut file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
+        file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
+        let reserve = folder.reserve();
+        fs::write(&reserve, vec![0; reserve_bytes]).map_err(|error| cannot_write(&reserve, &error))?;
+        Ok(Self { file, path, length, reserve, lines: Vec::new() })
+    }
+
+    /// Asks the disk itself to have everything.
+    ///
+    /// # Errors
+    ///
+    /// The disk reports a failure.
+    pub fn sync(&self) -> Result<(), Problem> {
+        self.file.sync_data().map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    fn write_at_end(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        let written = self.file.write_all(lines);
+        if written.is_err() {
+            // Half a line must not stand before the next one.
+            self.file.set_len(self.length)?;
+            self.file.seek(SeekFrom::Start(self.length))?;
+        }
+        written
+    }
+}
+
+impl Ledger for FileLedger {
+    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem> {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.clear();
+        taken_line(group.taken, &mut lines);
+        unknown_line(group.unknown, &mut lines);
+        let records = self.length + lines.len() as u64;
+        for record in group.records {
+            lines.extend_from_slice(&record.line);
+        }
+        let trouble = self.write(&lines)?;
+        self.lines = lines;
+        Ok(Appended { records, trouble })
+    }
+
+    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
+        let file = File::open(&self.path).map_err(|error| cannot_read(&self.path, &error))?;
+        Ok(Box::new(FileReader { file, path: self.path.clone() }))
+    }
+}
+
+impl FileLedger {
+    /// Writes whole lines; what it returns is why the reserve had to be given up.
+    fn write(&mut self, lines: &[u8]) -> Result<Option<Problem>, Problem> {
+        let mut trouble = None;
+        if let Err(first) = self.write_at_end(lines) {
+            let problem = cannot_write(&self.path, &first);
+            if !matches!(first.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+                return Err(problem);
+            }
+            drop(fs::remove_file(&self.reserve));
+            self.write_at_end(lines).map_err(|error| cannot_write(&self.path, &error))?;
+            trouble = Some(problem);
+        }
+        self.length += lines.len() as u64;
+        Ok(trouble)
+    }
+}
+
+struct FileReader {
+    file: File,
+    path: PathBuf,
+}
+
+impl LedgerReader for FileReader {
+    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem> {
+        let mut bytes = vec![0; span.length as usize];
+        self.file
+            .seek(SeekFrom::Start(span.offset))
+            .and_then(|_| self.file.read_exact(&mut bytes))
+            .map_err(|error| cannot_read(&self.path, &error))?;
+        Ok(bytes)
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "the disk is full: make room and run again with `--resume`; everything answered so far is kept"
+        }
+        _ => "check the folder, or choose another one with `--work-dir`",
+    };
+    Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
+        .cause(error)
+        .hint(hint)
+}
+
+pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(ProblemCode::LedgerUnusable, format!("cannot read the ledger `{}`", path.display()))
+        .cause(error)
+        .hint("move the work folder away to resume from the output alone")
+}
