@@ -2,4 +2,5 @@
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+pub mod json_text;
 pub mod ports;
