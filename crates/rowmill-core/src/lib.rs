@@ -4,3 +4,6 @@
 
 pub mod json_text;
 pub mod ports;
+pub mod prompt;
+pub mod select;
+pub mod variables;
