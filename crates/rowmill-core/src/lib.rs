@@ -3,11 +3,15 @@
 //! Nothing here reads a file, a clock or the environment.
 
 pub mod fingerprint;
+pub mod json_text;
 pub mod judge;
 pub mod ports;
+pub mod prompt;
 pub mod record;
 pub mod resume;
 pub mod retry;
+pub mod select;
 pub mod stats;
 pub mod summary;
 pub mod validate;
+pub mod variables;

@@ -20,6 +20,17 @@ pub struct Resume {
     in_flight: HashSet<u64>,
 }
 
+/// What a resume finds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResumeCounts {
+    /// Rows that are ok; they are passed over.
+    pub done: u64,
+    /// Rows that failed; they are tried again.
+    pub failed: u64,
+    /// Rows whose calls were cut; they are sent again.
+    pub unknown: u64,
+}
+
 /// Where a row stands at the start of a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -39,8 +50,9 @@ impl Resume {
     /// Takes in one envelope of the output.
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
         if head.ok {
+            self.failed.remove(&head.id);
             self.ok.insert(&head.id);
-        } else {
+        } else if !self.ok.contains(&head.id) {
             self.failed.insert(&head.id);
         }
     }
@@ -53,22 +65,30 @@ impl Resume {
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
         self.in_flight.remove(&head.number);
-        if !head.ok {
-            self.failed.insert(&head.id);
-        } else if !self.ok.contains(&head.id) {
+        if self.ok.contains(&head.id) {
+            return;
+        }
+        if head.ok {
+            self.failed.remove(&head.id);
             self.kept.insert(head.id.clone(), span);
+        } else {
+            self.failed.insert(&head.id);
         }
     }
 
-    /// Takes in rows whose calls were aborted.
+    /// Takes in rows whose calls were aborted; their records count as failed until then.
     pub fn saw_unknown(&mut self, numbers: &[u64]) {
         self.saw_taken(numbers);
     }
 
-    /// Whether a row ended in the ledger but is missing in the output.
+    /// How many rows are ok, failed, and of unknown outcome.
     #[must_use]
-    pub fn has_kept(&self) -> bool {
-        !self.kept.is_empty()
+    pub fn counts(&self) -> ResumeCounts {
+        ResumeCounts {
+            done: self.ok.len() + self.kept.len() as u64,
+            failed: self.failed.len(),
+            unknown: self.in_flight.len() as u64,
+        }
     }
 
     /// Where a row stands.

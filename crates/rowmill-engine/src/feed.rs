@@ -7,8 +7,8 @@ use std::thread;
 
 use rowmill_core::ports::{Position, Room, RowSource, Span};
 use rowmill_core::resume::{Resume, Standing};
-use rowmill_core::select::{Choice, IdFault, IdRule, IdSet, Selector};
-use rowmill_types::{BadRow, ErrorKind, Problem, Row, RowError, RowId, SourceRow};
+use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
+use rowmill_types::{BadRow, Problem, Row, RowError, RowId, SourceRow};
 use tokio::sync::mpsc;
 
 use crate::IdCheck;
@@ -129,21 +129,13 @@ impl Feed {
             }
         };
         let number = row.number();
-        match self.ids.id_of(&row) {
-            Ok(id) if self.id_check == IdCheck::WhileReading && !seen.insert(&id) => {
-                let message = format!("Row {number}: id `{id}` was used by an earlier row");
-                let error = RowError::new(ErrorKind::DuplicateId, message);
-                Taken { number, id: RowId::Number(number), work: Work::Fail(error, Some(row)) }
+        let error = match self.ids.id_of(&row) {
+            Ok(id) if self.id_check == IdCheck::Done || seen.insert(&id) => {
+                return Taken { number, id, work: Work::Call(row) };
             }
-            Ok(id) => Taken { number, id, work: Work::Call(row) },
-            Err(fault) => {
-                let kind = match fault {
-                    IdFault::Missing { .. } => ErrorKind::MissingIdField,
-                    IdFault::Invalid { .. } => ErrorKind::InvalidIdField,
-                };
-                let error = RowError::new(kind, fault.to_string());
-                Taken { number, id: RowId::Number(number), work: Work::Fail(error, Some(row)) }
-            }
-        }
+            Ok(id) => duplicate_error(self.ids.field.as_deref().unwrap_or_default(), &id),
+            Err(fault) => fault.row_error(),
+        };
+        Taken { number, id: RowId::Number(number), work: Work::Fail(error, Some(row)) }
     }
 }

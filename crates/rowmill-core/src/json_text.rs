@@ -1,0 +1,302 @@
+//! Re-spacing of JSON text without parsing it into values, so that number text
+//! and key order survive.
+//!
+//! The layouts are those of Python's `json.dumps(…, ensure_ascii=False)`. All
+//! functions take *valid* JSON; other text does not panic, but what comes out
+//! is unspecified.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+
+/// Text that grows at its end: a `String`, or the bytes of a file to be written.
+pub trait TextBuffer {
+    /// Appends `text`.
+    fn push_text(&mut self, text: &str);
+}
+
+impl TextBuffer for String {
+    fn push_text(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+impl TextBuffer for Vec<u8> {
+    fn push_text(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Appends `json` without any space between its parts.
+///
+/// ```
+/// # use rowmill_core::json_text::write_compact;
+/// let mut out = String::new();
+/// write_compact(r#"{ "a" : [1.50, "caf\u00e9"] }"#, &mut out);
+/// assert_eq!(out, r#"{"a":[1.50,"café"]}"#);
+/// ```
+pub fn write_compact(json: &str, out: &mut impl TextBuffer) {
+    respace(json, Layout::Compact, 0, out);
+}
+
+/// Appends `json` with `, ` between items and `: ` after names, on one line.
+///
+/// ```
+/// # use rowmill_core::json_text::write_spaced;
+/// let mut out = String::new();
+/// write_spaced(r#"{"a":[1.50,null]}"#, &mut out);
+/// assert_eq!(out, r#"{"a": [1.50, null]}"#);
+/// ```
+pub fn write_spaced(json: &str, out: &mut impl TextBuffer) {
+    respace(json, Layout::Spaced, 0, out);
+}
+
+/// Appends `json` over several lines, each level `step` spaces further in.
+///
+/// ```
+/// # use rowmill_core::json_text::write_indented;
+/// let mut out = String::new();
+/// write_indented(r#"{"a":[1,[]]}"#, &mut out, 2);
+/// assert_eq!(out, "{\n  \"a\": [\n    1,\n    []\n  ]\n}");
+/// ```
+pub fn write_indented(json: &str, out: &mut impl TextBuffer, step: usize) {
+    write_indented_at(json, out, step, 0);
+}
+
+/// As [`write_indented`], for a value that stands `depth` levels deep already.
+pub(crate) fn write_indented_at(json: &str, out: &mut impl TextBuffer, step: usize, depth: usize) {
+    respace(json, Layout::Indented { step }, depth, out);
+}
+
+/// Starts a line that is indented for `depth`.
+pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
+    const SPACES: &str = "                                ";
+    out.push_text("\n");
+    let mut left = step * depth;
+    while left > 0 {
+        let now = left.min(SPACES.len());
+        out.push_text(part(SPACES, 0..now));
+        left -= now;
+    }
+}
+
+/// Appends `text` as a JSON string, escaping only what JSON demands.
+pub fn write_string(text: &str, out: &mut impl TextBuffer) {
+    out.push_text("\"");
+    let mut copied = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte < 0x20 || byte == b'"' || byte == b'\\' {
+            out.push_text(part(text, copied..at));
+            push_escaped(char::from(byte), out);
+            copied = at + 1;
+        }
+    }
+    out.push_text(part(text, copied..text.len()));
+    out.push_text("\"");
+}
+
+/// The text that a JSON string stands for, or `None` when `json` is no string.
+///
+/// Half of a surrogate pair, which no text can hold, becomes U+FFFD.
+#[must_use]
+pub fn decode_string(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    let mut out = String::with_capacity(inner.len());
+    unescape(inner, &mut out, |unit, out| match unit {
+        Unit::Char(decoded) => out.push(decoded),
+        Unit::Lone(_) => out.push(char::REPLACEMENT_CHARACTER),
+    });
+    Some(Cow::Owned(out))
+}
+
+#[derive(Clone, Copy)]
+enum Layout {
+    Compact,
+    Spaced,
+    Indented { step: usize },
+}
+
+fn respace(json: &str, layout: Layout, depth: usize, out: &mut impl TextBuffer) {
+    let bytes = json.as_bytes();
+    let mut depth = depth;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => at += 1,
+            b'"' => {
+                let end = string_end(bytes, at);
+                rewrite_string(part(json, at..end), out);
+                at = end;
+            }
+            b'{' | b'[' => {
+                let next = after_space(bytes, at + 1);
+                if let Some(b'}' | b']') = bytes.get(next) {
+                    out.push_text(if byte == b'{' { "{}" } else { "[]" });
+                    at = next + 1;
+                } else {
+                    depth += 1;
+                    out.push_text(part(json, at..at + 1));
+                    break_line(layout, depth, out);
+                    at = next;
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                break_line(layout, depth, out);
+                out.push_text(part(json, at..at + 1));
+                at += 1;
+            }
+            b',' => {
+                out.push_text(if matches!(layout, Layout::Spaced) { ", " } else { "," });
+                break_line(layout, depth, out);
+                at += 1;
+            }
+            b':' => {
+                out.push_text(if matches!(layout, Layout::Compact) { ":" } else { ": " });
+                at += 1;
+            }
+            _ => {
+                let end = scalar_end(bytes, at);
+                out.push_text(part(json, at..end));
+                at = end;
+            }
+        }
+    }
+}
+
+fn break_line(layout: Layout, depth: usize, out: &mut impl TextBuffer) {
+    if let Layout::Indented { step } = layout {
+        start_line(out, step, depth);
+    }
+}
+
+/// Where the string that opens at `start` ends, its closing quote included.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        match memchr2(b'"', b'\\', rest) {
+            Some(found) if rest.get(found) == Some(&b'"') => return at + found + 1,
+            Some(found) => at += found + 2,
+            None => return bytes.len(),
+        }
+    }
+}
+
+/// Where the number or word that begins at `start` ends. At least one byte further.
+fn scalar_end(bytes: &[u8], start: usize) -> usize {
+    let ends = |byte: &u8| {
+        matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'{' | b'}' | b'[' | b']' | b'"')
+    };
+    let rest = bytes.get(start + 1..).unwrap_or_default();
+    start + 1 + rest.iter().position(ends).unwrap_or(rest.len())
+}
+
+fn after_space(bytes: &[u8], start: usize) -> usize {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    start + rest.iter().take_while(|byte| space(byte)).count()
+}
+
+/// Appends a JSON string with no escape that it can do without.
+fn rewrite_string(json: &str, out: &mut impl TextBuffer) {
+    if memchr(b'\\', json.as_bytes()).is_none() {
+        out.push_text(json);
+        return;
+    }
+    unescape(json, out, |unit, out| match unit {
+        Unit::Char(decoded) => push_escaped(decoded, out),
+        Unit::Lone(code) => out.push_text(&format!("\\u{code:04x}")),
+    });
+}
+
+/// Appends one character, escaped where it may not stand in a JSON string.
+fn push_escaped(decoded: char, out: &mut impl TextBuffer) {
+    match decoded {
+        '"' => out.push_text("\\\""),
+        '\\' => out.push_text("\\\\"),
+        '\n' => out.push_text("\\n"),
+        '\r' => out.push_text("\\r"),
+        '\t' => out.push_text("\\t"),
+        '\u{8}' => out.push_text("\\b"),
+        '\u{c}' => out.push_text("\\f"),
+        control if u32::from(control) < 0x20 => out.push_text(&format!("\\u{:04x}", u32::from(control))),
+        other => out.push_text(other.encode_utf8(&mut [0; 4])),
+    }
+}
+
+/// What one escape stands for.
+enum Unit {
+    Char(char),
+    /// Half of a surrogate pair.
+    Lone(u16),
+}
+
+/// Copies `text` and hands each escape in it to `escape`. What only looks like an
+/// escape is copied.
+fn unescape<B: TextBuffer>(text: &str, out: &mut B, escape: impl Fn(Unit, &mut B)) {
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', bytes.get(at..).unwrap_or_default()) {
+        let start = at + found;
+        match read_escape(bytes.get(start + 1..).unwrap_or_default()) {
+            Some((unit, length)) => {
+                out.push_text(part(text, copied..start));
+                escape(unit, out);
+                at = start + 1 + length;
+                copied = at;
+            }
+            None => at = start + 1,
+        }
+    }
+    out.push_text(part(text, copied..text.len()));
+}
+
+/// Reads what follows a backslash, and says how many bytes that took.
+fn read_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let decoded = match bytes.first()? {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => return read_unicode_escape(bytes),
+        _ => return None,
+    };
+    Some((Unit::Char(decoded), 1))
+}
+
+fn read_unicode_escape(bytes: &[u8]) -> Option<(Unit, usize)> {
+    let first = hex(bytes.get(1..5)?)?;
+    let second = match bytes.get(5..7) {
+        Some(b"\\u") => bytes.get(7..11).and_then(hex),
+        _ => None,
+    };
+    if let Some(Ok(pair)) = second.and_then(|second| char::decode_utf16([first, second]).next())
+        && pair.len_utf16() == 2
+    {
+        return Some((Unit::Char(pair), 11));
+    }
+    let single = char::from_u32(u32::from(first)).map_or(Unit::Lone(first), Unit::Char);
+    Some((single, 5))
+}
+
+fn hex(digits: &[u8]) -> Option<u16> {
+    digits.iter().try_fold(0u16, |value, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(value << 4 | u16::try_from(digit).ok()?)
+    })
+}
+
+/// A part of `text` whose ends are known to stand at ASCII bytes.
+fn part(text: &str, range: Range<usize>) -> &str {
+    text.get(range).unwrap_or_default()
+}

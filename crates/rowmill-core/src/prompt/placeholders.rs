@@ -1,0 +1,127 @@
+//! The one rule for `{{name}}`, in row templates and in instructions.
+
+/// A part of a text with placeholders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'t> {
+    /// Text that stands for itself.
+    Literal(&'t str),
+    /// A placeholder.
+    Field {
+        /// What it names, without the spaces round it.
+        name: &'t str,
+        /// The placeholder as written.
+        source: &'t str,
+    },
+}
+
+/// Splits `text` at its placeholders, in one pass.
+///
+/// The rule is that of the Python pattern `{{\s*([^}]+?)\s*}}`, searched from the
+/// left: the first `}` after `{{` must be one of `}}`, and whatever stands before
+/// it is the name, be it spaces, dots, newlines or braces that open. Without a
+/// name (`{{}}`, `{{ }}`) it is literal text.
+pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut literal_start = 0;
+    let mut search = 0;
+    while let Some(open) = find(text, search, "{{") {
+        // Every other `{{` before this `}` would end at it too, so a failure here
+        // is a failure for all of them, and the search goes on behind it.
+        let Some(close) = find(text, open + 2, "}") else { break };
+        search = close + 1;
+        let inner = text.get(open + 2..close).unwrap_or_default();
+        let name = inner.trim_matches(is_space);
+        if name.is_empty() || !text.get(close..).is_some_and(|rest| rest.starts_with("}}")) {
+            continue;
+        }
+        search = close + 2;
+        push_literal(&mut pieces, text.get(literal_start..open));
+        pieces.push(Piece::Field { name, source: text.get(open..search).unwrap_or_default() });
+        literal_start = search;
+    }
+    push_literal(&mut pieces, text.get(literal_start..));
+    pieces
+}
+
+fn push_literal<'t>(pieces: &mut Vec<Piece<'t>>, literal: Option<&'t str>) {
+    if let Some(literal) = literal
+        && !literal.is_empty()
+    {
+        pieces.push(Piece::Literal(literal));
+    }
+}
+
+fn find(text: &str, from: usize, what: &str) -> Option<usize> {
+    Some(from + text.get(from..)?.find(what)?)
+}
+
+/// Python's `\s`: Unicode white space and the four separators of ASCII.
+fn is_space(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, '\u{1c}'..='\u{1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Names in angle brackets, literals as they are.
+    fn shape(text: &str) -> String {
+        let show = |piece: &Piece<'_>| match piece {
+            Piece::Literal(literal) => (*literal).to_owned(),
+            Piece::Field { name, .. } => format!("<{name}>"),
+        };
+        pieces(text).iter().map(show).collect()
+    }
+
+    #[test]
+    fn placeholders_are_found_as_the_python_pattern_finds_them() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain", "plain"),
+            ("{{a}}", "<a>"),
+            ("x{{ a }}y{{\tb\n}}z", "x<a>y<b>z"),
+            ("{{a b.c}}", "<a b.c>"),
+            ("{{a\nb}}", "<a\nb>"),
+            ("{{\u{1c}a\u{a0}\u{1f}}}", "<a>"),
+            ("{{{a}}}", "<{a>}"),
+            ("{{{{a}}}}", "<{{a>}}"),
+            ("{{a}}}", "<a>}"),
+            ("{{}}", "{{}}"),
+            ("{{ }}", "{{ }}"),
+            ("{{ }} }}", "{{ }} }}"),
+            ("{{}}}", "{{}}}"),
+            ("{{}}{{a}}", "{{}}<a>"),
+            ("{a}", "{a}"),
+            ("{{a", "{{a"),
+            ("{{a}", "{{a}"),
+            ("{{a} }}", "{{a} }}"),
+            ("{{a}{{b}}", "{{a}<b>"),
+            ("{{a}}{{", "<a>{{"),
+            ("{{é}}ü{{名前}}", "<é>ü<名前>"),
+        ] {
+            assert_eq!(shape(text), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_put_together_are_the_text(text in "[{} a\\n\u{1c}é]{0,24}") {
+            let source = |piece: &Piece<'_>| match piece {
+                Piece::Literal(source) | Piece::Field { source, .. } => (*source).to_owned(),
+            };
+            prop_assert_eq!(pieces(&text).iter().map(source).collect::<String>(), text);
+        }
+
+        #[test]
+        fn the_scanner_agrees_with_the_regular_expression(text in "[{} a\\n\u{1c}é]{0,24}") {
+            let pattern = regex::Regex::new(r"\{\{[\s\x1c-\x1f]*([^}]+?)[\s\x1c-\x1f]*\}\}").unwrap();
+            let expected = pattern.replace_all(&text, |found: &regex::Captures<'_>| {
+                let name = found[1].trim_matches(is_space);
+                if name.is_empty() { found[0].to_owned() } else { format!("<{name}>") }
+            });
+            prop_assert_eq!(shape(&text), expected);
+        }
+    }
+}

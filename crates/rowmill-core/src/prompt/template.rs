@@ -1,0 +1,215 @@
+//! The row template: literal text and the fields to put between.
+
+use std::ops::Range;
+
+use rowmill_types::{ErrorKind, Row, RowError};
+
+use super::{Piece, pieces};
+use crate::json_text::{decode_string, start_line, write_indented_at, write_spaced, write_string};
+
+/// What a run without a template asks each row with.
+const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
+
+/// The name that stands for the whole row, unless the row has a field of that name.
+const WHOLE_ROW: &str = "row_json";
+
+/// How far each level of `{{row_json}}` is indented.
+const STEP: usize = 2;
+
+/// A row template, parsed once and rendered for every row.
+///
+/// `{{name}}` is replaced by the row's field of that name: text as it is, any
+/// other value as JSON. `{{row_json}}` is the whole row. Values are not searched
+/// for placeholders.
+///
+/// ```
+/// # use {rowmill_core::prompt::Template, rowmill_types::Row};
+/// let template = Template::parse("Is {{name}} in {{ tags }}?".into());
+/// let row = Row::parse(1, r#"{"name":"Ada","tags":["a","b"]}"#.into()).unwrap();
+/// assert_eq!(template.render(&row).unwrap(), r#"Is Ada in ["a", "b"]?"#);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    text: String,
+    parts: Vec<Part>,
+    literal_bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// A byte range of the template's text.
+    Literal(Range<usize>),
+    Field(Box<str>),
+}
+
+impl Template {
+    /// Parses a template. Every text is one: what is no placeholder is literal.
+    #[must_use]
+    pub fn parse(text: String) -> Self {
+        let mut at = 0;
+        let mut literal_bytes = 0;
+        let part = |piece: Piece<'_>| match piece {
+            Piece::Literal(literal) => {
+                let start = at;
+                at += literal.len();
+                literal_bytes += literal.len();
+                Part::Literal(start..at)
+            }
+            Piece::Field { name, source } => {
+                at += source.len();
+                Part::Field(name.into())
+            }
+        };
+        let parts = pieces(&text).into_iter().map(part).collect();
+        Self { text, parts, literal_bytes }
+    }
+
+    /// What is used when no template was given: the whole row.
+    #[must_use]
+    pub fn default_template() -> Self {
+        Self::parse(DEFAULT.to_owned())
+    }
+
+    /// The template as it was written, for the fingerprint of the run.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Fills the template from a row.
+    ///
+    /// # Errors
+    ///
+    /// The row lacks fields that the template names; all of them are told.
+    pub fn render(&self, row: &Row) -> Result<String, RowError> {
+        let mut out = String::with_capacity(self.literal_bytes + row.text().len());
+        let mut missing: Vec<&str> = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(range) => out.push_str(self.text.get(range.clone()).unwrap_or_default()),
+                Part::Field(name) => match row.field(name) {
+                    Some(json) => write_value(json, &mut out),
+                    None if &**name == WHOLE_ROW => write_row(row, &mut out),
+                    None if missing.contains(&&**name) => {}
+                    None => missing.push(name),
+                },
+            }
+        }
+        if missing.is_empty() { Ok(out) } else { Err(missing_fields(&missing)) }
+    }
+}
+
+fn missing_fields(names: &[&str]) -> RowError {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let message = format!("Missing template field{plural}: {}", names.join(", "));
+    RowError::new(ErrorKind::MissingTemplateField, message)
+}
+
+fn write_value(json: &str, out: &mut String) {
+    match decode_string(json) {
+        Some(text) => out.push_str(&text),
+        None => write_spaced(json, out),
+    }
+}
+
+/// Writes the row from its fields, not from its text, because a name that
+/// occurs twice in the text must not occur twice in the prompt.
+fn write_row(row: &Row, out: &mut String) {
+    let mut separator = "{";
+    for (name, json) in row.fields() {
+        out.push_str(separator);
+        separator = ",";
+        start_line(out, STEP, 1);
+        write_string(name, out);
+        out.push_str(": ");
+        write_indented_at(json, out, STEP, 1);
+    }
+    out.push_str(if separator == "{" { "{}" } else { "\n}" });
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(text: &str) -> Row {
+        Row::parse(1, text.into()).unwrap()
+    }
+
+    fn render(template: &str, json: &str) -> Result<String, RowError> {
+        Template::parse(template.into()).render(&row(json))
+    }
+
+    #[test]
+    fn values_are_written_as_text_or_as_json() {
+        let json = r#"{"s":"a\n\"b\"","e":"","n":1.50,"t":true,"z":null,"o":{"k":"caf\u00e9","l":[1,2]},"a b":"x","n.k":"dot"}"#;
+        for (template, expected) in [
+            ("", ""),
+            ("{{s}}", "a\n\"b\""),
+            ("[{{e}}]", "[]"),
+            ("{{n}} {{t}} {{z}}", "1.50 true null"),
+            ("{{o}}", r#"{"k": "café", "l": [1, 2]}"#),
+            ("{{ a b }}{{n.k}}", "xdot"),
+            ("{s}{{}}", "{s}{{}}"),
+        ] {
+            assert_eq!(render(template, json).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_placeholder_is_not_filled() {
+        assert_eq!(render("{{a}}", r#"{"a":"{{b}}","b":"no"}"#).unwrap(), "{{b}}");
+    }
+
+    #[test]
+    fn the_whole_row_is_indented_with_repeated_names_resolved() {
+        let json = r#"{"b":1,"a":{"k":[1,{}]},"b":"x\u00e9\"","e":[]}"#;
+        let expected = "{\n  \"b\": \"xé\\\"\",\n  \"a\": {\n    \"k\": [\n      1,\n      {}\n    ]\n  },\n  \"e\": []\n}";
+        assert_eq!(render("{{row_json}}", json).unwrap(), expected);
+        assert_eq!(render("{{row_json}}", "{}").unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_field_called_row_json_shadows_the_whole_row() {
+        assert_eq!(render("{{row_json}}", r#"{"row_json":"mine"}"#).unwrap(), "mine");
+    }
+
+    #[test]
+    fn the_default_template_shows_the_whole_row() {
+        let text = Template::default_template().render(&row(r#"{"a":1}"#)).unwrap();
+        assert_eq!(text, "Input record:\n\n{\n  \"a\": 1\n}\n");
+    }
+
+    #[test]
+    fn missing_fields_are_told_once_each_in_the_order_of_the_template() {
+        for (template, message) in [
+            ("{{a}}{{x}}{{a}}", "Missing template field: x"),
+            ("{{y}}{{x}}{{y}}{{a}}", "Missing template fields: y, x"),
+            ("{{{a}}}", "Missing template field: {a"),
+            ("{{A}}", "Missing template field: A"),
+        ] {
+            let error = render(template, r#"{"a":1}"#).unwrap_err();
+            assert_eq!(error, RowError::new(ErrorKind::MissingTemplateField, message));
+        }
+    }
+
+    #[test]
+    fn the_source_text_is_kept() {
+        assert_eq!(Template::parse("a {{ b }}".into()).text(), "a {{ b }}");
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_two_opening_braces_is_unchanged(text in any::<String>()) {
+            let text = text.replace("{{", "{");
+            prop_assert_eq!(render(&text, "{}").unwrap(), text);
+        }
+
+        #[test]
+        fn no_template_panics(text in "[{} ab\\n]{0,20}") {
+            let filled = render(&text, r#"{"a":"x","b":2}"#);
+            prop_assert!(filled.is_ok() || text.contains("{{"));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What names a row, and which names were seen.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use roaring::RoaringTreemap;
+use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::json_text::decode_string;
+
+/// How rows are named: by a field, or by their number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IdRule {
+    /// The field that `--id-field` names.
+    pub field: Option<Box<str>>,
+}
+
+impl IdRule {
+    /// The id of a row: its number, or the value of the id field as text.
+    ///
+    /// Numbers and booleans are taken as their JSON text, so `1` and `"1"` are
+    /// the same id.
+    ///
+    /// # Errors
+    ///
+    /// The row lacks the field, or its value names nothing.
+    pub fn id_of(&self, row: &Row) -> Result<RowId, IdFault> {
+        let Some(field) = &self.field else { return Ok(RowId::Number(row.number())) };
+        let Some(json) = row.field(field) else {
+            return Err(IdFault::Missing { field: field.clone() });
+        };
+        let invalid = |found| Err(IdFault::Invalid { field: field.clone(), found });
+        match json.as_bytes().first() {
+            Some(b'"') => match decode_string(json).unwrap_or_default() {
+                text if text.is_empty() => invalid("an empty string"),
+                text => Ok(RowId::Text(text.into())),
+            },
+            Some(b'n') => invalid("null"),
+            Some(b'[') => invalid("an array"),
+            Some(b'{') => invalid("an object"),
+            _ => Ok(RowId::Text(json.into())),
+        }
+    }
+}
+
+/// Why a row has no id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdFault {
+    /// The row lacks the id field; only this row fails.
+    Missing {
+        /// The id field.
+        field: Box<str>,
+    },
+    /// The value cannot name a row.
+    Invalid {
+        /// The id field.
+        field: Box<str>,
+        /// What stands there instead, e.g. `null`.
+        found: &'static str,
+    },
+}
+
+impl IdFault {
+    /// The error of the row's envelope, where the run goes on.
+    #[must_use]
+    pub fn row_error(&self) -> RowError {
+        match self {
+            Self::Missing { field } => {
+                RowError::new(ErrorKind::MissingIdField, format!("Missing id field '{field}'"))
+            }
+            Self::Invalid { field, found } => RowError::new(
+                ErrorKind::InvalidIdField,
+                format!("Id field '{field}' must be a non-empty string or number, got {found}"),
+            ),
+        }
+    }
+
+    /// What stops a run that checks its ids before anything is sent. `None` for a
+    /// missing field, which is a failure of that row alone.
+    #[must_use]
+    pub fn problem(&self, row_number: u64) -> Option<Problem> {
+        let Self::Invalid { field, found } = self else { return None };
+        let message =
+            format!("row {row_number}: id field `{field}` must be a non-empty string or number, got {found}");
+        let problem = Problem::new(ProblemCode::InvalidId, message);
+        Some(problem.hint("correct the row, or name another field with `--id-field`"))
+    }
+}
+
+/// What stops a run when two rows have one id.
+#[must_use]
+pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
+    let message = format!("duplicate value `{id}` of id field `{field}` at rows {first} and {second}");
+    Problem::new(ProblemCode::DuplicateId, message)
+        .hint("make the ids unique, or leave `--id-field` out to use row numbers")
+}
+
+/// The error of a row whose id an earlier row had, where the input cannot be checked before.
+#[must_use]
+pub fn duplicate_error(field: &str, id: &RowId) -> RowError {
+    let message = format!("Duplicate value '{id}' of id field '{field}': an earlier row has it too");
+    RowError::new(ErrorKind::DuplicateId, message)
+}
+
+/// The ids that were seen, kept small: numbers as a bitmap, text as digests of
+/// 128 bits, which differ for different text in all practical cases.
+#[derive(Debug, Default)]
+pub struct IdSet {
+    numbers: RoaringTreemap,
+    digests: HashSet<u128, BuildHasherDefault<DigestHasher>>,
+}
+
+impl IdSet {
+    /// Adds an id; `false` when it was there already.
+    pub fn insert(&mut self, id: &RowId) -> bool {
+        match id {
+            RowId::Number(number) => self.numbers.insert(*number),
+            RowId::Text(text) => self.digests.insert(xxh3_128(text.as_bytes())),
+        }
+    }
+
+    /// Whether the id was added.
+    #[must_use]
+    pub fn contains(&self, id: &RowId) -> bool {
+        match id {
+            RowId::Number(number) => self.numbers.contains(*number),
+            RowId::Text(text) => self.digests.contains(&xxh3_128(text.as_bytes())),
+        }
+    }
+
+    /// Takes an id out again.
+    pub fn remove(&mut self, id: &RowId) {
+        match id {
+            RowId::Number(number) => self.numbers.remove(*number),
+            RowId::Text(text) => self.digests.remove(&xxh3_128(text.as_bytes())),
+        };
+    }
+
+    /// How many ids were added.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.numbers.len() + self.digests.len() as u64
+    }
+
+    /// Whether none was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Takes a digest as its own hash: it is spread evenly already.
+#[derive(Debug, Default)]
+struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, digest: u128) {
+        // The low half is kept whole, so the conversion cannot fail.
+        self.0 = u64::try_from(digest & u128::from(u64::MAX)).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(json: &str) -> Result<RowId, IdFault> {
+        let rule = IdRule { field: Some("k".into()) };
+        rule.id_of(&Row::parse(4, json.into()).unwrap())
+    }
+
+    #[test]
+    fn without_a_field_the_row_number_is_the_id() {
+        let row = Row::parse(4, r#"{"k":"a"}"#.into()).unwrap();
+        assert_eq!(IdRule::default().id_of(&row), Ok(RowId::Number(4)));
+    }
+
+    #[test]
+    fn text_numbers_and_booleans_are_ids() {
+        for (json, expected) in [
+            (r#"{"k":"a\u00e9"}"#, "aé"),
+            (r#"{"k":" "}"#, " "),
+            (r#"{"k":7}"#, "7"),
+            (r#"{"k":1.50}"#, "1.50"),
+            (r#"{"k":-3}"#, "-3"),
+            (r#"{"k":true}"#, "true"),
+        ] {
+            assert_eq!(id(json), Ok(RowId::Text(expected.into())));
+        }
+    }
+
+    #[test]
+    fn values_that_name_nothing_are_told() {
+        for (json, found) in [
+            (r#"{"k":null}"#, "null"),
+            (r#"{"k":""}"#, "an empty string"),
+            (r#"{"k":[1]}"#, "an array"),
+            (r#"{"k":{}}"#, "an object"),
+        ] {
+            let fault = id(json).unwrap_err();
+            let expected = format!("row 4: id field `k` must be a non-empty string or number, got {found}");
+            let problem = fault.problem(4).unwrap();
+            assert_eq!((problem.code, problem.message), (ProblemCode::InvalidId, expected));
+            assert_eq!(fault.row_error().kind, ErrorKind::InvalidIdField);
+        }
+    }
+
+    #[test]
+    fn a_missing_field_fails_the_row_and_not_the_run() {
+        let fault = id(r#"{"K":1}"#).unwrap_err();
+        assert_eq!(fault.row_error(), RowError::new(ErrorKind::MissingIdField, "Missing id field 'k'"));
+        assert_eq!(fault.problem(4), None);
+    }
+
+    #[test]
+    fn a_duplicate_names_both_rows() {
+        let problem = duplicate_problem("k", &RowId::Text("a".into()), 1, 3);
+        assert_eq!(problem.code, ProblemCode::DuplicateId);
+        assert_eq!(problem.message, "duplicate value `a` of id field `k` at rows 1 and 3");
+        assert_eq!(duplicate_error("k", &RowId::Text("a".into())).kind, ErrorKind::DuplicateId);
+    }
+
+    #[test]
+    fn the_set_tells_ids_apart_and_counts_them() {
+        let mut set = IdSet::default();
+        assert!(set.is_empty());
+        let ids =
+            [RowId::Number(1), RowId::Text("1".into()), RowId::Text("a".into()), RowId::Text("b".into())];
+        for id in &ids {
+            assert!(!set.contains(id));
+            assert!(set.insert(id));
+            assert!(set.contains(id));
+            assert!(!set.insert(id));
+        }
+        assert_eq!(set.len(), 4);
+        assert!(!set.contains(&RowId::Number(2)));
+    }
+
+    #[test]
+    fn many_ids_are_kept_apart() {
+        let mut set = IdSet::default();
+        let fresh = (0..20_000).filter(|n| set.insert(&RowId::Text(format!("id-{n}").into()))).count();
+        assert_eq!((fresh, set.len()), (20_000, 20_000));
+        assert!((0..20_000).all(|n| set.contains(&RowId::Text(format!("id-{n}").into()))));
+        assert!(!set.contains(&RowId::Text("id-20000".into())));
+    }
+}

@@ -1,0 +1,202 @@
+//! Offset, then sample, then limit, decided row by row in input order.
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::sample_indexes;
+
+/// Which rows the user asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Rows to pass over at the start.
+    pub offset: u64,
+    /// Rows to draw from the rest.
+    pub sample: Option<Sample>,
+    /// At most this many rows of those.
+    pub limit: Option<u64>,
+}
+
+/// How many rows to draw, and from which seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Rows to draw; all of them where there are fewer.
+    pub count: u64,
+    /// The seed; the same seed draws the same rows.
+    pub seed: u64,
+}
+
+impl Selection {
+    /// How many rows are taken out of `candidates`.
+    #[must_use]
+    pub fn size(&self, candidates: u64) -> u64 {
+        let after_offset = candidates.saturating_sub(self.offset);
+        let drawn = self.sample.map_or(after_offset, |sample| sample.count.min(after_offset));
+        self.limit.map_or(drawn, |limit| limit.min(drawn))
+    }
+}
+
+/// What becomes of one candidate row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// It belongs to the run.
+    Take,
+    /// It does not; a later one may.
+    Pass,
+    /// Neither does it nor any row after it.
+    End,
+}
+
+/// Decides for every candidate in input order whether it is taken.
+///
+/// Candidates are rows and bad rows alike. Memory is constant, but for the
+/// indexes of a sample.
+///
+/// ```
+/// # use rowmill_core::select::{Choice, Selection, Selector};
+/// let selection = Selection { offset: 1, limit: Some(1), ..Selection::default() };
+/// let mut selector = Selector::new(&selection, None).unwrap();
+/// let choices = [selector.decide(), selector.decide(), selector.decide()];
+/// assert_eq!(choices, [Choice::Pass, Choice::Take, Choice::End]);
+/// ```
+#[derive(Debug)]
+pub struct Selector {
+    /// Candidates still to be passed over at the start.
+    to_pass: u64,
+    /// Rows that may still be taken; `None` without a limit.
+    to_take: Option<u64>,
+    /// The indexes after the offset that were drawn; `None` where all are taken.
+    drawn: Option<std::vec::IntoIter<u64>>,
+    /// Candidates after the offset that were decided.
+    decided: u64,
+}
+
+impl Selector {
+    /// Prepares the decisions. To draw a sample, all candidates must have been
+    /// counted before.
+    ///
+    /// # Errors
+    ///
+    /// A sample is asked for and `candidates` is not known.
+    pub fn new(selection: &Selection, candidates: Option<u64>) -> Result<Self, Problem> {
+        let mut to_take = selection.limit;
+        let mut drawn = None;
+        if let Some(sample) = selection.sample {
+            let Some(candidates) = candidates else {
+                return Err(Problem::new(
+                    ProblemCode::Internal,
+                    "a sample was to be drawn before the rows were counted",
+                ));
+            };
+            let population = candidates.saturating_sub(selection.offset);
+            if sample.count < population {
+                let mut indexes = sample_indexes(population, sample.count, sample.seed);
+                let limit = selection.limit.and_then(|limit| usize::try_from(limit).ok());
+                indexes.truncate(limit.unwrap_or(usize::MAX));
+                to_take = Some(indexes.len() as u64);
+                drawn = Some(indexes.into_iter());
+            }
+        }
+        Ok(Self { to_pass: selection.offset, to_take, drawn, decided: 0 })
+    }
+
+    /// Decides about the next candidate.
+    pub fn decide(&mut self) -> Choice {
+        if self.is_finished() {
+            return Choice::End;
+        }
+        if self.to_pass > 0 {
+            self.to_pass -= 1;
+            return Choice::Pass;
+        }
+        let index = self.decided;
+        self.decided += 1;
+        if let Some(drawn) = &mut self.drawn {
+            if drawn.as_slice().first() != Some(&index) {
+                return Choice::Pass;
+            }
+            drawn.next();
+        }
+        if let Some(to_take) = &mut self.to_take {
+            *to_take -= 1;
+        }
+        Choice::Take
+    }
+
+    /// Whether no further candidate can be taken, so that none need be read.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.to_take == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The 0-based places of the rows that are taken out of `candidates`.
+    fn taken(selection: &Selection, candidates: u64) -> Vec<u64> {
+        let mut selector = Selector::new(selection, Some(candidates)).unwrap();
+        (0..candidates).filter(|_| selector.decide() == Choice::Take).collect()
+    }
+
+    fn sample(count: u64, seed: u64) -> Option<Sample> {
+        Some(Sample { count, seed })
+    }
+
+    #[test]
+    fn offset_comes_before_sample_and_sample_before_limit() {
+        for (selection, expected) in [
+            (Selection::default(), (0..20).collect::<Vec<_>>()),
+            (Selection { offset: 17, ..Selection::default() }, vec![17, 18, 19]),
+            (Selection { offset: 25, ..Selection::default() }, vec![]),
+            (Selection { limit: Some(2), ..Selection::default() }, vec![0, 1]),
+            (Selection { limit: Some(0), ..Selection::default() }, vec![]),
+            (Selection { offset: 3, limit: Some(2), sample: None }, vec![3, 4]),
+            (Selection { offset: 0, sample: sample(5, 7), limit: None }, vec![1, 2, 4, 10, 12]),
+            (Selection { offset: 0, sample: sample(5, 7), limit: Some(2) }, vec![1, 2]),
+            (Selection { offset: 0, sample: sample(0, 7), limit: None }, vec![]),
+            (Selection { offset: 18, sample: sample(5, 7), limit: None }, vec![18, 19]),
+            (Selection { offset: 18, sample: sample(5, 7), limit: Some(1) }, vec![18]),
+        ] {
+            assert_eq!(taken(&selection, 20), expected, "{selection:?}");
+            assert_eq!(selection.size(20), expected.len() as u64, "{selection:?}");
+        }
+    }
+
+    #[test]
+    fn a_sample_after_an_offset_is_drawn_from_the_rows_after_it() {
+        let selection = Selection { offset: 100, sample: sample(5, 0), limit: None };
+        assert_eq!(taken(&selection, 120), [101, 108, 112, 113, 115]);
+    }
+
+    #[test]
+    fn the_end_is_told_as_soon_as_nothing_more_is_taken() {
+        let selection = Selection { offset: 0, sample: None, limit: Some(1) };
+        let mut selector = Selector::new(&selection, None).unwrap();
+        assert!(!selector.is_finished());
+        assert_eq!(selector.decide(), Choice::Take);
+        assert!(selector.is_finished());
+        assert_eq!(selector.decide(), Choice::End);
+    }
+
+    #[test]
+    fn a_sample_needs_the_number_of_candidates() {
+        let selection = Selection { offset: 0, sample: sample(5, 0), limit: None };
+        assert_eq!(Selector::new(&selection, None).unwrap_err().code, ProblemCode::Internal);
+    }
+
+    proptest! {
+        #[test]
+        fn the_number_taken_is_the_size_told_before(
+            offset in 0u64..40,
+            count in prop::option::of(0u64..40),
+            limit in prop::option::of(0u64..40),
+            candidates in 0u64..60,
+            seed: u64,
+        ) {
+            let selection = Selection { offset, sample: count.map(|count| Sample { count, seed }), limit };
+            prop_assert_eq!(taken(&selection, candidates).len() as u64, selection.size(candidates));
+        }
+    }
+}

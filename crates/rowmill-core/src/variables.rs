@@ -1,0 +1,245 @@
+//! Variables of the instruction: `{{name}}` filled once per run, from the flags.
+
+use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
+
+use crate::prompt::{Piece, pieces};
+
+/// Names and the text that stands in their place in the instruction.
+///
+/// They never reach the row template, whose placeholders are fields of the row.
+///
+/// ```
+/// # use rowmill_core::variables::Variables;
+/// let variables = Variables::from_flags(Some(r#"{"tone":"dry"}"#), &[], &["tone=warm".into()]).unwrap();
+/// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables {
+    entries: Vec<(String, String)>,
+}
+
+impl Variables {
+    /// Puts the flags together: `--vars-json` first, `--var-file` over it, `--var`
+    /// over both. `files` holds names and what was read from the files; `pairs`
+    /// holds the entries of `--var` as given.
+    ///
+    /// # Errors
+    ///
+    /// The JSON is no object of strings, or an entry is no `name=value`.
+    pub fn from_flags(
+        json: Option<&str>,
+        files: &[(String, String)],
+        pairs: &[String],
+    ) -> Result<Self, Problem> {
+        let mut variables = json.map_or_else(|| Ok(Self::default()), Self::parse_json)?;
+        for (name, text) in files {
+            variables.set(name.clone(), text.clone());
+        }
+        for entry in pairs {
+            let (name, value) = Self::parse_pair(entry)?;
+            variables.set(name.to_owned(), value.to_owned());
+        }
+        Ok(variables)
+    }
+
+    /// Splits an entry of `--var` into its name and its value.
+    ///
+    /// # Errors
+    ///
+    /// It is no `name=value`.
+    pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
+        split(entry).ok_or_else(|| {
+            usage("--var entries must use name=value").hint(format!("`{entry}` has no name, or no `=`"))
+        })
+    }
+
+    /// Splits an entry of `--var-file` into its name and its path.
+    ///
+    /// # Errors
+    ///
+    /// It is no `name=path`.
+    pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
+        split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
+            usage("--var-file entries must use name=path")
+                .hint(format!("`{entry}` has no name, no `=` or no path"))
+        })
+    }
+
+    /// Reads the text of the `--vars-json` file.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON object, or one of its values is no string.
+    pub fn parse_json(text: &str) -> Result<Self, Problem> {
+        let not_an_object = || usage("--vars-json must contain a JSON object");
+        let value: Value = serde_json::from_str(text).map_err(|error| not_an_object().cause(error))?;
+        let Value::Object(map) = value else { return Err(not_an_object()) };
+        let mut variables = Self::default();
+        for (name, value) in map {
+            let Value::String(value) = value else {
+                let problem = usage("--vars-json keys and values must be strings");
+                return Err(problem.hint(format!("put the value of `{name}` in quotes")));
+            };
+            variables.set(name, value);
+        }
+        Ok(variables)
+    }
+
+    /// Gives a name a value, in the place of an earlier one.
+    pub fn set(&mut self, name: String, value: String) {
+        match self.entries.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, earlier)) => *earlier = value,
+            None => self.entries.push((name, value)),
+        }
+    }
+
+    /// Whether none was given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The names, in the order in which they were first given.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Fills the placeholders of an instruction. Values are not searched for
+    /// placeholders. Without any variable the text is returned as it is, because
+    /// an instruction may speak of `{{…}}` and mean it.
+    ///
+    /// # Errors
+    ///
+    /// Variables were given and the text names one that was not.
+    pub fn apply(&self, text: &str) -> Result<String, Problem> {
+        if self.is_empty() {
+            return Ok(text.to_owned());
+        }
+        let mut out = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Literal(literal) => out.push_str(literal),
+                Piece::Field { name, .. } => {
+                    out.push_str(self.value(name).ok_or_else(|| self.unknown(name))?)
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The names that no placeholder of `text` uses, so that a misspelling can be told.
+    #[must_use]
+    pub fn unused(&self, text: &str) -> Vec<&str> {
+        let pieces = pieces(text);
+        let is_used = |wanted: &str| {
+            pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if *name == wanted))
+        };
+        self.names().filter(|name| !is_used(name)).collect()
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn unknown(&self, name: &str) -> Problem {
+        let given: Vec<_> = self.names().map(|name| format!("`{name}`")).collect();
+        let message =
+            format!("the instruction names an unknown variable: `{name}`; given: {}", given.join(", "));
+        Problem::new(ProblemCode::InvalidVariables, message)
+            .hint(format!("add `--var '{name}=…'`, or take `{{{{{name}}}}}` out of the instruction"))
+    }
+}
+
+/// Splits at the first `=`. A placeholder's name has no spaces round it, so a
+/// variable's has none either.
+fn split(entry: &str) -> Option<(&str, &str)> {
+    let (name, value) = entry.split_once('=')?;
+    let name = name.trim();
+    (!name.is_empty()).then_some((name, value))
+}
+
+fn usage(message: &str) -> Problem {
+    Problem::new(ProblemCode::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(entries: &[&str]) -> Variables {
+        let entries: Vec<_> = entries.iter().map(ToString::to_string).collect();
+        Variables::from_flags(None, &[], &entries).unwrap()
+    }
+
+    #[test]
+    fn a_pair_wins_over_a_file_and_a_file_over_the_json() {
+        let json = r#"{"a":"json","b":"json","c":"json"}"#;
+        let files = [("b".to_owned(), "file".to_owned()), ("c".to_owned(), "file".to_owned())];
+        let given = ["c=first".to_owned(), "c=pair".to_owned()];
+        let variables = Variables::from_flags(Some(json), &files, &given).unwrap();
+        assert_eq!(variables.apply("{{a}} {{b}} {{c}}").unwrap(), "json file pair");
+        assert_eq!(variables.names().collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn entries_are_split_at_the_first_equals_sign() {
+        assert_eq!(Variables::parse_pair("a=b=c").unwrap(), ("a", "b=c"));
+        assert_eq!(Variables::parse_pair(" a =").unwrap(), ("a", ""));
+        assert_eq!(Variables::parse_file_pair("a=x/y").unwrap(), ("a", "x/y"));
+    }
+
+    #[test]
+    fn wrong_entries_are_usage_problems() {
+        let message = |result: Result<(&str, &str), Problem>| {
+            let problem = result.unwrap_err();
+            assert_eq!(problem.code, ProblemCode::Usage);
+            problem.message
+        };
+        for entry in ["a", "", "=b", " =b"] {
+            assert_eq!(message(Variables::parse_pair(entry)), "--var entries must use name=value");
+            assert_eq!(message(Variables::parse_file_pair(entry)), "--var-file entries must use name=path");
+        }
+        assert_eq!(message(Variables::parse_file_pair("a=")), "--var-file entries must use name=path");
+    }
+
+    #[test]
+    fn json_must_be_an_object_of_strings() {
+        for (text, expected) in [
+            ("[]", "--vars-json must contain a JSON object"),
+            ("{", "--vars-json must contain a JSON object"),
+            ("", "--vars-json must contain a JSON object"),
+            (r#"{"a":1}"#, "--vars-json keys and values must be strings"),
+            (r#"{"a":null}"#, "--vars-json keys and values must be strings"),
+        ] {
+            let problem = Variables::parse_json(text).unwrap_err();
+            assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::Usage, expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_variables_placeholders_stay() {
+        let text = "Answer in {{json}}, {{ x }}.";
+        assert_eq!(Variables::default().apply(text).unwrap(), text);
+    }
+
+    #[test]
+    fn values_are_put_in_once() {
+        let variables = pairs(&["a={{b}}", "b=x"]);
+        assert_eq!(variables.apply("{{ a }}{{b}}{{}}{a}").unwrap(), "{{b}}x{{}}{a}");
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_told_with_what_was_given() {
+        let problem = pairs(&["tone=dry", "lang=en"]).apply("{{tone}} {{langs}}").unwrap_err();
+        assert_eq!(problem.code, ProblemCode::InvalidVariables);
+        let expected = "the instruction names an unknown variable: `langs`; given: `tone`, `lang`";
+        assert_eq!(problem.message, expected);
+        assert!(problem.hint.unwrap().contains("`{{langs}}`"));
+    }
+
+    #[test]
+    fn variables_that_are_not_used_are_told() {
+        assert_eq!(pairs(&["a=1", "b=2", "c=3"]).unused("x {{ b }} {{}}"), ["a", "c"]);
+    }
+}
