@@ -11,6 +11,7 @@ pub mod record;
 pub mod resume;
 pub mod retry;
 pub mod select;
+pub mod simulate;
 pub mod stats;
 pub mod summary;
 pub mod validate;

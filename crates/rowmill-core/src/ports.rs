@@ -123,8 +123,6 @@ pub trait Ledger: Send {
 pub struct Group<'a> {
     /// Rows that are about to be sent.
     pub taken: &'a [u64],
-    /// Rows whose calls were aborted.
-    pub unknown: &'a [u64],
     /// Records of rows that ended.
     pub records: &'a [Record],
 }

@@ -71,6 +71,8 @@ pub struct EnvelopeHead {
     pub number: u64,
     /// Whether the row is ok.
     pub ok: bool,
+    /// Whether its call was aborted, so that nobody knows if it was billed.
+    pub interrupted: bool,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +81,14 @@ struct EnvelopeFields<'a> {
     id: IdField<'a>,
     row_number: u64,
     ok: bool,
+    #[serde(borrow, default)]
+    error: Option<ErrorFields<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ErrorFields<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -101,7 +111,8 @@ impl EnvelopeHead {
             IdField::Number(number) => RowId::Number(number),
             IdField::Text(text) => RowId::Text(text.into()),
         };
-        Ok(Self { id, number: fields.row_number, ok: fields.ok })
+        let interrupted = fields.error.is_some_and(|error| error.kind == ErrorKind::Interrupted.name());
+        Ok(Self { id, number: fields.row_number, ok: fields.ok, interrupted })
     }
 }
 
@@ -368,7 +379,7 @@ mod tests {
         let record = record(Ok("1".into()), &[call()]);
         assert_eq!(Record::parse(record.line.clone()).unwrap(), record);
         let head = EnvelopeHead::parse(record.envelope()).unwrap();
-        assert_eq!(head, EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true });
+        assert_eq!(head, EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true, interrupted: false });
         assert!(EnvelopeHead::parse(br#"{"id":7,"row_number":7}"#).is_err());
         assert_eq!(
             EnvelopeHead::parse(br#"{"id":7,"row_number":7,"ok":false}"#).unwrap().id,

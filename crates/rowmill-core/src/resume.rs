@@ -51,9 +51,10 @@ impl Resume {
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
         if head.ok {
             self.failed.remove(&head.id);
+            self.in_flight.remove(&head.number);
             self.ok.insert(&head.id);
-        } else if !self.ok.contains(&head.id) {
-            self.failed.insert(&head.id);
+        } else {
+            self.saw_failure(head);
         }
     }
 
@@ -72,13 +73,20 @@ impl Resume {
             self.failed.remove(&head.id);
             self.kept.insert(head.id.clone(), span);
         } else {
-            self.failed.insert(&head.id);
+            self.saw_failure(head);
         }
     }
 
-    /// Takes in rows whose calls were aborted; their records count as failed until then.
-    pub fn saw_unknown(&mut self, numbers: &[u64]) {
-        self.saw_taken(numbers);
+    fn saw_failure(&mut self, head: &EnvelopeHead) {
+        if self.ok.contains(&head.id) {
+            return;
+        }
+        if head.interrupted {
+            self.failed.remove(&head.id);
+            self.in_flight.insert(head.number);
+        } else {
+            self.failed.insert(&head.id);
+        }
     }
 
     /// How many rows are ok, failed, and of unknown outcome.
@@ -113,7 +121,7 @@ mod tests {
     use super::*;
 
     fn head(number: u64, ok: bool) -> EnvelopeHead {
-        EnvelopeHead { id: RowId::Number(number), number, ok }
+        EnvelopeHead { id: RowId::Number(number), number, ok, interrupted: false }
     }
 
     #[test]
@@ -142,12 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_was_cut_and_later_finished_is_not_unknown() {
+    fn a_row_that_was_aborted_is_unknown_until_it_ends_otherwise() {
+        let span = Span { offset: 0, length: 1 };
         let mut resume = Resume::default();
         resume.saw_taken(&[7]);
-        resume.saw_unknown(&[7]);
+        resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
+        assert_eq!(resume.counts(), ResumeCounts { done: 0, failed: 0, unknown: 1 });
         resume.saw_taken(&[7]);
-        resume.saw_ended(&head(7, false), Span { offset: 0, length: 1 });
-        assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Failed);
+        resume.saw_ended(&head(7, false), span);
+        assert_eq!(resume.counts(), ResumeCounts { done: 0, failed: 1, unknown: 0 });
+        resume.saw_ended(&head(7, true), span);
+        assert_eq!(resume.counts(), ResumeCounts { done: 1, failed: 0, unknown: 0 });
     }
 }

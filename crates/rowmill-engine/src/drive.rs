@@ -242,7 +242,7 @@ impl Driver {
         }
         let ended = std::mem::take(&mut self.ended_now);
         let records: Vec<Record> = ended.iter().map(|ended| ended.record(include_input)).collect();
-        match self.ledger.append(Group { taken: &self.taken_now, unknown: &[], records: &records }) {
+        match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
             Err(problem) => self.end_early(StopCause::Problem(problem)),
             Ok(appended) => {
                 if !self.taken_now.is_empty() {
@@ -332,7 +332,7 @@ impl Driver {
         self.end_early(StopCause::Interrupted);
         let now = self.began.elapsed();
         let rows = std::mem::take(&mut self.in_flight);
-        let numbers: Vec<u64> = rows.iter().map(|(_, number, _)| *number).collect();
+        let unknown = rows.len() as u64;
         for (ordinal, number, id) in rows {
             let error = RowError::new(
                 ErrorKind::Interrupted,
@@ -341,11 +341,7 @@ impl Driver {
             self.ended_now.push(Ended::unasked(ordinal, id, number, error, None, now));
         }
         self.commit(include_input);
-        // After the records, so that a resume counts these rows as unknown, not as failed.
-        if let Err(problem) = self.ledger.append(Group { unknown: &numbers, ..Group::default() }) {
-            self.end_early(StopCause::Problem(problem));
-        }
-        numbers.len() as u64
+        unknown
     }
 }
 

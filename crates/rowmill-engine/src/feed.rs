@@ -114,7 +114,9 @@ impl Feed {
             }
             batch.taken.push(taken);
         }
-        (batch, false)
+        // A stream may stay open after the last row that is wanted.
+        let ended = self.selector.is_finished();
+        (batch, ended)
     }
 
     fn identify(&self, row: SourceRow, seen: &mut IdSet) -> Taken {

@@ -41,8 +41,6 @@ pub enum Line {
     Taken(Vec<u64>),
     /// A row that ended.
     Ended(EnvelopeHead),
-    /// Rows whose calls were aborted.
-    Unknown(Vec<u64>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,21 +75,10 @@ pub fn started_line(run: &str, at: &str, fingerprint: &Fingerprint, telemetry: O
 
 /// Says that rows are about to be sent.
 pub(super) fn taken_line(rows: &[u64], out: &mut Vec<u8>) {
-    write_rows("rows_taken", rows, out);
-}
-
-/// Says that the calls of rows were aborted.
-pub(super) fn unknown_line(rows: &[u64], out: &mut Vec<u8>) {
-    write_rows("rows_unknown", rows, out);
-}
-
-fn write_rows(event: &str, rows: &[u64], out: &mut Vec<u8>) {
     if rows.is_empty() {
         return;
     }
-    out.extend_from_slice(b"{\"event\":\"");
-    out.extend_from_slice(event.as_bytes());
-    out.extend_from_slice(b"\",\"rows\":[");
+    out.extend_from_slice(b"{\"event\":\"rows_taken\",\"rows\":[");
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
             out.push(b',');
@@ -109,7 +96,6 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, String> {
             EnvelopeHead::parse(envelope.get().as_bytes()).map(Line::Ended).map_err(|error| error.to_string())
         }
         ("rows_taken", _, Some(rows)) => Ok(Line::Taken(rows)),
-        ("rows_unknown", _, Some(rows)) => Ok(Line::Unknown(rows)),
         ("run_started", ..) => {
             let Written::RunStarted(started) =
                 serde_json::from_slice(line).map_err(|error| error.to_string())?;

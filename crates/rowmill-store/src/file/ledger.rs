@@ -8,7 +8,7 @@ use rowmill_core::ports::{Appended, Group, Ledger, LedgerReader, Span};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::WorkFolder;
-use super::format::{taken_line, unknown_line};
+use super::format::taken_line;
 
 /// A ledger in a file. One per run; the output's lock keeps others away.
 #[derive(Debug)]
@@ -77,7 +77,6 @@ impl Ledger for FileLedger {
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
         taken_line(group.taken, &mut lines);
-        unknown_line(group.unknown, &mut lines);
         let records = self.length + lines.len() as u64;
         for record in group.records {
             lines.extend_from_slice(&record.line);

@@ -90,7 +90,7 @@ mod tests {
     fn ledger(folder: &WorkFolder) -> FileLedger {
         let first = started_line("r", "now", &fingerprint(), None);
         let mut ledger = FileLedger::create(folder, &first, 1024).unwrap();
-        ledger.append(Group { taken: &[4, 5], unknown: &[5], records: &[ended()] }).unwrap();
+        ledger.append(Group { taken: &[4, 5], records: &[ended()] }).unwrap();
         ledger
     }
 
@@ -100,7 +100,6 @@ mod tests {
             seen.push(match line {
                 Line::Started(started) => format!("started {}", started.run),
                 Line::Taken(rows) => format!("taken {rows:?}"),
-                Line::Unknown(rows) => format!("unknown {rows:?}"),
                 Line::Ended(head) => format!("ended {}", head.id),
             });
             Ok(())
@@ -123,11 +122,11 @@ mod tests {
 
         let (seen, scanned) = described(&folder);
 
-        assert_eq!(seen, ["started r", "taken [4, 5]", "unknown [5]", "ended 4"]);
+        assert_eq!(seen, ["started r", "taken [4, 5]", "ended 4"]);
         assert_eq!(scanned, Scanned { length: whole, torn: true });
         let mut again = FileLedger::reopen(&folder, scanned.length, 0).unwrap();
         again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
-        assert_eq!(described(&folder).0.len(), 5);
+        assert_eq!(described(&folder).0.len(), 4);
     }
 
     #[test]
@@ -154,7 +153,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(folder.ledger()).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
         let problem = scan(&folder.ledger(), |_, _, _| Ok(())).unwrap_err();
-        assert!(problem.message.contains("line 5 of the ledger"), "{}", problem.message);
+        assert!(problem.message.contains("line 4 of the ledger"), "{}", problem.message);
     }
 
     #[test]
