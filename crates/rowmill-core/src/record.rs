@@ -379,7 +379,10 @@ mod tests {
         let record = record(Ok("1".into()), &[call()]);
         assert_eq!(Record::parse(record.line.clone()).unwrap(), record);
         let head = EnvelopeHead::parse(record.envelope()).unwrap();
-        assert_eq!(head, EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true, interrupted: false });
+        assert_eq!(
+            head,
+            EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true, interrupted: false }
+        );
         assert!(EnvelopeHead::parse(br#"{"id":7,"row_number":7}"#).is_err());
         assert_eq!(
             EnvelopeHead::parse(br#"{"id":7,"row_number":7,"ok":false}"#).unwrap().id,

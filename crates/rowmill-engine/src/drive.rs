@@ -1,7 +1,7 @@
 //! The loop: takes rows while there is room, gathers what ended, writes it to the
 //! ledger in one go, and sends it on.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -85,7 +85,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         stop: plan.stop,
         tally: Tally::default(),
         stopped: None,
-        in_flight: Vec::new(),
+        in_flight: HashMap::new(),
         taken_now: Vec::new(),
         ended_now: Vec::new(),
         kept_now: Vec::new(),
@@ -124,7 +124,7 @@ struct Driver {
     tally: Tally,
     stopped: Option<StopCause>,
     /// Rows whose calls are under way, for the case that they are aborted.
-    in_flight: Vec<(u64, u64, RowId)>,
+    in_flight: HashMap<u64, (u64, RowId)>,
     taken_now: Vec<u64>,
     ended_now: Vec<Ended>,
     kept_now: Vec<Parcel>,
@@ -191,7 +191,7 @@ impl Driver {
         match work {
             Work::Call(row) => {
                 self.taken_now.push(number);
-                self.in_flight.push((ordinal, number, id.clone()));
+                self.in_flight.insert(ordinal, (number, id.clone()));
                 Some((ordinal, id, row))
             }
             Work::Fail(error, row) => {
@@ -271,7 +271,7 @@ impl Driver {
 
     /// Counts a row that the ledger has, and decides whether the run goes on.
     fn settle(&mut self, ended: &Ended, include_input: bool) {
-        self.in_flight.retain(|(ordinal, ..)| *ordinal != ended.ordinal);
+        self.in_flight.remove(&ended.ordinal);
         self.tally.add(&ended.report(include_input));
         self.tally.unknown_calls += ended.unknown_calls;
         let ok = ended.outcome.is_ok();
@@ -333,7 +333,7 @@ impl Driver {
         let now = self.began.elapsed();
         let rows = std::mem::take(&mut self.in_flight);
         let unknown = rows.len() as u64;
-        for (ordinal, number, id) in rows {
+        for (ordinal, (number, id)) in rows {
             let error = RowError::new(
                 ErrorKind::Interrupted,
                 "the run was aborted during the call; whether it was billed is unknown",

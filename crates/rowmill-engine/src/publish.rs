@@ -146,7 +146,7 @@ impl Queue {
 
     fn slot(&mut self, content: Content) -> Slot {
         match content {
-            Content::Ended(record, span) if self.held + record.line.len() <= HELD_BYTES => {
+            Content::Ended(record, _) if self.held + record.line.len() <= HELD_BYTES => {
                 self.held += record.line.len();
                 Slot::Memory(record)
             }
