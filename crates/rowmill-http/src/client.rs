@@ -1,72 +1,95 @@
-//! Sending a prepared body and reading the answer.
+//! Sending a prepared body and waiting for the head of the answer.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http_body_util::Full;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rowmill_types::{Problem, ProblemCode};
+
+use crate::answer::{Answer, Inner};
+use crate::failure::HttpFailure;
 
 /// How long a TCP and TLS handshake may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an unused connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
+/// Where the environment names a proxy, in the spelling that most programs follow.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A pool of connections. Cheap to clone; clones share the pool.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    inner: reqwest::Client,
+    /// `None` where a proxy is asked for.
+    direct: Option<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
+    general: reqwest::Client,
 }
 
 /// Where requests go and the headers that each of them carries, made once per run.
 #[derive(Debug, Clone)]
 pub struct Target {
+    url: reqwest::Url,
+    uri: http::Uri,
+    headers: HeaderMap,
+}
+
+impl Target {
+    /// Prepares an address. Values of headers that hold credentials should be marked sensitive.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be requested.
+    pub fn new(url: reqwest::Url, mut headers: HeaderMap) -> Result<Self, Problem> {
+        let uri = url.as_str().parse().map_err(|error| {
+            Problem::new(ProblemCode::InvalidConfig, format!("`{url}` is not an address that can be requested"))
+                .cause(error)
+        })?;
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        Ok(Self { url, uri, headers })
+    }
+
     /// The address.
-    pub url: reqwest::Url,
-    /// The headers; values with credentials are marked sensitive.
-    pub headers: HeaderMap,
-}
+    #[must_use]
+    pub fn url(&self) -> &reqwest::Url {
+        &self.url
+    }
 
-/// Why no (complete) answer came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HttpFailure {
-    /// No connection could be made; nothing was sent.
-    Connect(String),
-    /// The connection broke after something was sent.
-    Broken(String),
-}
-
-impl fmt::Display for HttpFailure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect(what) | Self::Broken(what) => out.write_str(what),
-        }
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 }
 
-impl std::error::Error for HttpFailure {}
-
 impl HttpClient {
-    /// Makes a client. Proxies come from the usual environment variables.
+    /// Makes a client. `environment` is asked for the usual proxy variables.
     ///
     /// # Errors
     ///
     /// The platform's certificates cannot be used.
-    pub fn new() -> Result<Self, Problem> {
+    pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Problem> {
         let failed = |error: &dyn fmt::Display| {
             Problem::new(ProblemCode::Internal, "the HTTP client cannot be set up").cause(error)
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        // A second client in one process finds the provider installed already; that is fine.
-        drop(rustls::crypto::CryptoProvider::install_default(Arc::unwrap_or_clone(provider)));
-        let inner = reqwest::Client::builder()
-            .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
+        // A second client in one process finds a provider installed already; that is fine.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let general = reqwest::Client::builder()
+            .user_agent(AGENT)
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(usize::MAX)
-            .tcp_nodelay(true)
             .retry(reqwest::retry::never())
             .build()
             .map_err(|error| failed(&error))?;
-        Ok(Self { inner })
+        let proxied = PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
+        let direct = if proxied { None } else { Some(direct_client().map_err(|error| failed(&error))?) };
+        Ok(Self { direct, general })
     }
 
     /// Sends `body` with POST. `extra` is a header of this request alone.
@@ -84,74 +107,39 @@ impl HttpClient {
         if let Some((name, value)) = extra {
             headers.insert(name, value);
         }
-        let request = self.inner.post(target.url.clone()).headers(headers).body(body);
-        request.send().await.map(Answer).map_err(|error| failure(&error))
+        let Some(direct) = &self.direct else {
+            let request = self.general.post(target.url.clone()).headers(headers).body(body);
+            return Ok(Answer(Inner::Proxied(request.send().await?)));
+        };
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = target.uri.clone();
+        *request.headers_mut() = headers;
+        Ok(Answer(Inner::Direct(direct.request(request).await?)))
     }
 
-    /// Asks for a document with GET.
+    /// Asks for a document with GET, following redirects.
     ///
     /// # Errors
     ///
     /// No answer's head came. Any status is an answer.
     pub async fn get(&self, url: reqwest::Url) -> Result<Answer, HttpFailure> {
-        self.inner.get(url).send().await.map(Answer).map_err(|error| failure(&error))
+        Ok(Answer(Inner::Proxied(self.general.get(url).send().await?)))
     }
 }
 
-/// An answer whose head has come.
-#[derive(Debug)]
-pub struct Answer(reqwest::Response);
-
-impl Answer {
-    /// The status code.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.0.status().as_u16()
-    }
-
-    /// The headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.0.headers()
-    }
-
-    /// The next piece of the body, `None` at its end.
-    ///
-    /// # Errors
-    ///
-    /// The connection broke before the end of the body.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpFailure> {
-        self.0.chunk().await.map_err(|error| failure(&error))
-    }
-
-    /// The whole body, refused once it passes `limit` bytes.
-    ///
-    /// # Errors
-    ///
-    /// The connection broke before the end of the body, or it is larger than `limit`.
-    pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpFailure> {
-        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let mut rest = BytesMut::new();
-        while let Some(more) = self.chunk().await? {
-            if rest.is_empty() {
-                rest.extend_from_slice(&first);
-            }
-            rest.extend_from_slice(&more);
-            if rest.len() > limit {
-                return Err(HttpFailure::Broken(format!("the answer is larger than {limit} bytes")));
-            }
-        }
-        Ok(if rest.is_empty() { first } else { rest.freeze() })
-    }
-}
-
-/// Tells a connection that could not be made from one that broke, and keeps the
-/// innermost cause, which is the part a person can act on.
-fn failure(error: &reqwest::Error) -> HttpFailure {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    let what = cause.to_string();
-    if error.is_connect() { HttpFailure::Connect(what) } else { HttpFailure::Broken(what) }
+fn direct_client() -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, rustls::Error> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_keepalive(Some(Duration::from_secs(30)));
+    connector.enforce_http(false);
+    let tls = rustls::ClientConfig::builder().try_with_platform_verifier()?.with_no_client_auth();
+    let connector =
+        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions().wrap_connector(connector);
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(usize::MAX)
+        .build(connector))
 }

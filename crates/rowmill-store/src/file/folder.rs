@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
 
-const LEDGER: &str = "ledger.jsonl";
+use super::Header;
+use super::header::FORMAT;
+use super::ledger::cannot_write;
+
+const HEADER: &str = "run.json";
 const RESERVE: &str = "reserve";
 const SPOOL: &str = "input.spool";
 
@@ -47,16 +51,55 @@ impl WorkFolder {
         &self.path
     }
 
-    /// The ledger's path.
+    /// The path of the ledger that `header` names.
     #[must_use]
-    pub fn ledger(&self) -> PathBuf {
-        self.path.join(LEDGER)
+    pub fn ledger(&self, header: &Header) -> PathBuf {
+        self.path.join(format!("ledger-{}.jsonl", header.generation))
     }
 
-    /// Whether there is a ledger.
+    /// Whether a run has its ledger here.
     #[must_use]
-    pub fn has_ledger(&self) -> bool {
-        self.ledger().exists()
+    pub fn has_run(&self) -> bool {
+        self.path.join(HEADER).exists()
+    }
+
+    /// Which run has its ledger here, if any.
+    ///
+    /// # Errors
+    ///
+    /// The header cannot be read, or is of a format that this version does not know.
+    pub fn header(&self) -> Result<Option<Header>, Problem> {
+        let path = self.path.join(HEADER);
+        let unusable = |what: &str| {
+            Problem::new(ProblemCode::LedgerUnusable, format!("`{}` {what}", path.display()))
+                .hint("move the work folder away to resume from the output alone")
+        };
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable("cannot be read").cause(error)),
+        };
+        let header: Header = serde_json::from_slice(&bytes)
+            .map_err(|error| unusable("is not the header of a run").cause(error))?;
+        if header.format != FORMAT {
+            return Err(unusable(&format!("has format {}, this version reads {FORMAT}", header.format)));
+        }
+        Ok(Some(header))
+    }
+
+    /// Replaces the header in one step.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write_header(&self, header: &Header) -> Result<(), Problem> {
+        let path = self.path.join(HEADER);
+        let fresh = self.path.join("run.json.new");
+        // Plain data is always JSON, so the fallback is never used.
+        let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
+        fs::write(&fresh, bytes)
+            .and_then(|()| fs::rename(&fresh, &path))
+            .map_err(|error| cannot_write(&path, &error))
     }
 
     /// Where standard input is kept when it has to be read twice.
@@ -69,7 +112,7 @@ impl WorkFolder {
         self.path.join(RESERVE)
     }
 
-    /// Removes everything but the ledger.
+    /// Removes everything but the run's header and ledger.
     pub fn tidy(&self) {
         for file in [self.reserve(), self.spool()] {
             // What is not there needs no removing, and a leftover does no harm.
@@ -77,24 +120,30 @@ impl WorkFolder {
         }
     }
 
+    /// Removes a ledger that the header names no longer. The header decides what
+    /// counts, so a leftover does no harm.
+    pub fn forget_ledger(&self, header: &Header) {
+        drop(fs::remove_file(self.ledger(header)));
+    }
+
     /// Removes what rowmill put there, and the folder if nothing else is in it.
     ///
     /// # Errors
     ///
-    /// The ledger cannot be removed.
+    /// The header cannot be removed.
     pub fn clear(&self) -> Result<(), Problem> {
         self.tidy();
-        match fs::remove_file(self.ledger()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Problem::new(
-                ProblemCode::WriteFailed,
-                format!("cannot remove the ledger `{}`", self.ledger().display()),
-            )
-            .cause(error)),
-            _ => {
-                // A folder with other files in it is the user's and stays.
-                drop(fs::remove_dir(&self.path));
-                Ok(())
-            }
+        let header = self.header().ok().flatten();
+        let path = self.path.join(HEADER);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_write(&path, &error)),
+            _ => {}
         }
+        if let Some(header) = header {
+            self.forget_ledger(&header);
+        }
+        // A folder with other files in it is the user's and stays.
+        drop(fs::remove_dir(&self.path));
+        Ok(())
     }
 }

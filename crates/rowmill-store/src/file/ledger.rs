@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rowmill_core::ports::{Appended, Group, Ledger, LedgerReader, Span};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::WorkFolder;
 use super::format::taken_line;
+use super::{Header, WorkFolder};
 
 /// A ledger in a file. One per run; the output's lock keeps others away.
 #[derive(Debug)]
@@ -21,44 +21,29 @@ pub struct FileLedger {
 }
 
 impl FileLedger {
-    /// Starts a new ledger with `first_line`, replacing an old one.
+    /// Opens the ledger that `header` names, after its first `length` bytes of whole
+    /// lines; what follows was cut by a crash and is removed.
     ///
     /// `reserve_bytes` are set aside on the same disk, to be given up when the disk
     /// is full, so that answers in flight at that moment can still be written.
     ///
     /// # Errors
     ///
-    /// It cannot be made, or there is no room for the reserve.
-    pub fn create(folder: &WorkFolder, first_line: &[u8], reserve_bytes: usize) -> Result<Self, Problem> {
-        let fresh = folder.path().join("ledger.new");
-        fs::write(&fresh, first_line)
-            .and_then(|()| fs::rename(&fresh, folder.ledger()))
-            .map_err(|error| cannot_write(&folder.ledger(), &error))?;
-        Self::reopen(folder, first_line.len() as u64, reserve_bytes)
-    }
-
-    /// Goes on with a ledger whose first `length` bytes are whole lines.
-    ///
-    /// # Errors
-    ///
     /// It cannot be opened, or there is no room for the reserve.
-    pub fn reopen(folder: &WorkFolder, length: u64, reserve_bytes: usize) -> Result<Self, Problem> {
-        let path = folder.ledger();
+    pub fn open(
+        folder: &WorkFolder,
+        header: &Header,
+        length: u64,
+        reserve_bytes: usize,
+    ) -> Result<Self, Problem> {
+        let path = folder.ledger(header);
         let failed = |error: std::io::Error| cannot_write(&path, &error);
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
         fs::write(&reserve, vec![0; reserve_bytes]).map_err(|error| cannot_write(&reserve, &error))?;
         Ok(Self { file, path, length, reserve, lines: Vec::new() })
-    }
-
-    /// Asks the disk itself to have everything.
-    ///
-    /// # Errors
-    ///
-    /// The disk reports a failure.
-    pub fn sync(&self) -> Result<(), Problem> {
-        self.file.sync_data().map_err(|error| cannot_write(&self.path, &error))
     }
 
     fn write_at_end(&mut self, lines: &[u8]) -> std::io::Result<()> {
@@ -126,7 +111,7 @@ impl LedgerReader for FileReader {
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "the disk is full: make room and run again with `--resume`; everything answered so far is kept"

@@ -2,10 +2,12 @@
 
 mod folder;
 mod format;
+mod header;
 mod ledger;
 mod scan;
 
 pub use folder::WorkFolder;
-pub use format::{Line, SinkBase, Started, started_line};
+pub use format::Line;
+pub use header::{Header, SinkBase};
 pub use ledger::FileLedger;
 pub use scan::{Scanned, scan};

@@ -1,7 +1,7 @@
 //! Reading a ledger back, one line at a time.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 use rowmill_core::ports::Span;
@@ -20,6 +20,7 @@ pub struct Scanned {
 }
 
 /// Gives every whole line of the ledger to `saw`, in order, with its bytes and place.
+/// A ledger that is not there is an empty one.
 ///
 /// # Errors
 ///
@@ -28,7 +29,10 @@ pub fn scan(
     path: &Path,
     mut saw: impl FnMut(Line, Span, &[u8]) -> Result<(), Problem>,
 ) -> Result<Scanned, Problem> {
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Scanned { length: 0, torn: false }),
+        opened => opened.map_err(|error| cannot_read(path, &error))?,
+    };
     let mut reader = BufReader::with_capacity(1 << 18, file);
     let mut bytes = Vec::new();
     let (mut length, mut number) = (0u64, 0u64);
@@ -63,42 +67,43 @@ pub fn scan(
 mod tests {
     use std::fs::OpenOptions;
     use std::io::Write;
+    use std::path::PathBuf;
 
     use rowmill_core::fingerprint::Fingerprint;
     use rowmill_core::ports::{Group, InputIdentity, Ledger};
     use rowmill_core::record::Record;
 
     use super::*;
-    use crate::file::{FileLedger, WorkFolder, started_line};
+    use crate::file::{FileLedger, Header, WorkFolder};
 
-    fn fingerprint() -> Fingerprint {
-        Fingerprint {
+    fn header() -> Header {
+        let fingerprint = Fingerprint {
             input: InputIdentity { path: "-".into(), size: None, probe: None },
             id_field: None,
             model: "passthrough".into(),
             prompt: String::new(),
             instruction: None,
             schema: None,
-        }
+        };
+        Header::new("r", "now", &fingerprint, None)
     }
 
     fn ended() -> Record {
-        let line = b"{\"event\":\"row_ended\",\"envelope\":{\"id\":4,\"row_number\":4,\"ok\":true},\"telemetry\":{}}\n";
-        Record::parse(line.to_vec()).unwrap()
+        let line = br#"{"event":"row_ended","envelope":{"id":4,"row_number":4,"ok":true},"telemetry":{}}"#;
+        Record::parse([line.as_slice(), b"\n"].concat()).unwrap()
     }
 
-    fn ledger(folder: &WorkFolder) -> FileLedger {
-        let first = started_line("r", "now", &fingerprint(), None);
-        let mut ledger = FileLedger::create(folder, &first, 1024).unwrap();
+    fn ledger(folder: &WorkFolder) -> (FileLedger, PathBuf) {
+        folder.write_header(&header()).unwrap();
+        let mut ledger = FileLedger::open(folder, &header(), 0, 1024).unwrap();
         ledger.append(Group { taken: &[4, 5], records: &[ended()] }).unwrap();
-        ledger
+        (ledger, folder.ledger(&header()))
     }
 
-    fn described(folder: &WorkFolder) -> (Vec<String>, Scanned) {
+    fn described(path: &Path) -> (Vec<String>, Scanned) {
         let mut seen = Vec::new();
-        let scanned = scan(&folder.ledger(), |line, _, _| {
+        let scanned = scan(path, |line, _, _| {
             seen.push(match line {
-                Line::Started(started) => format!("started {}", started.run),
                 Line::Taken(rows) => format!("taken {rows:?}"),
                 Line::Ended(head) => format!("ended {}", head.id),
             });
@@ -111,31 +116,26 @@ mod tests {
     fn what_was_appended_is_read_back_in_order_and_a_torn_line_is_left_out() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        drop(ledger(&folder));
-        let whole = folder.ledger().metadata().unwrap().len();
-        OpenOptions::new()
-            .append(true)
-            .open(folder.ledger())
-            .unwrap()
-            .write_all(b"{\"event\":\"row_")
-            .unwrap();
+        let (_, path) = ledger(&folder);
+        let whole = path.metadata().unwrap().len();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"event\":\"row_").unwrap();
 
-        let (seen, scanned) = described(&folder);
+        let (seen, scanned) = described(&path);
 
-        assert_eq!(seen, ["started r", "taken [4, 5]", "ended 4"]);
+        assert_eq!(seen, ["taken [4, 5]", "ended 4"]);
         assert_eq!(scanned, Scanned { length: whole, torn: true });
-        let mut again = FileLedger::reopen(&folder, scanned.length, 0).unwrap();
+        let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();
         again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
-        assert_eq!(described(&folder).0.len(), 4);
+        assert_eq!(described(&path).0.len(), 3);
     }
 
     #[test]
     fn a_record_is_read_back_by_its_span() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        let ledger = ledger(&folder);
+        let (ledger, path) = ledger(&folder);
         let mut span = None;
-        scan(&folder.ledger(), |line, at, _| {
+        scan(&path, |line, at, _| {
             if matches!(line, Line::Ended(_)) {
                 span = Some(at);
             }
@@ -149,11 +149,11 @@ mod tests {
     fn a_broken_line_in_the_middle_is_refused_with_its_number() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        drop(ledger(&folder));
-        let mut file = OpenOptions::new().append(true).open(folder.ledger()).unwrap();
+        let (_, path) = ledger(&folder);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
-        let problem = scan(&folder.ledger(), |_, _, _| Ok(())).unwrap_err();
-        assert!(problem.message.contains("line 4 of the ledger"), "{}", problem.message);
+        let problem = scan(&path, |_, _, _| Ok(())).unwrap_err();
+        assert!(problem.message.contains("line 3 of the ledger"), "{}", problem.message);
     }
 
     #[test]
@@ -167,5 +167,14 @@ mod tests {
         let left: Vec<_> =
             std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, [own]);
+    }
+
+    #[test]
+    fn a_header_of_another_format_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = WorkFolder::open(home.path()).unwrap();
+        folder.write_header(&Header { format: 2, ..header() }).unwrap();
+        let problem = folder.header().unwrap_err();
+        assert!(problem.message.ends_with("has format 2, this version reads 1"), "{}", problem.message);
     }
 }

@@ -1,0 +1,126 @@
+//! Making an output ours for the length of a run.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use rowmill_types::{Problem, ProblemCode};
+
+/// What may be done with an output that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Nothing: it must not exist.
+    New,
+    /// Go on with it.
+    Resume,
+    /// Replace it.
+    Overwrite,
+}
+
+/// An output file that no other run can write to while this is alive.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Checks that `path` could be claimed, without touching it, so that a mistake is
+    /// told before anything else is done. `flag` is named in messages.
+    ///
+    /// # Errors
+    ///
+    /// It exists and must not, its folder is missing, or it is no file.
+    pub fn check(path: &Path, flag: &str, claim: Claim) -> Result<(), Problem> {
+        let shown = path.display();
+        if path.is_dir() {
+            let message = format!("`{shown}`, given to `{flag}`, is a folder");
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a file in it"));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let message = format!("the folder `{}` of `{flag}` does not exist", folder.display());
+            let hint = format!("make it with `mkdir -p {}`, or choose another path", folder.display());
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
+        }
+        if claim == Claim::New && path.exists() {
+            let message = format!("output file `{shown}` already exists");
+            return Err(Problem::new(ProblemCode::OutputExists, message)
+                .hint("use `--resume` to go on with it, or `--overwrite` to replace it"));
+        }
+        Ok(())
+    }
+
+    /// Opens the output and locks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`OutputFile::check`]; or it cannot be opened, or another run has it.
+    pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
+        Self::check(path, "--output", claim)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { file, path: path.to_owned() }),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another run is writing to `{}`", path.display());
+                Err(Problem::new(ProblemCode::OutputBusy, message).hint("wait for it, or choose another output"))
+            }
+            Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Cuts the file to `length`, which removes a torn line, or everything.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be changed.
+    pub fn cut(&self, length: u64) -> Result<(), Problem> {
+        self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    /// Makes sure that the disk itself has everything.
+    ///
+    /// # Errors
+    ///
+    /// The disk reports a failure.
+    pub fn sync(&self) -> Result<(), Problem> {
+        let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
+        file.sync_all().map_err(|error| cannot_write(&self.path, &error))
+    }
+}
+
+/// What is told when a file cannot be written.
+pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+    use std::io::ErrorKind;
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "the disk is full: make room and run again with `--resume`; everything answered so far is kept"
+        }
+        ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
+        ErrorKind::BrokenPipe => "the program that reads the output has ended",
+        _ => "check the path, then run again with `--resume`; everything answered so far is kept",
+    };
+    Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display())).cause(error).hint(hint)
+}
+
+/// A new file beside `path` that will take its place.
+pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.rowmill-new"));
+    let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
+    Ok((beside, file))
+}
+
+/// Puts a replacement in its place, on disk before the name changes.
+pub(super) fn replace(beside: &Path, file: File, path: &Path) -> Result<(), Problem> {
+    file.sync_all()
+        .and_then(|()| fs::rename(beside, path))
+        .map_err(|error| cannot_write(path, &error))
+}

@@ -1,0 +1,81 @@
+//! Lines of a file of envelopes, with their places.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Take};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rowmill_core::record::EnvelopeHead;
+use rowmill_types::{Problem, ProblemCode};
+
+/// Reads a part of a file line by line. Blank lines are passed over.
+#[derive(Debug)]
+pub(super) struct Lines {
+    reader: Take<BufReader<File>>,
+    path: PathBuf,
+    /// The line that was read last, newline included.
+    pub(super) bytes: Vec<u8>,
+    /// Where it begins.
+    pub(super) offset: u64,
+    next_offset: u64,
+    number: u64,
+}
+
+/// A line: an envelope, or the end of what could be read.
+#[derive(Debug)]
+pub(super) enum Next {
+    Envelope(EnvelopeHead),
+    /// The last line, without its newline and not a whole envelope.
+    Torn,
+    End,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path, range: Range<u64>, capacity: usize) -> Result<Self, Problem> {
+        let mut file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+        file.seek(SeekFrom::Start(range.start)).map_err(|error| cannot_read(path, &error))?;
+        let reader = BufReader::with_capacity(capacity, file).take(range.end - range.start);
+        let (offset, next_offset) = (range.start, range.start);
+        Ok(Self { reader, path: path.to_owned(), bytes: Vec::new(), offset, next_offset, number: 0 })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Next, Problem> {
+        loop {
+            self.bytes.clear();
+            let read =
+                self.reader.read_until(b'\n', &mut self.bytes).map_err(|error| cannot_read(&self.path, &error))?;
+            if read == 0 {
+                return Ok(Next::End);
+            }
+            self.number += 1;
+            self.offset = self.next_offset;
+            self.next_offset += read as u64;
+            if self.bytes.trim_ascii().is_empty() {
+                continue;
+            }
+            return match EnvelopeHead::parse(&self.bytes) {
+                Ok(head) => Ok(Next::Envelope(head)),
+                Err(_) if self.bytes.last() != Some(&b'\n') => Ok(Next::Torn),
+                Err(error) => Err(self.unusable(&error)),
+            };
+        }
+    }
+
+    /// Whether the line that was read last has its newline.
+    pub(super) fn has_newline(&self) -> bool {
+        self.bytes.last() == Some(&b'\n')
+    }
+
+    fn unusable(&self, error: &serde_json::Error) -> Problem {
+        let message = format!("line {} of the existing output `{}` is not an envelope", self.number, self.path.display());
+        Problem::new(ProblemCode::OutputUnusable, message)
+            .cause(error)
+            .hint("correct or remove the line, or move the file away; nothing was changed")
+    }
+}
+
+pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(ProblemCode::OutputUnusable, format!("cannot read `{}`", path.display()))
+        .cause(error)
+        .hint("check the permissions of the file")
+}

@@ -1,0 +1,13 @@
+//! The output of a run as a file of envelopes: claiming it, reading it back,
+//! appending to it and settling it.
+
+mod claim;
+mod lines;
+mod scan;
+mod settle;
+mod sink;
+
+pub use claim::{Claim, OutputFile};
+pub use scan::{OutputScan, scan_output};
+pub use settle::{rewrite_errors, settle};
+pub use sink::{LineSink, Part};

@@ -1,0 +1,191 @@
+//! Settling an output after a resume: one envelope per row, in input order.
+//!
+//! While it runs, a resume appends. So the file is a few stretches that are each
+//! in order; settling merges them and leaves out envelopes that a later one replaced.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use rowmill_core::select::IdSet;
+use rowmill_types::{Problem, RowId};
+
+use super::claim::{cannot_write, replace, replacement};
+use super::lines::{Lines, Next};
+
+/// A merge reads each stretch with a buffer of this size.
+const STRETCH_BUFFER: usize = 32 * 1024;
+
+/// What a first look at the file finds.
+#[derive(Debug, Default)]
+struct Layout {
+    /// Byte ranges within which row numbers only grow.
+    stretches: Vec<Range<u64>>,
+    /// For ids that occur more than once, where the last envelope begins.
+    last: HashMap<RowId, u64>,
+}
+
+/// Rewrites the output if it is not settled; `true` if it had to be.
+///
+/// The new file is complete on disk before it takes the old one's place.
+///
+/// # Errors
+///
+/// It cannot be read or written; the old file is then as it was.
+pub fn settle(path: &Path) -> Result<bool, Problem> {
+    let layout = look(path)?;
+    if layout.stretches.len() <= 1 && layout.last.is_empty() {
+        return Ok(false);
+    }
+    let (beside, file) = replacement(path)?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    merge(path, &layout, &mut out)?;
+    finish(out, &beside, path)?;
+    Ok(true)
+}
+
+/// Writes the failed envelopes of a settled output to `errors`, replacing it.
+///
+/// # Errors
+///
+/// A file cannot be read or written.
+pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
+    let (beside, file) = replacement(errors)?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let mut lines = Lines::open(output, 0..u64::MAX, 1 << 18)?;
+    while let Next::Envelope(head) = lines.next()? {
+        if !head.ok {
+            out.write_all(&lines.bytes).map_err(|error| cannot_write(&beside, &error))?;
+        }
+    }
+    finish(out, &beside, errors)
+}
+
+fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
+    let file = out.into_inner().map_err(|error| cannot_write(beside, error.error()))?;
+    replace(beside, file, path)
+}
+
+fn look(path: &Path) -> Result<Layout, Problem> {
+    let mut layout = Layout::default();
+    let mut seen = IdSet::default();
+    let mut repeated = IdSet::default();
+    let mut previous = 0;
+    each(path, |lines, head| {
+        let end = lines.offset + lines.bytes.len() as u64;
+        match layout.stretches.last_mut() {
+            Some(stretch) if head.number > previous => stretch.end = end,
+            _ => layout.stretches.push(lines.offset..end),
+        }
+        previous = head.number;
+        if !seen.insert(&head.id) {
+            repeated.insert(&head.id);
+        }
+    })?;
+    if !repeated.is_empty() {
+        each(path, |lines, head| {
+            if repeated.contains(&head.id) {
+                layout.last.insert(head.id, lines.offset);
+            }
+        })?;
+    }
+    Ok(layout)
+}
+
+fn each(path: &Path, mut saw: impl FnMut(&Lines, rowmill_core::record::EnvelopeHead)) -> Result<(), Problem> {
+    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
+    while let Next::Envelope(head) = lines.next()? {
+        saw(&lines, head);
+    }
+    Ok(())
+}
+
+fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Problem> {
+    let mut fronts = Vec::new();
+    for range in &layout.stretches {
+        let mut front = Front { lines: Lines::open(path, range.clone(), STRETCH_BUFFER)?, number: None };
+        front.advance(&layout.last)?;
+        fronts.push(front);
+    }
+    // A handful of stretches: looking at each front beats a heap.
+    while let Some(front) = fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number) {
+        out.write_all(&front.lines.bytes).map_err(|error| cannot_write(path, &error))?;
+        front.advance(&layout.last)?;
+    }
+    Ok(())
+}
+
+struct Front {
+    lines: Lines,
+    /// The row number of the line that waits, `None` at the end.
+    number: Option<u64>,
+}
+
+impl Front {
+    /// Moves to the next line that no later one replaces.
+    fn advance(&mut self, last: &HashMap<RowId, u64>) -> Result<(), Problem> {
+        self.number = None;
+        while let Next::Envelope(head) = self.lines.next()? {
+            if last.get(&head.id).is_none_or(|&offset| offset == self.lines.offset) {
+                self.number = Some(head.number);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn line(id: &str, number: u64, ok: bool) -> String {
+        format!("{{\"id\":\"{id}\",\"row_number\":{number},\"ok\":{ok},\"result\":null,\"error\":null}}\n")
+    }
+
+    fn settled(lines: &[String]) -> (bool, String) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("out.jsonl");
+        fs::write(&path, lines.concat()).unwrap();
+        let changed = settle(&path).unwrap();
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no litter");
+        (changed, fs::read_to_string(&path).unwrap())
+    }
+
+    #[test]
+    fn an_output_in_order_is_left_alone() {
+        let lines = [line("a", 1, true), line("b", 2, false), line("c", 9, true)];
+        assert_eq!(settled(&lines), (false, lines.concat()));
+    }
+
+    #[test]
+    fn later_envelopes_replace_earlier_ones_and_order_is_restored() {
+        let lines = [
+            line("a", 1, true),
+            line("b", 2, false),
+            line("d", 4, false),
+            line("b", 2, true),
+            line("c", 3, true),
+            line("d", 4, false),
+            line("e", 5, true),
+            line("d", 4, true),
+        ];
+        let expected =
+            [line("a", 1, true), line("b", 2, true), line("c", 3, true), line("d", 4, true), line("e", 5, true)];
+        assert_eq!(settled(&lines), (true, expected.concat()));
+    }
+
+    #[test]
+    fn the_errors_file_holds_the_failures_that_are_left() {
+        let home = tempfile::tempdir().unwrap();
+        let (output, errors) = (home.path().join("out"), home.path().join("errors"));
+        fs::write(&output, [line("a", 1, true), line("b", 2, false)].concat()).unwrap();
+        fs::write(&errors, "stale\n").unwrap();
+        rewrite_errors(&output, &errors).unwrap();
+        assert_eq!(fs::read_to_string(&errors).unwrap(), line("b", 2, false));
+    }
+}

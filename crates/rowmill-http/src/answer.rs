@@ -1,0 +1,76 @@
+//! An answer and its body, whichever client brought it.
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::HttpFailure;
+
+/// An answer whose head has come.
+#[derive(Debug)]
+pub struct Answer(pub(crate) Inner);
+
+#[derive(Debug)]
+pub(crate) enum Inner {
+    Direct(http::Response<Incoming>),
+    Proxied(reqwest::Response),
+}
+
+impl Answer {
+    /// The status code.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match &self.0 {
+            Inner::Direct(response) => response.status().as_u16(),
+            Inner::Proxied(response) => response.status().as_u16(),
+        }
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        match &self.0 {
+            Inner::Direct(response) => response.headers(),
+            Inner::Proxied(response) => response.headers(),
+        }
+    }
+
+    /// The next piece of the body, `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke before the end of the body.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpFailure> {
+        let response = match &mut self.0 {
+            Inner::Proxied(response) => return Ok(response.chunk().await?),
+            Inner::Direct(response) => response,
+        };
+        while let Some(frame) = response.body_mut().frame().await {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole body, refused once it passes `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke before the end of the body, or it is larger than `limit`.
+    pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpFailure> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut whole = BytesMut::with_capacity((first.len() + second.len()) * 2);
+        whole.extend_from_slice(&first);
+        whole.extend_from_slice(&second);
+        while let Some(more) = self.chunk().await? {
+            whole.extend_from_slice(&more);
+            if whole.len() > limit {
+                return Err(HttpFailure::Broken(format!("the answer is larger than {limit} bytes")));
+            }
+        }
+        Ok(whole.freeze())
+    }
+}

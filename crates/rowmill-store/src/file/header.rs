@@ -1,0 +1,45 @@
+//! `run.json`: which run a work folder belongs to.
+
+use rowmill_core::fingerprint::Fingerprint;
+use serde::{Deserialize, Serialize};
+
+/// The format that this version writes; a reader refuses formats it does not know.
+pub(super) const FORMAT: u32 = 1;
+
+/// Which run this is, and which file holds its events.
+///
+/// It is replaced in one step, so naming a new ledger and a new base for
+/// telemetry happens at once or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The format of the folder.
+    pub format: u32,
+    /// The id of the run.
+    pub run: String,
+    /// When it started.
+    pub at: String,
+    /// What shapes its results.
+    pub fingerprint: Fingerprint,
+    /// Where telemetry goes and what the file held before this ledger.
+    pub telemetry: Option<SinkBase>,
+    /// Counts the ledgers of this folder; part of the ledger's file name.
+    pub generation: u32,
+}
+
+/// A file that records are appended to, and its length before this ledger began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkBase {
+    /// The absolute path.
+    pub path: String,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl Header {
+    /// The header of a new run.
+    #[must_use]
+    pub fn new(run: &str, at: &str, fingerprint: &Fingerprint, telemetry: Option<SinkBase>) -> Self {
+        let (run, at) = (run.to_owned(), at.to_owned());
+        Self { format: FORMAT, run, at, fingerprint: fingerprint.clone(), telemetry, generation: 1 }
+    }
+}

@@ -1,0 +1,109 @@
+//! The configuration file `rowmill.toml`, found upward from the current folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rowmill_models::ProviderConfig;
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+
+/// The name of the file.
+const NAME: &str = "rowmill.toml";
+
+/// What the file may say. A flag wins over the environment, the environment over
+/// the file, the file over the default.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Defaults of `rowmill run`.
+    #[serde(default)]
+    pub run: RunDefaults,
+    /// Providers: base URLs, key variables and headers.
+    #[serde(default)]
+    pub providers: BTreeMap<String, ProviderConfig>,
+}
+
+/// Defaults of `rowmill run`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunDefaults {
+    /// The model string.
+    pub model: Option<String>,
+    /// Rows worked on at once.
+    pub parallel: Option<usize>,
+    /// Further tries after a call that failed.
+    pub retries: Option<u32>,
+    /// The first wait between tries, such as `500ms`.
+    pub retry_wait: Option<String>,
+    /// How long one call may take, such as `90s`.
+    pub timeout: Option<String>,
+    /// How often an answer that breaks the schema may be corrected.
+    pub repairs: Option<u32>,
+}
+
+/// A configuration and where it came from.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFile {
+    /// The file, if there is one.
+    pub path: Option<PathBuf>,
+    /// What it says.
+    pub config: Config,
+}
+
+impl ConfigFile {
+    /// Looks for `rowmill.toml` in `folder` and the folders above it.
+    ///
+    /// # Errors
+    ///
+    /// The nearest one cannot be read or is not valid.
+    pub fn find(folder: &Path) -> Result<Self, Problem> {
+        let found = folder.ancestors().map(|folder| folder.join(NAME)).find(|path| path.is_file());
+        found.map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
+    }
+
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read or is not valid.
+    pub fn read(path: &Path) -> Result<Self, Problem> {
+        let shown = path.display();
+        let invalid = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| invalid(format!("cannot read the configuration `{shown}`")).cause(error))?;
+        let config = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(&text, span.start));
+            invalid(format!("`{shown}` is not valid at line {line}"))
+                .cause(error.message())
+                .hint("docs/configuration.md lists what the file may say")
+        })?;
+        Ok(Self { path: Some(path.to_owned()), config })
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_file_upward_is_found_and_mistakes_name_the_line() {
+        let home = tempfile::tempdir().unwrap();
+        let deep = home.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        let path = home.path().join("a").join(NAME);
+        std::fs::write(&path, "[run]\nmodel = \"simulated\"\n[providers.lab]\nbase_url = \"http://h/v1\"\n").unwrap();
+        let found = ConfigFile::find(&deep).unwrap();
+        assert_eq!(found.path, Some(path.clone()));
+        assert_eq!(found.config.run.model.as_deref(), Some("simulated"));
+        assert!(found.config.providers.contains_key("lab"));
+
+        std::fs::write(&path, "[run]\nmodle = \"x\"\n").unwrap();
+        let problem = ConfigFile::find(&deep).unwrap_err();
+        assert!(problem.message.ends_with("is not valid at line 2"), "{}", problem.message);
+        assert!(problem.cause.unwrap().contains("unknown field `modle`"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a run came to, for people, programs and the shell.
+
+use std::path::PathBuf;
+
+use rowmill_core::resume::ResumeCounts;
+use rowmill_core::summary::Numbers;
+use rowmill_engine::StopCause;
+use rowmill_types::ExitCode;
+use serde::Serialize;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct RunReport {
+    /// What it came to.
+    pub summary: RunSummary,
+    /// How the process should end.
+    pub exit: ExitCode,
+    /// Why it ended before its input did, if it did.
+    pub stopped: Option<StopCause>,
+    /// Rows whose calls were aborted; a resume sends them again.
+    pub unknown_rows: u64,
+    /// What a resume found before it began.
+    pub resumed: Option<ResumeCounts>,
+    /// The work folder, if something is kept in it.
+    pub kept: Option<PathBuf>,
+}
+
+/// The summary of a run, in the documented order.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunSummary {
+    /// The id of the run.
+    pub run: String,
+    /// The model string.
+    pub model: String,
+    /// Where rows came from.
+    pub input: String,
+    /// Where envelopes went.
+    pub output: String,
+    /// The source of the schema.
+    pub schema: Option<String>,
+    /// The pydantic model that gave the schema.
+    pub schema_model: Option<String>,
+    /// The source of the instruction.
+    pub instruction: Option<String>,
+    /// The names of its variables.
+    pub variables: Vec<String>,
+    /// The source of the template; `<default>` or `<inline>` where there is none.
+    pub template: String,
+    /// `text` or `structured`.
+    pub output_mode: &'static str,
+    /// Rows worked on at once, at most.
+    pub parallel: usize,
+    /// When it started, UTC.
+    pub started_at: String,
+    /// When it ended, UTC.
+    pub completed_at: String,
+    /// How it ended: `finished`, `interrupted`, `max_errors` or `stopped`.
+    pub status: &'static str,
+    /// Why it was stopped, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
+    /// Rows whose calls were aborted.
+    pub outcome_unknown_rows: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub numbers: Numbers,
+}
+
+/// How the run ended, for the summary.
+pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
+    match stopped {
+        None => "finished",
+        Some(StopCause::Interrupted) => "interrupted",
+        Some(StopCause::MaxErrors(_)) => "max_errors",
+        Some(StopCause::Problem(_)) => "stopped",
+    }
+}
+
+/// How the process should end.
+pub(crate) fn exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCode {
+    match stopped {
+        Some(StopCause::Problem(problem)) => problem.exit(),
+        Some(StopCause::Interrupted) => ExitCode::Interrupted,
+        Some(StopCause::MaxErrors(_)) => ExitCode::LimitReached,
+        None if failed_rows > 0 => ExitCode::RowsFailed,
+        None => ExitCode::Ok,
+    }
+}

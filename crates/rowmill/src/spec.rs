@@ -1,0 +1,123 @@
+//! What a run is to do, as plain data. Defaults are applied before it is made.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rowmill_core::select::Selection;
+use rowmill_data::InputSpec;
+use rowmill_models::ProviderConfig;
+
+/// Everything that defines a run.
+#[derive(Debug, Clone)]
+pub struct RunSpec {
+    /// Where rows come from.
+    pub input: InputSpec,
+    /// Which of them are taken.
+    pub selection: Selection,
+    /// The field that names rows; row numbers do without it.
+    pub id_field: Option<String>,
+    /// How a row becomes a prompt.
+    pub prompt: Prompt,
+    /// The source of the instruction: a path, `file://` or `http(s)://`.
+    pub instruction: Option<String>,
+    /// Variables of the instruction.
+    pub variables: VariableFlags,
+    /// The model string.
+    pub model: String,
+    /// What results must satisfy.
+    pub schema: Schema,
+    /// Where envelopes go.
+    pub output: Output,
+    /// What may be done with an output that exists.
+    pub existing: Existing,
+    /// Whether envelopes carry the input row.
+    pub include_input: bool,
+    /// A copy of the envelopes of failed rows.
+    pub error_output: Option<PathBuf>,
+    /// Times and tokens of every row.
+    pub telemetry_output: Option<PathBuf>,
+    /// The summary as a file.
+    pub summary_output: Option<PathBuf>,
+    /// How many rows are worked on at once, at most.
+    pub parallel: usize,
+    /// Stop once this many rows failed.
+    pub max_errors: Option<u64>,
+    /// Further tries after a call that failed.
+    pub retries: u32,
+    /// The first wait between tries.
+    pub retry_wait: Duration,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How often an answer that breaks the schema may be corrected.
+    pub repairs: u32,
+    /// Where the ledger is kept; beside the output without it.
+    pub work_dir: Option<PathBuf>,
+    /// Keep the ledger of a finished run.
+    pub keep_temp: bool,
+    /// Providers of the configuration file.
+    pub providers: BTreeMap<String, ProviderConfig>,
+}
+
+/// How a row becomes a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prompt {
+    /// The whole row as JSON.
+    Default,
+    /// A template given in place.
+    Inline(String),
+    /// The source of a template: a path, `file://` or `http(s)://`.
+    Source(String),
+}
+
+/// What results must satisfy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schema {
+    /// Nothing: results are text.
+    None,
+    /// The source of a JSON Schema: a path, `file://` or `http(s)://`.
+    Source(String),
+    /// A pydantic model, as `module.path:Class`.
+    PythonModel(String),
+}
+
+/// Where envelopes go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// A file.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+}
+
+/// What may be done with an output that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing: that is an error.
+    Refuse,
+    /// Go on with it; changed settings are an error.
+    Resume,
+    /// Go on with it, even with changed settings.
+    ResumeChanged,
+    /// Replace it.
+    Overwrite,
+}
+
+impl Existing {
+    /// Whether an earlier run is gone on with.
+    #[must_use]
+    pub fn resumes(self) -> bool {
+        matches!(self, Self::Resume | Self::ResumeChanged)
+    }
+}
+
+/// Variables of the instruction, as given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VariableFlags {
+    /// `name=value` entries.
+    pub pairs: Vec<String>,
+    /// `name=path` entries.
+    pub files: Vec<String>,
+    /// A file with one JSON object of strings.
+    pub json: Option<PathBuf>,
+}
