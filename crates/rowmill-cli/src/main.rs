@@ -1,2 +1,5 @@
-//! Empty.
-fn main() {}
+//! The command `rowmill`.
+
+fn main() -> std::process::ExitCode {
+    rowmill_cli::main()
+}

@@ -203,6 +203,8 @@ pub enum Event<'a> {
     Ended {
         /// Whether it is ok.
         ok: bool,
+        /// Whether it was taken to be sent; a row that could not be read never was.
+        called: bool,
         /// What its calls used.
         usage: rowmill_types::Usage,
     },

@@ -148,6 +148,9 @@ impl Driver {
         if self.max_errors == Some(0) {
             self.end_early(StopCause::MaxErrors(0));
         }
+        if self.stop.is_draining() {
+            self.end_early(StopCause::Interrupted);
+        }
         loop {
             while self.has_room(flight.len()) {
                 let Some(taken) = self.queue.pop_front() else { break };
@@ -271,11 +274,11 @@ impl Driver {
 
     /// Counts a row that the ledger has, and decides whether the run goes on.
     fn settle(&mut self, ended: &Ended, include_input: bool) {
-        self.in_flight.remove(&ended.ordinal);
+        let called = self.in_flight.remove(&ended.ordinal).is_some();
         self.tally.add(&ended.report(include_input));
         self.tally.unknown_calls += ended.unknown_calls;
         let ok = ended.outcome.is_ok();
-        self.observer.observe(&Event::Ended { ok, usage: total_usage(&ended.calls) });
+        self.observer.observe(&Event::Ended { ok, called, usage: total_usage(&ended.calls) });
         if ended.calls.iter().any(|call| call.error.is_none()) {
             self.last_success = Some(ended.end);
         }

@@ -1,132 +1,109 @@
-//! Reads what an earlier run left and opens the ledger to go on with.
+//! What a run begins from: nothing, or what an earlier run left.
 
 use rowmill_core::fingerprint::Fingerprint;
-use rowmill_core::ports::Sink;
+use rowmill_core::ports::{Published, Sink};
 use rowmill_core::record::Record;
 use rowmill_core::resume::Resume;
-use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
-use rowmill_store::file::{FileLedger, Line, SinkBase, Started, WorkFolder, scan, started_line};
+use rowmill_data::output::{LineSink, OutputFile, Part, scan_output};
+use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::spec::{Existing, RunSpec};
 
-/// The first answers that no longer fit on a full disk fit into this much.
+/// The first answers that no longer fit on a full disk fit into this much per row in flight.
 const RESERVE_PER_ROW: usize = 4 * 1024;
-const RESERVE: std::ops::RangeInclusive<usize> = 64 * 1024..=16 * 1024 * 1024;
+const LEAST_RESERVE: usize = 64 * 1024;
+const MOST_RESERVE: usize = 16 * 1024 * 1024;
 
-/// What a run starts from.
+/// What a run begins from.
 pub(crate) struct Beginning {
+    pub(crate) header: Header,
     pub(crate) ledger: FileLedger,
     pub(crate) resume: Resume,
-    /// What the output held, already mended.
-    pub(crate) output: OutputScan,
     pub(crate) telemetry: Option<LineSink>,
-    /// Whether an earlier run was found.
-    pub(crate) found_run: bool,
-    /// Whether its settings could be compared.
-    pub(crate) compared: bool,
+    /// Whether rows of an earlier run were found without the settings they were made with.
+    pub(crate) settings_unknown: bool,
 }
 
 /// Starts a new run: whatever was there is replaced.
-pub(crate) fn fresh(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    run: &str,
-    at: &str,
-    fingerprint: &Fingerprint,
-) -> Result<Beginning, Problem> {
-    let telemetry = telemetry_sink(spec, 0)?;
-    let first = started_line(run, at, fingerprint, telemetry_base(spec, 0));
-    let ledger = FileLedger::create(folder, &first, reserve(spec.parallel))?;
-    let output = OutputScan::default();
-    Ok(Beginning { ledger, resume: Resume::default(), output, telemetry, found_run: false, compared: true })
+pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Beginning, Problem> {
+    folder.clear()?;
+    let folder = WorkFolder::open(folder.path())?;
+    let header = Header { telemetry: telemetry_base(spec, 0), ..header };
+    folder.write_header(&header)?;
+    Ok(Beginning {
+        ledger: FileLedger::open(&folder, &header, 0, reserve(spec.parallel))?,
+        telemetry: telemetry_sink(spec, 0)?,
+        header,
+        resume: Resume::default(),
+        settings_unknown: false,
+    })
 }
 
 /// Goes on with an earlier run. `output` is `None` for standard output, which gets
-/// everything again from the ledger.
+/// everything again from the ledger. Nothing is changed before all checks have passed.
 pub(crate) fn resumed(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    run: &str,
-    at: &str,
-    fingerprint: &Fingerprint,
+    now: Header,
 ) -> Result<Beginning, Problem> {
-    let mut resume = Resume::default();
-    let mut envelopes = 0u64;
-    let found = match output {
-        Some(file) => {
-            let found = scan_output(file.path(), |head| {
-                envelopes += 1;
-                resume.saw_output(head);
-            })?;
-            file.mend(&found)?;
-            found
-        }
-        None => OutputScan::default(),
-    };
-    if !folder.has_ledger() {
-        let start = fresh_ledger(spec, folder, run, at, fingerprint)?;
-        return Ok(Beginning { resume, output: found, found_run: envelopes > 0, compared: envelopes == 0, ..start });
+    let before = folder.header()?;
+    if let Some(before) = &before {
+        compare(&before.fingerprint, &now.fingerprint, spec.existing)?;
     }
-    let mut started: Option<Box<Started>> = None;
-    let mut telemetry: Option<LineSink> = None;
-    let scanned = scan(&folder.ledger(), |line, span, bytes| {
+    let mut resume = Resume::default();
+    let mut settings_unknown = false;
+    if let Some(file) = output {
+        let found = scan_output(file.path(), |head| {
+            settings_unknown = before.is_none();
+            resume.saw_output(head);
+        })?;
+        file.mend(&found)?;
+    }
+    let base = before.as_ref().and_then(|before| before.telemetry.clone());
+    let telemetry_now = telemetry_base(spec, telemetry_length(spec));
+    let same_file = matches!((&base, &telemetry_now), (Some(base), Some(now)) if base.path == now.path);
+    let telemetry = if same_file { base.clone() } else { telemetry_now };
+    let header = match before {
+        Some(before) => Header { fingerprint: now.fingerprint, telemetry: telemetry.clone(), ..before },
+        None => Header { telemetry: telemetry.clone(), ..now },
+    };
+    // With its own base the file is written again from the ledger, so a crash between
+    // ledger and telemetry leaves no gap.
+    let mut sink = telemetry_sink(spec, telemetry.map_or(u64::MAX, |base| base.length))?;
+    let scanned = scan(&folder.ledger(&header), |line, span, bytes| {
         match line {
-            Line::Started(line) => {
-                compare(&line.fingerprint, fingerprint, spec.existing)?;
-                telemetry = replayed_telemetry(spec, &line)?;
-                started = Some(line);
-            }
             Line::Taken(rows) => resume.saw_taken(&rows),
             Line::Ended(head) => {
                 resume.saw_ended(&head, span);
-                if let Some(sink) = &mut telemetry {
+                if let Some(sink) = sink.as_mut().filter(|_| same_file) {
                     replay(sink, bytes)?;
                 }
             }
         }
         Ok(())
     })?;
-    let Some(started) = started else {
-        // Not even the first line was written: nothing had been sent.
-        let start = fresh_ledger(spec, folder, run, at, fingerprint)?;
-        return Ok(Beginning { resume, output: found, found_run: envelopes > 0, compared: envelopes == 0, ..start });
-    };
-    let ledger = if started.fingerprint == *fingerprint {
-        FileLedger::reopen(folder, scanned.length, reserve(spec.parallel))?
-    } else {
-        FileLedger::reopen_with(folder, scanned.length, reserve(spec.parallel), &changed_line(run, at, fingerprint, &started))?
-    };
-    let telemetry = match telemetry {
-        Some(mut sink) => {
-            sink.flush()?;
-            Some(sink)
-        }
-        None => telemetry_sink(spec, u64::MAX)?,
-    };
-    Ok(Beginning { ledger, resume, output: found, telemetry, found_run: true, compared: true })
+    if let Some(sink) = &mut sink {
+        sink.flush()?;
+    }
+    folder.write_header(&header)?;
+    let ledger = FileLedger::open(folder, &header, scanned.length, reserve(spec.parallel))?;
+    Ok(Beginning { header, ledger, resume, telemetry: sink, settings_unknown })
 }
 
-/// A ledger for an output whose earlier ledger is gone.
-fn fresh_ledger(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    run: &str,
-    at: &str,
-    fingerprint: &Fingerprint,
-) -> Result<Beginning, Problem> {
-    let telemetry = telemetry_sink(spec, u64::MAX)?;
-    let length = spec.telemetry_output.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
-    let first = started_line(run, at, fingerprint, telemetry_base(spec, length));
-    let ledger = FileLedger::create(folder, &first, reserve(spec.parallel))?;
-    let output = OutputScan::default();
-    Ok(Beginning { ledger, resume: Resume::default(), output, telemetry, found_run: false, compared: true })
-}
-
-/// From here on the run has other settings, and a later resume is compared with these.
-fn changed_line(run: &str, at: &str, fingerprint: &Fingerprint, before: &Started) -> Vec<u8> {
-    started_line(run, at, fingerprint, before.telemetry.clone())
+/// Leaves an ended run with an empty ledger: the output has every record. The header
+/// stays, so that a resume can tell whether its settings are the same.
+pub(crate) fn compact(spec: &RunSpec, folder: &WorkFolder, header: &Header) -> Result<(), Problem> {
+    let next = Header {
+        generation: header.generation + 1,
+        telemetry: telemetry_base(spec, telemetry_length(spec)),
+        ..header.clone()
+    };
+    folder.write_header(&next)?;
+    folder.forget_ledger(header);
+    folder.tidy();
+    Ok(())
 }
 
 fn compare(before: &Fingerprint, now: &Fingerprint, existing: Existing) -> Result<(), Problem> {
@@ -139,22 +116,11 @@ fn compare(before: &Fingerprint, now: &Fingerprint, existing: Existing) -> Resul
         .hint("go back to those settings, or say `--accept-changes` to mix both in one output"))
 }
 
-/// The telemetry file as the ledger knows it: what the ledger holds is written again,
-/// so a crash between ledger and telemetry leaves no gap.
-fn replayed_telemetry(spec: &RunSpec, started: &Started) -> Result<Option<LineSink>, Problem> {
-    let (Some(base), Some(path)) = (&started.telemetry, absolute(spec)) else { return Ok(None) };
-    if base.path == path { telemetry_sink(spec, base.length) } else { Ok(None) }
-}
-
 fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {
     let record = Record::parse(line.to_vec()).map_err(|error| {
         Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
     })?;
-    sink.publish(rowmill_core::ports::Published {
-        envelope: record.envelope(),
-        telemetry: record.telemetry(),
-        ok: record.ok,
-    })
+    sink.publish(Published { envelope: record.envelope(), telemetry: record.telemetry(), ok: record.ok })
 }
 
 fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem> {
@@ -162,28 +128,15 @@ fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem
 }
 
 fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
-    absolute(spec).map(|path| SinkBase { path, length })
-}
-
-fn absolute(spec: &RunSpec) -> Option<String> {
     let path = spec.telemetry_output.as_deref()?;
-    Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned())
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned();
+    Some(SinkBase { path, length })
 }
 
-/// Leaves the ledger of an ended run with its first line only: the output has the rest.
-pub(crate) fn compact(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    run: &str,
-    at: &str,
-    fingerprint: &Fingerprint,
-) -> Result<(), Problem> {
-    let length = spec.telemetry_output.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
-    drop(FileLedger::create(folder, &started_line(run, at, fingerprint, telemetry_base(spec, length)), 0)?);
-    folder.tidy();
-    Ok(())
+fn telemetry_length(spec: &RunSpec) -> u64 {
+    spec.telemetry_output.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len())
 }
 
 fn reserve(parallel: usize) -> usize {
-    (parallel * RESERVE_PER_ROW).clamp(*RESERVE.start(), *RESERVE.end())
+    (parallel * RESERVE_PER_ROW).clamp(LEAST_RESERVE, MOST_RESERVE)
 }

@@ -1,9 +1,12 @@
 //! Making an output ours for the length of a run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
+
+use super::OutputScan;
 
 /// What may be done with an output that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +86,20 @@ impl OutputFile {
     /// It cannot be changed.
     pub fn cut(&self, length: u64) -> Result<(), Problem> {
         self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    /// Removes a torn last line and adds a missing newline.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be changed.
+    pub fn mend(&self, found: &OutputScan) -> Result<(), Problem> {
+        self.cut(found.length)?;
+        if found.lacks_newline {
+            let mut end = OpenOptions::new().append(true).open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
+            end.write_all(b"\n").map_err(|error| cannot_write(&self.path, &error))?;
+        }
+        Ok(())
     }
 
     /// Makes sure that the disk itself has everything.

@@ -1,0 +1,230 @@
+//! The flags of `rowmill run`, as given. Their texts are the reference manual.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rowmill::Format;
+
+/// Run a model over every row of a file and write one result per row.
+///
+/// Every row of the input becomes a prompt, is answered by the model, and leaves one
+/// line in the output: an envelope with its id, its result or its error. The run is
+/// recorded as it goes: stop it with Ctrl-C, or lose power, and `--resume` goes on
+/// where it was without paying twice.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
+pub(crate) struct RunFlags {
+    /// The rows: a `.jsonl`, `.ndjson`, `.csv` or `.tsv` file, or `-` for standard input.
+    #[arg(long, short, value_name = "FILE", help_heading = "Rows")]
+    pub(crate) input: String,
+
+    /// The format of the input, where its name does not tell.
+    #[arg(long, value_name = "FORMAT", value_parser = format_name, help_heading = "Rows")]
+    pub(crate) input_format: Option<Format>,
+
+    /// Take at most this many rows.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    pub(crate) limit: Option<u64>,
+
+    /// Pass over this many rows first.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    pub(crate) offset: Option<u64>,
+
+    /// Take a random sample of this many rows, in input order; the same for the same seed.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    pub(crate) sample: Option<u64>,
+
+    /// The seed of the sample [default: 0].
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
+    pub(crate) seed: Option<u64>,
+
+    /// The field whose value names a row; row numbers are used without it.
+    ///
+    /// Values must be unique. With an id field, rows may be added, removed and moved
+    /// between a run and its resume.
+    #[arg(long, value_name = "FIELD", help_heading = "Rows")]
+    pub(crate) id_field: Option<String>,
+
+    /// The template of the prompt, given here: `{{field}}` and `{{row_json}}` are filled in.
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Worker")]
+    pub(crate) prompt: Option<String>,
+
+    /// The template of the prompt: a path, `file://` or `http(s)://`.
+    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    pub(crate) template: Option<String>,
+
+    /// The instruction that every call carries: a path, `file://` or `http(s)://`.
+    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    pub(crate) instruction: Option<String>,
+
+    /// The model, as `provider.model?key=value`; `rowmill models` lists providers.
+    #[arg(long, short, value_name = "MODEL", env = "ROWMILL_MODEL", help_heading = "Worker")]
+    pub(crate) model: Option<String>,
+
+    /// A JSON Schema that results must satisfy: a path, `file://` or `http(s)://`.
+    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    pub(crate) json_schema: Option<String>,
+
+    /// A pydantic model that results must satisfy, as `module.path:Class`; asks your Python for its schema.
+    #[arg(long, value_name = "MODULE:CLASS", help_heading = "Worker")]
+    pub(crate) schema_model: Option<String>,
+
+    /// How often an answer that breaks the schema is sent back with what is wrong [default: 1].
+    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, help_heading = "Worker")]
+    pub(crate) repairs: Option<u32>,
+
+    /// A variable of the instruction, filled in for `{{name}}`; can be repeated.
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Worker")]
+    pub(crate) var: Vec<String>,
+
+    /// A variable of the instruction whose value is in a file; can be repeated.
+    #[arg(long, value_name = "NAME=PATH", help_heading = "Worker")]
+    pub(crate) var_file: Vec<String>,
+
+    /// A file with one JSON object of variables; `--var-file` and `--var` win over it.
+    #[arg(long, value_name = "PATH", help_heading = "Worker")]
+    pub(crate) vars_json: Option<PathBuf>,
+
+    /// Where envelopes go, one line per row in input order; `-` for standard output.
+    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
+    pub(crate) output: PathBuf,
+
+    /// Go on with the run that wrote the output: rows that are ok are skipped, the rest is tried again.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) resume: bool,
+
+    /// With `--resume`: go on although the model, prompt, schema or input has changed.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) accept_changes: bool,
+
+    /// Replace the output if it exists.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) overwrite: bool,
+
+    /// Copy the input row into its envelope.
+    #[arg(long, overrides_with = "no_include_input", help_heading = "Results")]
+    pub(crate) include_input: bool,
+
+    /// Leave the input row out of the envelope (the default).
+    #[arg(long, overrides_with = "include_input", help_heading = "Results")]
+    pub(crate) no_include_input: bool,
+
+    /// Also write the envelopes of failed rows to this file.
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) error_output: Option<PathBuf>,
+
+    /// Write times and tokens of every row to this file, one JSON line each.
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) telemetry_output: Option<PathBuf>,
+
+    /// Write the summary of the run to this file as JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) summary_output: Option<PathBuf>,
+
+    /// Print the summary as JSON on standard output (the default, unless envelopes go there).
+    #[arg(long, overrides_with = "no_final_summary", help_heading = "Results")]
+    pub(crate) final_summary: bool,
+
+    /// Print no JSON summary on standard output.
+    #[arg(long, overrides_with = "final_summary", help_heading = "Results")]
+    pub(crate) no_final_summary: bool,
+
+    /// Rows worked on at once, at most [default: 8].
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Pace and faults")]
+    pub(crate) parallel: Option<u64>,
+
+    /// Further tries after a call that failed for a passing reason [default: 4].
+    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Pace and faults")]
+    pub(crate) retries: Option<u32>,
+
+    /// The first wait between tries; it doubles every time [default: 500ms].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Pace and faults")]
+    pub(crate) retry_wait: Option<Duration>,
+
+    /// How long one call may take, such as `90s` or `5m` [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Pace and faults")]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Stop once this many rows have failed; 0 stops before the first row.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Pace and faults")]
+    pub(crate) max_errors: Option<u64>,
+
+    /// Where the ledger of the run is kept while it is unfinished [default: beside the output].
+    #[arg(long, value_name = "FOLDER", help_heading = "Pace and faults")]
+    pub(crate) work_dir: Option<PathBuf>,
+
+    /// Keep the ledger of a finished run.
+    #[arg(long, overrides_with = "no_keep_temp", help_heading = "Pace and faults")]
+    pub(crate) keep_temp: bool,
+
+    /// Remove the ledger of a finished run (the default).
+    #[arg(long, overrides_with = "keep_temp", help_heading = "Pace and faults")]
+    pub(crate) no_keep_temp: bool,
+
+    /// Print a line of progress after every N rows.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Progress")]
+    pub(crate) progress_every: Option<u64>,
+
+    /// Show progress on standard error (the default).
+    #[arg(long, overrides_with = "no_progress", help_heading = "Progress")]
+    pub(crate) progress: bool,
+
+    /// Show no progress.
+    #[arg(long, overrides_with = "progress", help_heading = "Progress")]
+    pub(crate) no_progress: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Try a prompt on ten rows, with a built-in model that needs no key:
+    rowmill run -i reviews.jsonl -o results.jsonl -m simulated --limit 10 \\
+      --prompt 'Classify this review: {{review}}'
+
+  Then run the rest with a real model, with results in a fixed shape, 64 rows at a time:
+    rowmill run -i reviews.jsonl -o results.jsonl -m 'responses.gpt-5.4-mini?reasoning=low' \\
+      --instruction classify.md --template review.md --json-schema sentiment.schema.json \\
+      --id-field id --parallel 64
+
+  Go on after Ctrl-C, a crash, or to try failed rows again:
+    rowmill run … --resume
+
+  In a pipe:
+    zcat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result
+
+Exit codes: 0 all rows ok, 1 could not start or stopped by an error, 2 usage,
+3 finished with failed rows, 4 stopped at a limit you set, 130 interrupted.";
+
+fn format_name(text: &str) -> Result<Format, String> {
+    let known = [Format::Jsonl, Format::Csv, Format::Tsv];
+    known
+        .into_iter()
+        .find(|format| format.name() == text || format.endings().contains(&text))
+        .ok_or_else(|| "must be one of `jsonl`, `csv`, `tsv`".to_owned())
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(value) if value < 0 => Err("must be non-negative".into()),
+        Ok(value) => u64::try_from(value).map_err(|_| "is too large".into()),
+        Err(_) => Err("must be a whole number".into()),
+    }
+}
+
+fn whole_u32(text: &str) -> Result<u32, String> {
+    u32::try_from(whole(text)?).map_err(|_| "is too large".into())
+}
+
+fn positive(text: &str) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(value) if value < 1 => Err("must be greater than zero".into()),
+        _ => whole(text),
+    }
+}
+
+/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a time such as `500ms`, `90s` or `5m`".to_owned();
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}

@@ -1,0 +1,13 @@
+//! The command line: flags, progress, messages and exit codes. Thin over `rowmill`.
+
+mod args;
+mod commands;
+mod flags;
+mod numbers;
+mod printer;
+mod progress;
+mod resolve;
+mod signals;
+
+pub use args::command;
+pub use commands::main;

@@ -1,0 +1,44 @@
+//! Numbers for people.
+
+use std::time::Duration;
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate with as many digits as say something.
+pub(crate) fn rate(value: f64) -> String {
+    if value >= 100.0 { grouped(value.round() as u64) } else { format!("{value:.1}") }
+}
+
+/// A length of time: `0.4s`, `12s`, `3m 05s`, `2h 10m`.
+pub(crate) fn time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.1}s", duration.as_secs_f64()),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.04, 12.34, 99.96, 8123.4].map(rate), ["0.0", "12.3", "100.0", "8,123"]);
+        assert_eq!([400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))), ["0.4s", "12s", "3m 05s", "2h 10m"]);
+    }
+}

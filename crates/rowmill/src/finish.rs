@@ -1,0 +1,157 @@
+//! What is done once the last row has ended: settle the files, tidy up, sum up.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rowmill_core::resume::ResumeCounts;
+use rowmill_data::output::{OutputFile, rewrite_errors, settle};
+use rowmill_engine::{RunEnd, StopCause};
+use rowmill_store::file::{Header, WorkFolder};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::report::{RunReport, RunSummary, exit_code, status};
+use crate::resume::compact;
+use crate::run::seconds;
+use crate::spec::{Output, Prompt, RunSpec, Schema};
+
+/// A run whose last row has ended.
+pub(crate) struct Ended {
+    pub(crate) end: RunEnd,
+    pub(crate) run: String,
+    pub(crate) model: String,
+    pub(crate) started: jiff::Timestamp,
+    pub(crate) variables: Vec<String>,
+    pub(crate) header: Header,
+    pub(crate) resumed: Option<ResumeCounts>,
+}
+
+/// Settles the files of a run and reports it.
+pub(crate) fn finish(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    output: Option<OutputFile>,
+    ended: Ended,
+) -> Result<RunReport, Problem> {
+    let Ended { mut end, run, model, started, variables, header, resumed } = ended;
+    // After a write failure the ledger may hold what the output lacks: leave all as it is.
+    let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
+    let mut kept = true;
+    if intact {
+        match tidy(spec, folder, output.as_ref(), &end, &header) {
+            Ok(something_kept) => kept = something_kept,
+            Err(problem) => end.stopped = Some(StopCause::Problem(problem)),
+        }
+    }
+    let exit = exit_code(end.stopped.as_ref(), end.tally.failed_rows);
+    let mut report = RunReport {
+        summary: summary(spec, run, model, started, variables, &end),
+        exit,
+        stopped: end.stopped,
+        unknown_rows: end.unknown_rows,
+        resumed,
+        kept: kept.then(|| folder.path().to_owned()),
+    };
+    write_summary(spec, &mut report);
+    drop(output);
+    Ok(report)
+}
+
+/// Puts the output in order and removes what is no longer needed; `true` if the work
+/// folder still holds something.
+fn tidy(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    output: Option<&OutputFile>,
+    end: &RunEnd,
+    header: &Header,
+) -> Result<bool, Problem> {
+    if let Some(output) = output {
+        if spec.existing.resumes() {
+            settle(output.path())?;
+            if let Some(errors) = &spec.error_output {
+                rewrite_errors(output.path(), errors)?;
+            }
+        }
+        output.sync()?;
+    }
+    let all_ok = end.stopped.is_none() && end.tally.failed_rows == 0;
+    if spec.keep_temp {
+        folder.tidy();
+        return Ok(true);
+    }
+    if all_ok {
+        folder.clear()?;
+        return Ok(false);
+    }
+    match output {
+        Some(_) => compact(spec, folder, header)?,
+        // Without a file the ledger is the only place that has the results.
+        None => folder.tidy(),
+    }
+    Ok(true)
+}
+
+fn summary(
+    spec: &RunSpec,
+    run: String,
+    model: String,
+    started: jiff::Timestamp,
+    variables: Vec<String>,
+    end: &RunEnd,
+) -> RunSummary {
+    RunSummary {
+        run,
+        model,
+        input: spec.input.location.name(),
+        output: match &spec.output {
+            Output::File(path) => path.to_string_lossy().into_owned(),
+            Output::Stdout => "-".into(),
+        },
+        schema: match &spec.schema {
+            Schema::Source(source) => Some(source.clone()),
+            Schema::None | Schema::PythonModel(_) => None,
+        },
+        schema_model: match &spec.schema {
+            Schema::PythonModel(name) => Some(name.clone()),
+            Schema::None | Schema::Source(_) => None,
+        },
+        instruction: spec.instruction.clone(),
+        variables,
+        template: match &spec.prompt {
+            Prompt::Default => "<default>".into(),
+            Prompt::Inline(_) => "<inline>".into(),
+            Prompt::Source(source) => source.clone(),
+        },
+        output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
+        parallel: spec.parallel,
+        started_at: seconds(started),
+        completed_at: seconds(jiff::Timestamp::now()),
+        status: status(end.stopped.as_ref()),
+        stopped_by: match &end.stopped {
+            Some(StopCause::Problem(problem)) => Some(problem.message.clone()),
+            _ => None,
+        },
+        outcome_unknown_rows: end.unknown_rows,
+        numbers: end.tally.numbers(end.duration),
+    }
+}
+
+/// A summary that cannot be written does not undo the run, but it must be told.
+fn write_summary(spec: &RunSpec, report: &mut RunReport) {
+    let Some(path) = &spec.summary_output else { return };
+    let written = serde_json::to_vec_pretty(&report.summary)
+        .map_err(std::io::Error::other)
+        .map(|mut text| {
+            text.push(b'\n');
+            text
+        })
+        .and_then(|text| fs::write(path, text));
+    if let Err(error) = written {
+        let shown: &PathBuf = path;
+        let problem = Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", shown.display()))
+            .cause(error)
+            .hint("the results are complete; only the summary is missing");
+        report.exit = problem.exit();
+        report.stopped.get_or_insert(StopCause::Problem(problem));
+    }
+}

@@ -1,0 +1,149 @@
+//! Everything that is checked before the first call, in the order in which
+//! mistakes are told. Nothing of the user's is touched here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rowmill_core::fingerprint::{Fingerprint, digest};
+use rowmill_core::ports::{Dataset, InputIdentity, Model};
+use rowmill_core::select::{IdRule, Selector};
+use rowmill_data::output::{Claim, OutputFile};
+use rowmill_data::{Location, dataset, spool};
+use rowmill_engine::IdCheck;
+use rowmill_models::{Connection, ModelString, Providers, Setup, build};
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::environment::environment;
+use crate::rows::{check_ids, count};
+use crate::run::{Control, Notice};
+use crate::spec::{Existing, Output, RunSpec};
+use crate::texts::{LazyHttp, Texts};
+
+/// The input, looked at as far as the run needs.
+pub(crate) struct Rows {
+    pub(crate) dataset: Arc<dyn Dataset>,
+    pub(crate) selector: Selector,
+    pub(crate) ids: IdRule,
+    pub(crate) id_check: IdCheck,
+}
+
+/// Checks the paths of all files that the run writes.
+pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    let mut files: Vec<(&str, &Path)> = Vec::new();
+    if let Location::File(path) = &spec.input.location {
+        files.push(("--input", path));
+    }
+    if let Output::File(path) = &spec.output {
+        files.push(("--output", path));
+        OutputFile::check(path, "--output", claim(spec.existing))?;
+    }
+    let sides = [
+        ("--error-output", &spec.error_output),
+        ("--telemetry-output", &spec.telemetry_output),
+        ("--summary-output", &spec.summary_output),
+    ];
+    for (flag, path) in sides {
+        if let Some(path) = path {
+            OutputFile::check(path, flag, Claim::Overwrite)?;
+            files.push((flag, path));
+        }
+    }
+    let resolved: Vec<PathBuf> = files.iter().map(|(_, path)| resolve(path)).collect();
+    for (at, path) in resolved.iter().enumerate() {
+        if let Some(earlier) = resolved.iter().take(at).position(|other| other == path) {
+            let (Some((second, shown)), Some((first, _))) = (files.get(at), files.get(earlier)) else { continue };
+            let message = format!("`{second}` must not point to the same file as `{first}`: `{}`", shown.display());
+            return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
+        }
+    }
+    let unfinished = work_folder.join("run.json").exists();
+    if spec.existing == Existing::Refuse && unfinished {
+        let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
+        return Err(Problem::new(ProblemCode::OutputExists, message)
+            .hint("use `--resume` to go on with it, or `--overwrite` to start again"));
+    }
+    Ok(())
+}
+
+pub(crate) fn claim(existing: Existing) -> Claim {
+    match existing {
+        Existing::Refuse => Claim::New,
+        Existing::Resume | Existing::ResumeChanged => Claim::Resume,
+        Existing::Overwrite => Claim::Overwrite,
+    }
+}
+
+/// The path with links and dots resolved, as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    if let Ok(resolved) = path.canonicalize() {
+        return resolved;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(path.file_name().unwrap_or_default())
+}
+
+/// The model, ready to be called.
+pub(crate) fn model(
+    spec: &RunSpec,
+    texts: &Texts,
+    http: &LazyHttp,
+    control: &Control,
+) -> Result<(ModelString, Arc<dyn Model>), Problem> {
+    let providers = Providers::with_config(spec.providers.clone())?;
+    let model = ModelString::parse(&spec.model, &providers)?;
+    let connection = Connection::resolve(&model, &providers, &environment)?;
+    let notice = control.notice.clone();
+    let setup = Setup {
+        model: model.clone(),
+        connection,
+        instruction: texts.instruction.clone(),
+        schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
+        notice: Arc::new(move |text| notice(Notice::Warning(text))),
+    };
+    let client = if setup.needs_http() { Some(http.client()?) } else { None };
+    Ok((model, build(setup, client)?))
+}
+
+/// Opens the input and looks at it as far as needed: counts rows for a sample, checks
+/// ids where the input can be read twice. A stream that must be counted is kept in
+/// the work folder, on disk.
+pub(crate) fn rows(spec: &RunSpec, folder: &Path) -> Result<Rows, Problem> {
+    let mut dataset = dataset(&spec.input)?;
+    if spec.selection.sample.is_some() && !dataset.rereadable() {
+        dataset = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
+    }
+    let ids = IdRule { field: spec.id_field.clone().map(Into::into) };
+    let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
+    let selector = Selector::new(&spec.selection, candidates)?;
+    let id_check = if ids.field.is_some() && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    if ids.field.is_some() && dataset.rereadable() {
+        check_ids(&*dataset, &ids, &spec.selection, candidates)?;
+    }
+    Ok(Rows { dataset, selector, ids, id_check })
+}
+
+/// What makes this run the same run as an earlier one.
+pub(crate) fn fingerprint(
+    spec: &RunSpec,
+    dataset: &dyn Dataset,
+    model: &ModelString,
+    texts: &Texts,
+) -> Result<Fingerprint, Problem> {
+    let mut input = match &spec.input.location {
+        Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
+        Location::File(_) => dataset.identity()?,
+    };
+    if spec.id_field.is_some() {
+        // Rows are known by their ids, so the file may grow and be corrected.
+        input = InputIdentity { size: None, probe: None, ..input };
+    }
+    Ok(Fingerprint {
+        input,
+        id_field: spec.id_field.clone(),
+        model: model.to_string(),
+        prompt: digest(texts.template.text()),
+        instruction: texts.instruction.as_deref().map(digest),
+        schema: texts.schema_text.as_deref().map(digest),
+    })
+}

@@ -1,0 +1,193 @@
+//! The one way to start a run.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rowmill_core::ports::Observer;
+use rowmill_core::retry;
+use rowmill_data::output::{LineSink, OutputFile, Part};
+use rowmill_engine::{Plan, Sinks, Stop, Worker};
+use rowmill_store::file::{Header, WorkFolder};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::finish::{Ended, finish};
+use crate::prepare;
+use crate::report::RunReport;
+use crate::resume::{Beginning, fresh, resumed};
+use crate::spec::{Output, RunSpec};
+use crate::texts::{self, LazyHttp};
+
+/// How a run is watched and stopped.
+#[derive(Clone)]
+pub struct Control {
+    /// Hears of everything that happens.
+    pub observer: Arc<dyn Observer>,
+    /// Is told what a person should know.
+    pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
+    /// Stops the run.
+    pub stop: Stop,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Control").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+/// Something that a person should know while the run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// What is going on.
+    Info(String),
+    /// What may not be as it should.
+    Warning(String),
+}
+
+/// Runs a spec to its end.
+///
+/// # Errors
+///
+/// The run could not start; nothing was sent and nothing of the user's was changed.
+/// Whatever happens later is told by the report.
+pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
+    let started = jiff::Timestamp::now();
+    let run = run_id(started);
+    let folder = work_folder(&spec, &run);
+    prepare::check_paths(&spec, &folder)?;
+    let http = LazyHttp::default();
+    let texts = texts::load(&spec, &http, control).await?;
+    let (model_string, model) = prepare::model(&spec, &texts, &http, control)?;
+    let (spec, rows) = blocking(spec, {
+        let folder = folder.clone();
+        move |spec| prepare::rows(spec, &folder)
+    })
+    .await?;
+    let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;
+    let header = Header::new(&run, &seconds(started), &fingerprint, None);
+    let folder = WorkFolder::open(&folder)?;
+    let (spec, (output, beginning)) = blocking(spec, {
+        let folder = folder.clone();
+        move |spec| begin(spec, &folder, header)
+    })
+    .await?;
+    let Beginning { header, ledger, resume, telemetry, settings_unknown } = beginning;
+    let resumed = spec.existing.resumes().then(|| resume.counts());
+    tell_beginning(control, resumed, settings_unknown);
+    let plan = Plan {
+        run: run.clone(),
+        source: rows.dataset.open()?,
+        selector: rows.selector,
+        ids: rows.ids,
+        id_check: rows.id_check,
+        resume,
+        worker: Worker {
+            model,
+            template: texts.template,
+            schema: texts.schema,
+            repairs: spec.repairs,
+            retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
+            timeout: spec.timeout,
+            include_input: spec.include_input,
+        },
+        parallel: spec.parallel,
+        max_errors: spec.max_errors,
+        ledger: Box::new(ledger),
+        sinks: sinks(&spec, telemetry)?,
+        observer: control.observer.clone(),
+        stop: control.stop.clone(),
+    };
+    let end = rowmill_engine::run(plan).await?;
+    let ended =
+        Ended { end, run, model: model_string.to_string(), started, variables: texts.variables, header, resumed };
+    let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
+    Ok(report)
+}
+
+/// Makes the output ours and finds out what there is to go on with.
+fn begin(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<(Option<OutputFile>, Beginning), Problem> {
+    let output = match &spec.output {
+        Output::File(path) => Some(OutputFile::claim(path, prepare::claim(spec.existing))?),
+        Output::Stdout => None,
+    };
+    let beginning = if spec.existing.resumes() {
+        resumed(spec, folder, output.as_ref(), header)?
+    } else {
+        if let Some(output) = &output {
+            output.cut(0)?;
+        }
+        fresh(spec, folder, header)?
+    };
+    Ok((output, beginning))
+}
+
+fn sinks(spec: &RunSpec, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {
+    let mut sinks = Sinks::default();
+    match &spec.output {
+        Output::File(path) => sinks.ordered.push(Box::new(LineSink::append(path, Part::Envelopes, u64::MAX)?)),
+        Output::Stdout => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
+    }
+    if let Some(path) = &spec.error_output {
+        // Standard output gets every envelope of a resumed run again, and so do the errors.
+        let appends = spec.existing.resumes() && matches!(spec.output, Output::File(_));
+        let keep = if appends { u64::MAX } else { 0 };
+        sinks.ordered.push(Box::new(LineSink::append(path, Part::Failures, keep)?));
+    }
+    if let Some(telemetry) = telemetry {
+        sinks.arrival.push(Box::new(telemetry));
+    }
+    Ok(sinks)
+}
+
+fn tell_beginning(
+    control: &Control,
+    resumed: Option<rowmill_core::resume::ResumeCounts>,
+    settings_unknown: bool,
+) {
+    if let Some(counts) = resumed {
+        (control.notice)(Notice::Info(format!(
+            "resuming: {} rows are done and skipped, {} failed rows are tried again, {} rows with unknown outcome are sent again",
+            counts.done, counts.failed, counts.unknown
+        )));
+    }
+    if settings_unknown {
+        (control.notice)(Notice::Warning(
+            "the ledger of the earlier run is gone, so it is not known whether model, prompt or schema have changed".into(),
+        ));
+    }
+}
+
+/// Beside the output, or where the user says; for standard output in the folder for
+/// temporary files, because paid answers must be on disk somewhere.
+fn work_folder(spec: &RunSpec, run: &str) -> PathBuf {
+    match (&spec.work_dir, &spec.output) {
+        (Some(folder), _) => folder.clone(),
+        (None, Output::File(path)) => WorkFolder::beside(path),
+        (None, Output::Stdout) => std::env::temp_dir().join(format!("rowmill-{run}")),
+    }
+}
+
+/// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.
+async fn blocking<T: Send + 'static>(
+    spec: RunSpec,
+    work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,
+) -> Result<(RunSpec, T), Problem> {
+    let done = tokio::task::spawn_blocking(move || {
+        let outcome = work(&spec);
+        (spec, outcome)
+    });
+    let (spec, outcome) =
+        done.await.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?;
+    outcome.map(|value| (spec, value))
+}
+
+/// Names the run by its time, with enough of the process to tell two of them apart.
+fn run_id(started: jiff::Timestamp) -> String {
+    let noise = xxhash_rust::xxh3::xxh3_64(format!("{}-{}", started.as_nanosecond(), std::process::id()).as_bytes());
+    format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), noise as u32)
+}
+
+/// UTC with whole seconds.
+pub(crate) fn seconds(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
