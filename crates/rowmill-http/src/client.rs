@@ -1,6 +1,7 @@
 //! Sending a prepared body and waiting for the head of the answer.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,12 +25,23 @@ const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
+/// hyper's pooled client.
+type Direct = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
 /// A pool of connections. Cheap to clone; clones share the pool.
+///
+/// Certificates are loaded with the first request, so a run that makes none does
+/// not pay for them.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    /// `None` where a proxy is asked for.
-    direct: Option<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
-    general: reqwest::Client,
+    pools: Arc<Pools>,
+}
+
+#[derive(Debug)]
+struct Pools {
+    proxied: bool,
+    direct: OnceLock<Result<Direct, HttpFailure>>,
+    general: OnceLock<Result<reqwest::Client, HttpFailure>>,
 }
 
 /// Where requests go and the headers that each of them carries, made once per run.
@@ -70,26 +82,10 @@ impl Target {
 
 impl HttpClient {
     /// Makes a client. `environment` is asked for the usual proxy variables.
-    ///
-    /// # Errors
-    ///
-    /// The platform's certificates cannot be used.
-    pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Problem> {
-        let failed = |error: &dyn fmt::Display| {
-            Problem::new(ProblemCode::Internal, "the HTTP client cannot be set up").cause(error)
-        };
-        // A second client in one process finds a provider installed already; that is fine.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let general = reqwest::Client::builder()
-            .user_agent(AGENT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_max_idle_per_host(usize::MAX)
-            .retry(reqwest::retry::never())
-            .build()
-            .map_err(|error| failed(&error))?;
+    #[must_use]
+    pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let proxied = PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
-        let direct = if proxied { None } else { Some(direct_client().map_err(|error| failed(&error))?) };
-        Ok(Self { direct, general })
+        Self { pools: Arc::new(Pools { proxied, direct: OnceLock::new(), general: OnceLock::new() }) }
     }
 
     /// Sends `body` with POST. `extra` is a header of this request alone.
@@ -107,15 +103,15 @@ impl HttpClient {
         if let Some((name, value)) = extra {
             headers.insert(name, value);
         }
-        let Some(direct) = &self.direct else {
-            let request = self.general.post(target.url.clone()).headers(headers).body(body);
+        if self.pools.proxied {
+            let request = self.general()?.post(target.url.clone()).headers(headers).body(body);
             return Ok(Answer(Inner::Proxied(request.send().await?)));
-        };
+        }
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = headers;
-        Ok(Answer(Inner::Direct(direct.request(request).await?)))
+        Ok(Answer(Inner::Direct(self.direct()?.request(request).await?)))
     }
 
     /// Asks for a document with GET, following redirects.
@@ -124,22 +120,54 @@ impl HttpClient {
     ///
     /// No answer's head came. Any status is an answer.
     pub async fn get(&self, url: reqwest::Url) -> Result<Answer, HttpFailure> {
-        Ok(Answer(Inner::Proxied(self.general.get(url).send().await?)))
+        Ok(Answer(Inner::Proxied(self.general()?.get(url).send().await?)))
+    }
+
+    fn direct(&self) -> Result<&Direct, HttpFailure> {
+        self.pools.direct.get_or_init(direct_client).as_ref().map_err(Clone::clone)
+    }
+
+    fn general(&self) -> Result<&reqwest::Client, HttpFailure> {
+        self.pools.general.get_or_init(general_client).as_ref().map_err(Clone::clone)
     }
 }
 
-fn direct_client() -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, rustls::Error> {
+fn general_client() -> Result<reqwest::Client, HttpFailure> {
+    install_crypto();
+    reqwest::Client::builder()
+        .user_agent(AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(usize::MAX)
+        .retry(reqwest::retry::never())
+        .build()
+        .map_err(|error| cannot_set_up(&error))
+}
+
+fn direct_client() -> Result<Direct, HttpFailure> {
+    install_crypto();
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_keepalive(Some(Duration::from_secs(30)));
     connector.enforce_http(false);
-    let tls = rustls::ClientConfig::builder().try_with_platform_verifier()?.with_no_client_auth();
-    let connector =
-        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions().wrap_connector(connector);
+    let tls = rustls::ClientConfig::builder().try_with_platform_verifier().map_err(|error| cannot_set_up(&error))?;
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls.with_no_client_auth())
+        .https_or_http()
+        .enable_all_versions()
+        .wrap_connector(connector);
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(usize::MAX)
         .build(connector))
+}
+
+/// A second client in one process finds a provider installed already; that is fine.
+fn install_crypto() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+fn cannot_set_up(error: &dyn fmt::Display) -> HttpFailure {
+    HttpFailure::Connect(format!("the HTTP client cannot be set up: {error}"))
 }

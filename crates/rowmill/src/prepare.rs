@@ -10,6 +10,7 @@ use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::{Location, dataset, spool};
 use rowmill_engine::IdCheck;
+use rowmill_http::HttpClient;
 use rowmill_models::{Connection, ModelString, Providers, Setup, build};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
@@ -18,7 +19,7 @@ use crate::environment::environment;
 use crate::rows::{check_ids, count};
 use crate::run::{Control, Notice};
 use crate::spec::{Existing, Output, RunSpec};
-use crate::texts::{LazyHttp, Texts};
+use crate::texts::Texts;
 
 /// The input, looked at as far as the run needs.
 pub(crate) struct Rows {
@@ -87,7 +88,7 @@ fn resolve(path: &Path) -> PathBuf {
 pub(crate) fn model(
     spec: &RunSpec,
     texts: &Texts,
-    http: &LazyHttp,
+    http: &HttpClient,
     control: &Control,
 ) -> Result<(ModelString, Arc<dyn Model>), Problem> {
     let providers = Providers::with_config(spec.providers.clone())?;
@@ -101,8 +102,7 @@ pub(crate) fn model(
         schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
         notice: Arc::new(move |text| notice(Notice::Warning(text))),
     };
-    let client = if setup.needs_http() { Some(http.client()?) } else { None };
-    Ok((model, build(setup, client)?))
+    Ok((model, build(setup, http)?))
 }
 
 /// Opens the input and looks at it as far as needed: counts rows for a sample, checks

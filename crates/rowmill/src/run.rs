@@ -8,15 +8,17 @@ use rowmill_core::ports::Observer;
 use rowmill_core::retry;
 use rowmill_data::output::{LineSink, OutputFile, Part};
 use rowmill_engine::{Plan, Sinks, Stop, Worker};
+use rowmill_http::HttpClient;
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::environment::environment;
 use crate::finish::{Ended, finish};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Output, RunSpec};
-use crate::texts::{self, LazyHttp};
+use crate::texts;
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -55,7 +57,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let run = run_id(started);
     let folder = work_folder(&spec, &run);
     prepare::check_paths(&spec, &folder)?;
-    let http = LazyHttp::default();
+    let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
     let (model_string, model) = prepare::model(&spec, &texts, &http, control)?;
     let (spec, rows) = blocking(spec, {

@@ -1,7 +1,5 @@
 //! Loads the texts of a run: schema, template, instruction and its variables.
 
-use std::cell::OnceCell;
-
 use rowmill_core::prompt::Template;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::Variables;
@@ -9,25 +7,9 @@ use rowmill_data::load_text;
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
 use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
-
-/// Makes the HTTP client when it is first needed: a run with a built-in model and
-/// local files never pays for TLS.
-#[derive(Debug, Default)]
-pub(crate) struct LazyHttp(OnceCell<HttpClient>);
-
-impl LazyHttp {
-    pub(crate) fn client(&self) -> Result<&HttpClient, Problem> {
-        if self.0.get().is_none() {
-            // Nobody else can have set it: the cell is not shared between threads.
-            drop(self.0.set(HttpClient::new(&environment)?));
-        }
-        self.0.get().ok_or_else(|| Problem::new(ProblemCode::Internal, "the HTTP client is not there"))
-    }
-}
 
 /// What is the same for every row.
 #[derive(Debug)]
@@ -40,7 +22,7 @@ pub(crate) struct Texts {
 }
 
 /// Loads and checks all texts, in the order in which their mistakes are told.
-pub(crate) async fn load(spec: &RunSpec, http: &LazyHttp, control: &Control) -> Result<Texts, Problem> {
+pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -> Result<Texts, Problem> {
     let (schema, schema_text) = match &spec.schema {
         Schema::None => (None, None),
         Schema::Source(source) => {
@@ -76,13 +58,11 @@ pub(crate) async fn load(spec: &RunSpec, http: &LazyHttp, control: &Control) -> 
     Ok(Texts { schema, schema_text, template, instruction, variables })
 }
 
-async fn text(source: &str, flag: &'static str, http: &LazyHttp) -> Result<String, Problem> {
-    let remote = source.starts_with("http://") || source.starts_with("https://");
-    let client = if remote { Some(http.client()?) } else { None };
-    load_text(source, flag, client).await
+async fn text(source: &str, flag: &'static str, http: &HttpClient) -> Result<String, Problem> {
+    load_text(source, flag, http).await
 }
 
-async fn variables(flags: &VariableFlags, http: &LazyHttp) -> Result<Variables, Problem> {
+async fn variables(flags: &VariableFlags, http: &HttpClient) -> Result<Variables, Problem> {
     let json = match &flags.json {
         Some(path) => Some(text(&path.to_string_lossy(), "--vars-json", http).await?),
         None => None,

@@ -21,3 +21,34 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
     }
     Ok(ExitCode::Ok)
 }
+
+fn as_text(entry: &CatalogueEntry) -> String {
+    let key = match &entry.key {
+        KeyState::Set(variable) => format!("key set in {variable}"),
+        KeyState::Missing => format!("key missing: set {}", entry.key_variables.join(" or ")),
+        KeyState::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
+        KeyState::NotNeeded => "built in, no key".to_owned(),
+    };
+    let place = entry.base_url.as_deref().unwrap_or_default();
+    format!("{:<14} {:<44} {key}\n{:14} {place}", entry.provider, entry.about, "").trim_end().to_owned()
+}
+
+fn as_json(entry: &CatalogueEntry) -> serde_json::Value {
+    let (state, variable) = match &entry.key {
+        KeyState::Set(variable) => ("set", Some(variable.as_str())),
+        KeyState::Missing => ("missing", None),
+        KeyState::Optional => ("optional", None),
+        KeyState::NotNeeded => ("not needed", None),
+    };
+    serde_json::json!({
+        "provider": entry.provider,
+        "about": entry.about,
+        "protocol": entry.protocol.name(),
+        "base_url": entry.base_url,
+        "base_url_variables": entry.base_url_variables,
+        "key": state,
+        "key_set_in": variable,
+        "key_variables": entry.key_variables,
+        "settings": entry.settings.iter().map(|key| key.name()).collect::<Vec<_>>(),
+    })
+}
