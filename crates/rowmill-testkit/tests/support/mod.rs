@@ -1,6 +1,7 @@
 //! A client that sees everything that happens on the wire.
 
 #![expect(dead_code, reason = "each test file uses its own part")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 /// How the bytes of an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The framing was satisfied; the connection is still open.
     Whole,
     /// The connection ended in order, but before the framing was satisfied.
@@ -21,20 +22,20 @@ pub enum End {
 
 /// An answer as it came.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
-    pub end: End,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+    pub(crate) end: End,
 }
 
 impl Reply {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
     /// The data of server-sent events, without the closing `[DONE]`.
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         self.body
             .lines()
             .filter_map(|line| line.strip_prefix("data: "))
@@ -45,39 +46,42 @@ impl Reply {
 }
 
 /// One connection that stays open between requests.
-pub struct Client(TcpStream);
+pub(crate) struct Client(TcpStream);
 
 impl Client {
-    pub fn to(simulator: &Simulator) -> Self {
-        let url = simulator.url();
-        Self(TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap())
+    pub(crate) fn to(simulator: &Simulator) -> Self {
+        Self::at(simulator.url().strip_prefix("http://").unwrap())
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn at(address: &str) -> Self {
+        Self(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
     }
 
-    pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Reply {
+    pub(crate) fn post(&mut self, path: &str, headers: &str, body: &str) -> Reply {
         let length = body.len();
         let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n");
         self.send(format!("{head}{body}").as_bytes());
         self.receive()
     }
 
-    pub fn get(&mut self, path: &str) -> Reply {
+    pub(crate) fn get(&mut self, path: &str) -> Reply {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
         self.receive()
     }
 
     /// Reads exactly `count` bytes.
-    pub fn take(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.0.read_exact(&mut bytes).unwrap();
         bytes
     }
 
     /// Reads one answer to the end of its framing, or to the end of the connection.
-    pub fn receive(&mut self) -> Reply {
+    pub(crate) fn receive(&mut self) -> Reply {
         let mut bytes = Vec::new();
         let mut piece = [0; 4096];
         loop {
@@ -134,8 +138,8 @@ fn dechunked(body: &str) -> Option<String> {
 }
 
 /// A chat request with one user message.
-pub fn chat(prompt: &str) -> String {
+pub(crate) fn chat(prompt: &str) -> String {
     json!({"model": "m", "messages": [{"role": "user", "content": prompt}]}).to_string()
 }
 
-pub const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
