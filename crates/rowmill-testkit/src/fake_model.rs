@@ -1,0 +1,166 @@
+//! A model that answers from scripts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::Model;
+use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Finish, Request, Role, Usage};
+use tokio::sync::watch;
+
+/// A model that answers each prompt from a script, and other prompts with an echo.
+///
+/// The prompt of a request is its first user message. The last result of a
+/// script repeats.
+///
+/// ```
+/// # use rowmill_testkit::{FakeModel, answer, busy};
+/// let model = FakeModel::default().script("recovers", vec![Err(busy()), Ok(answer("four"))]);
+/// assert!(model.seen().is_empty());
+/// ```
+#[derive(Debug)]
+pub struct FakeModel {
+    scripts: HashMap<String, Vec<Result<Completion, CallError>>>,
+    calls: Mutex<Calls>,
+    delay: Duration,
+    open: watch::Sender<bool>,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    seen: Vec<Request>,
+    by_prompt: HashMap<String, usize>,
+}
+
+impl Default for FakeModel {
+    fn default() -> Self {
+        Self {
+            scripts: HashMap::new(),
+            calls: Mutex::default(),
+            delay: Duration::ZERO,
+            open: watch::channel(true).0,
+            now: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl FakeModel {
+    /// Answers `prompt` with these results, one per call; the last one repeats.
+    #[must_use]
+    pub fn script(mut self, prompt: impl Into<String>, results: Vec<Result<Completion, CallError>>) -> Self {
+        self.scripts.insert(prompt.into(), results);
+        self
+    }
+
+    /// Waits this long on the tokio clock before each answer.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Holds every answer until [`FakeModel::release`].
+    #[must_use]
+    pub fn held(self) -> Self {
+        self.open.send_replace(false);
+        self
+    }
+
+    /// Lets held answers go, and all later ones.
+    pub fn release(&self) {
+        self.open.send_replace(true);
+    }
+
+    /// Every request so far, in the order in which they came.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Request> {
+        self.calls().seen.clone()
+    }
+
+    /// The most calls that ran at once.
+    #[must_use]
+    pub fn most_at_once(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of the request and finds its result.
+    fn take(&self, request: &Request) -> Result<Completion, CallError> {
+        let first = request.messages.iter().find(|message| message.role == Role::User);
+        let prompt = first.map(|message| message.text.as_str()).unwrap_or_default();
+        let mut calls = self.calls();
+        calls.seen.push(request.clone());
+        let call = calls.by_prompt.entry(prompt.to_owned()).or_default();
+        *call += 1;
+        let scripted = self.scripts.get(prompt).and_then(|results| results.get(*call - 1).or(results.last()));
+        scripted.cloned().unwrap_or_else(|| Ok(answer(format!("answer to: {prompt}"))))
+    }
+}
+
+impl Model for FakeModel {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        Box::pin(async move {
+            let result = self.take(request);
+            let _running = Running::start(self);
+            if !self.delay.is_zero() {
+                tokio::time::sleep(self.delay).await;
+            }
+            // The sender lives in this model, so the wait ends only when it is opened.
+            drop(self.open.subscribe().wait_for(|open| *open).await);
+            result
+        })
+    }
+}
+
+/// A call that is running, also when its future is dropped.
+struct Running<'m>(&'m FakeModel);
+
+impl<'m> Running<'m> {
+    fn start(model: &'m FakeModel) -> Self {
+        let now = model.now.fetch_add(1, Ordering::SeqCst) + 1;
+        model.most.fetch_max(now, Ordering::SeqCst);
+        Self(model)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A complete answer with this text and a plausible usage.
+#[must_use]
+pub fn answer(text: impl Into<String>) -> Completion {
+    let text = text.into();
+    let usage = Usage { input: 10, output: text.len().div_ceil(4) as u64, ..Usage::default() };
+    Completion {
+        text,
+        finish: Finish::Complete,
+        usage: Some(usage),
+        raw_usage: None,
+        timing: CallTiming::default(),
+        model: Some("fake".to_owned()),
+        service_tier: None,
+    }
+}
+
+/// A call that failed in this way.
+#[must_use]
+pub fn failure(failure: CallFailure) -> CallError {
+    CallError::new(failure, format!("the fake model failed: {failure:?}"))
+}
+
+/// A provider that limits requests for now.
+#[must_use]
+pub fn busy() -> CallError {
+    CallError { status: Some(429), ..failure(CallFailure::RateLimited) }
+}
