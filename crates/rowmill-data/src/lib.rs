@@ -1,1 +1,14 @@
-//! Empty.
+//! Where rows come from: a folder per format, and the texts that a run is made with.
+
+mod blocks;
+mod csv;
+mod dataset;
+mod input;
+mod jsonl;
+mod spool;
+mod text;
+
+pub use dataset::dataset;
+pub use input::{Format, InputSpec, Location};
+pub use spool::spool;
+pub use text::load_text;

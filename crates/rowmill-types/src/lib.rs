@@ -7,6 +7,7 @@ mod fault;
 mod problem;
 mod problem_code;
 mod row;
+mod row_scan;
 mod secret;
 mod usage;
 

@@ -1,5 +1,6 @@
 //! One record of the input, kept as the text it came as.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -7,6 +8,7 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ErrorKind;
+use crate::row_scan::scan_object;
 
 /// One row: a JSON object, kept as text so that number text, key order and
 /// unknown fields survive untouched.
@@ -25,13 +27,40 @@ pub struct Row {
     fields: Vec<Field>,
 }
 
-/// A top-level field of a row: its name and where its JSON text stands in the row.
+/// A top-level field of a row: where its name and its JSON text stand in the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The decoded name.
-    pub name: Box<str>,
-    /// Byte range of the value's JSON text in [`Row::text`].
-    pub value: Range<usize>,
+    name: Name,
+    value: Range<usize>,
+}
+
+/// A name is mostly found in the text as it is, and then costs no memory of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Plain(Range<usize>),
+    Decoded(Box<str>),
+}
+
+impl Field {
+    /// A field whose name stands in the text without escapes. Both are byte ranges
+    /// of [`Row::text`]; that of the name is without its quotes.
+    #[must_use]
+    pub fn plain(name: Range<usize>, value: Range<usize>) -> Self {
+        Self { name: Name::Plain(name), value }
+    }
+
+    /// A field whose name is escaped in the text, and so is kept apart.
+    #[must_use]
+    pub fn decoded(name: impl Into<Box<str>>, value: Range<usize>) -> Self {
+        Self { name: Name::Decoded(name.into()), value }
+    }
+
+    fn name<'t>(&'t self, text: &'t str) -> &'t str {
+        match &self.name {
+            Name::Plain(range) => text.get(range.clone()).unwrap_or_default(),
+            Name::Decoded(name) => name,
+        }
+    }
 }
 
 /// A place in the input that should have been a row and is not.
@@ -69,14 +98,11 @@ impl Row {
             let what = format!("expected a JSON object, got {kind_of_value}");
             return Err(bad(ErrorKind::InvalidRow, what));
         }
-        let mut reader = serde_json::Deserializer::from_str(&text);
-        let fields = reader
-            .deserialize_map(FieldsVisitor { text: &text })
-            .and_then(|fields| reader.end().map(|()| fields))
-            .map_err(|error| bad(ErrorKind::InvalidJson, error.to_string()))?;
-        if has_lone_surrogate(&text) {
-            return Err(bad(ErrorKind::InvalidJson, "half of a surrogate pair in a `\\u` escape".into()));
-        }
+        let mut fields = match scan_object(&text) {
+            Some(fields) => fields,
+            None => read_carefully(&text).map_err(|what| bad(ErrorKind::InvalidJson, what))?,
+        };
+        resolve_repeats(&text, &mut fields);
         Ok(Self { number, text, fields })
     }
 
@@ -102,14 +128,28 @@ impl Row {
     /// The JSON text of a top-level field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let field = self.fields.iter().find(|field| &*field.name == name)?;
+        let field = self.fields.iter().find(|field| field.name(&self.text) == name)?;
         self.text.get(field.value.clone())
     }
 
     /// All top-level fields in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.fields.iter().map(|field| (&*field.name, self.text.get(field.value.clone()).unwrap_or("null")))
+        let value = |field: &Field| self.text.get(field.value.clone()).unwrap_or("null");
+        self.fields.iter().map(move |field| (field.name(&self.text), value(field)))
     }
+}
+
+/// Reads what the quick scan left: finds the fields, or says what is wrong.
+fn read_carefully(text: &str) -> Result<Vec<Field>, String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let fields = reader
+        .deserialize_map(FieldsVisitor { text })
+        .and_then(|fields| reader.end().map(|()| fields))
+        .map_err(|error| error.to_string())?;
+    if has_lone_surrogate(text) {
+        return Err("half of a surrogate pair in a `\\u` escape".into());
+    }
+    Ok(fields)
 }
 
 struct FieldsVisitor<'t> {
@@ -124,30 +164,76 @@ impl<'t> Visitor<'t> for FieldsVisitor<'t> {
     }
 
     fn visit_map<M: MapAccess<'t>>(self, mut map: M) -> Result<Vec<Field>, M::Error> {
-        let mut fields: Vec<Field> = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            let raw: &'t RawValue = map.next_value()?;
+        let place = |raw: &RawValue| {
             let start = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
-            let value = start..start + raw.get().len();
-            match fields.iter_mut().find(|field| *field.name == *name) {
-                Some(earlier) => earlier.value = value,
-                None => fields.push(Field { name: name.into(), value }),
+            start..start + raw.get().len()
+        };
+        let mut fields: Vec<Field> = Vec::new();
+        while let Some(name) = map.next_key::<&'t RawValue>()? {
+            let value = place(map.next_value::<&'t RawValue>()?);
+            if name.get().contains('\\') {
+                let decoded: String = serde_json::from_str(name.get()).map_err(serde::de::Error::custom)?;
+                fields.push(Field::decoded(decoded, value));
+            } else {
+                let quoted = place(name);
+                fields.push(Field::plain(quoted.start + 1..quoted.end - 1, value));
             }
         }
         Ok(fields)
     }
 }
 
-/// Raw values are skipped over, not decoded, so an escape for half a surrogate
-/// pair would pass unseen; only text that holds such an escape pays for a full parse.
-fn has_lone_surrogate(text: &str) -> bool {
-    let surrogate = |(at, _)| {
-        matches!(
-            text.as_bytes().get(at + 2..at + 4),
-            Some([b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
-        )
+/// Lets a repeated name keep its first place and its last value.
+fn resolve_repeats(text: &str, fields: &mut Vec<Field>) {
+    const FEW: usize = 16;
+    let unique = if fields.len() <= FEW {
+        let earlier = |at: usize| fields.iter().take(at);
+        fields.iter().enumerate().all(|(at, field)| {
+            let name = field.name(text);
+            earlier(at).all(|other| other.name(text) != name)
+        })
+    } else {
+        let mut seen = HashSet::with_capacity(fields.len());
+        fields.iter().all(|field| seen.insert(field.name(text)))
     };
-    text.match_indices("\\u").any(surrogate) && serde_json::from_str::<serde_json::Value>(text).is_err()
+    if unique {
+        return;
+    }
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut kept: Vec<Field> = Vec::with_capacity(fields.len());
+    for field in fields.drain(..) {
+        match places.get(field.name(text)).and_then(|place| kept.get_mut(*place)) {
+            Some(first) => first.value = field.value,
+            None => {
+                places.insert(field.name(text).to_owned(), kept.len());
+                kept.push(field);
+            }
+        }
+    }
+    *fields = kept;
+}
+
+/// Raw values are skipped over, not decoded, so an escape for half a surrogate
+/// pair would pass unseen. `text` must be valid JSON otherwise.
+fn has_lone_surrogate(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let Some(start) = rest.iter().position(|byte| *byte == b'\\') {
+        let escape = rest.get(start..).unwrap_or_default();
+        let length = match (unicode_escape(escape), unicode_escape(escape.get(6..).unwrap_or_default())) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => return true,
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    false
+}
+
+/// The code of the `\uXXXX` that `bytes` begins with.
+fn unicode_escape(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn json_type_name(first: Option<u8>) -> &'static str {
@@ -193,51 +279,5 @@ impl fmt::Display for RowId {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(text: &str) -> String {
-        Row::parse(7, text.into()).unwrap_err().message
-    }
-
-    #[test]
-    fn a_repeated_name_keeps_the_first_place_and_the_last_value() {
-        let row = Row::parse(1, r#"{"a":1,"b":2,"a":3}"#.into()).unwrap();
-        assert_eq!(row.fields().collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
-    }
-
-    #[test]
-    fn json_that_is_no_object_says_what_it_is() {
-        for (text, name) in [
-            ("[1]", "an array"),
-            ("\"x\"", "a string"),
-            ("1", "a number"),
-            ("null", "null"),
-            ("true", "a boolean"),
-        ] {
-            assert_eq!(message(text), format!("Line 7: expected a JSON object, got {name}"));
-        }
-    }
-
-    #[test]
-    fn broken_json_names_the_line_and_the_column() {
-        assert!(message(r#"{"a": }"#).starts_with("Line 7: expected value at line 1 column 7"));
-        assert!(message(r#"{"a": 1} x"#).starts_with("Line 7: trailing characters"));
-        assert!(message("nope").starts_with("Line 7: expected"));
-    }
-
-    #[test]
-    fn half_a_surrogate_pair_is_refused_and_a_whole_one_is_not() {
-        assert!(message(r#"{"a":"\ud800"}"#).contains("surrogate"));
-        assert!(message(r#"{"a":["\uDC00"]}"#).contains("surrogate"));
-        assert!(Row::parse(1, r#"{"a":"\ud83d\ude00"}"#.into()).is_ok());
-        assert!(Row::parse(1, r#"{"a":"\\ud800"}"#.into()).is_ok());
-    }
-
-    #[test]
-    fn numbers_keep_their_text() {
-        let row = Row::parse(1, r#"{"n":123456789012345678901234567890,"m":1.50}"#.into()).unwrap();
-        assert_eq!(row.field("n"), Some("123456789012345678901234567890"));
-        assert_eq!(row.field("m"), Some("1.50"));
-    }
-}
+#[path = "row_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! Splitting blocks into lines, without holding one that is too long.
+
+use memchr::memchr;
+use rowmill_core::ports::Position;
+use rowmill_types::Problem;
+
+use crate::blocks::{Blocks, Wait};
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'b> {
+    /// A line without its end.
+    Text(&'b [u8]),
+    /// A line longer than the bound, which was passed over.
+    TooLong,
+    /// The input has ended.
+    End,
+    /// The line is not there yet; asking again reads more, which may wait.
+    Pending,
+}
+
+/// The lines of an input, counted from 1.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    blocks: Blocks,
+    max: usize,
+    number: u64,
+    /// The unused bytes that were searched for a line end already.
+    searched: usize,
+    /// Whether the line at hand is too long and its rest is being passed over.
+    skipping: bool,
+    ended: bool,
+}
+
+impl Lines {
+    pub(crate) fn new(blocks: Blocks, max: usize) -> Self {
+        Self { blocks, max, number: 0, searched: 0, skipping: false, ended: false }
+    }
+
+    /// The number of the line that [`Lines::next`] gave last.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        self.blocks.position()
+    }
+
+    /// The next line, in the buffer it was read into.
+    pub(crate) fn next(&mut self, wait: Wait) -> Result<Line<'_>, Problem> {
+        loop {
+            let unused = self.blocks.unused();
+            if let Some(found) = memchr(b'\n', unused.get(self.searched..).unwrap_or_default()) {
+                return Ok(self.take(self.searched + found, 1));
+            }
+            self.searched = unused.len();
+            if self.searched > self.max {
+                self.skipping = true;
+            }
+            if self.skipping {
+                self.blocks.use_up(self.searched);
+                self.searched = 0;
+            }
+            if self.ended {
+                let rest = self.searched;
+                return Ok(if rest > 0 || self.skipping { self.take(rest, 0) } else { Line::End });
+            }
+            if wait == Wait::No {
+                return Ok(Line::Pending);
+            }
+            self.ended = !self.blocks.fill()?;
+        }
+    }
+
+    /// Gives the first `length` unused bytes as a line; `end` more are its end.
+    fn take(&mut self, length: usize, end: usize) -> Line<'_> {
+        self.number += 1;
+        self.searched = 0;
+        let too_long = std::mem::take(&mut self.skipping) || length > self.max;
+        let line = self.blocks.take(length, end);
+        if too_long { Line::TooLong } else { Line::Text(line.strip_suffix(b"\r").unwrap_or(line)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives its bytes in pieces of the given sizes, over and over.
+    struct Pieces {
+        bytes: Vec<u8>,
+        sizes: Vec<usize>,
+        at: usize,
+        turn: usize,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let size = self.sizes[self.turn % self.sizes.len()];
+            self.turn += 1;
+            let count = size.min(buffer.len()).min(self.bytes.len() - self.at);
+            buffer[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
+            self.at += count;
+            Ok(count)
+        }
+    }
+
+    fn lines(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Lines {
+        let input = Pieces { bytes: bytes.into(), sizes, at: 0, turn: 0 };
+        Lines::new(Blocks::with_block(Box::new(input), "rows".into(), None, block), max)
+    }
+
+    fn all(mut lines: Lines) -> Vec<Option<Vec<u8>>> {
+        let mut found = Vec::new();
+        loop {
+            let line = match lines.next(Wait::UntilFound).unwrap() {
+                Line::Text(text) => Some(text.to_vec()),
+                Line::TooLong => None,
+                Line::End => return found,
+                Line::Pending => panic!("waiting was allowed"),
+            };
+            found.push(line);
+            assert_eq!(lines.number(), found.len() as u64);
+        }
+    }
+
+    /// The plain way: everything in memory, then split.
+    fn reference(bytes: &[u8], max: usize) -> Vec<Option<Vec<u8>>> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        if lines.last().is_some_and(|last| last.is_empty()) {
+            lines.pop();
+        }
+        let line =
+            |line: &[u8]| (line.len() <= max).then(|| line.strip_suffix(b"\r").unwrap_or(line).to_vec());
+        lines.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_line_that_is_not_complete_is_pending_until_it_may_be_waited_for() {
+        let mut lines = lines(b"one\ntwo\nthr", vec![10, 1], 16, 100);
+        assert_eq!(lines.next(Wait::No).unwrap(), Line::Pending);
+        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"one"));
+        assert_eq!(lines.next(Wait::No).unwrap(), Line::Text(b"two"));
+        assert_eq!(lines.next(Wait::No).unwrap(), Line::Pending);
+        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"thr"));
+        assert_eq!(lines.next(Wait::No).unwrap(), Line::End);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over_without_being_held() {
+        let mut bytes = vec![b'x'; 10_000];
+        bytes.extend_from_slice(b"\nnext\n");
+        let mut lines = lines(&bytes, vec![7], 16, 50);
+        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::TooLong);
+        assert_eq!(lines.next(Wait::UntilFound).unwrap(), Line::Text(b"next"));
+        assert_eq!((lines.number(), lines.position().read), (2, 10_006));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_how_the_bytes_arrive(
+            bytes in prop::collection::vec(prop::sample::select(b"\n\n\n\r\xef\xbb\xbf{}a\"\x80".to_vec()), 0..200),
+            sizes in prop::collection::vec(1usize..20, 1..5),
+            block in 8usize..40,
+            max in 1usize..60,
+        ) {
+            prop_assert_eq!(all(lines(&bytes, sizes, block, max)), reference(&bytes, max));
+        }
+    }
+}

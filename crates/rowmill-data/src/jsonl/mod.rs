@@ -1,0 +1,6 @@
+//! One JSON object per line.
+
+mod lines;
+mod source;
+
+pub(crate) use source::JsonlSource;

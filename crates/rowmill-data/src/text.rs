@@ -1,0 +1,137 @@
+//! The texts that a run is made with: templates, instructions, schemas, variables.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rowmill_http::{HttpClient, Url};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::blocks::BYTE_ORDER_MARK;
+
+/// The longest text that is taken.
+const MAX_TEXT: usize = 16 * 1024 * 1024;
+
+/// Reads the text that a flag names: a path, or a `file://`, `http://` or `https://` address.
+///
+/// `what` is the flag, for messages. A byte order mark is taken away.
+///
+/// # Errors
+///
+/// There is nothing to be read, or it is no UTF-8 text, or it is too long.
+pub async fn load_text(source: &str, what: &'static str, http: &HttpClient) -> Result<String, Problem> {
+    let bytes = match place_of(source, what)? {
+        Place::File(path) => read_file(&path, what)?,
+        Place::Web(url) => fetch(url, what, http).await?,
+    };
+    let shown = shown(source);
+    if bytes.len() > MAX_TEXT {
+        return Err(problem(format!("text for `{what}` is longer than {} MiB: `{shown}`", MAX_TEXT >> 20))
+            .hint(format!("give a shorter text to `{what}`")));
+    }
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).map(<[u8]>::to_vec).unwrap_or(bytes);
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        problem(format!("text for `{what}` is not valid UTF-8 at byte {at}: `{shown}`"))
+            .hint("save it as UTF-8")
+    })
+}
+
+enum Place {
+    File(PathBuf),
+    Web(Url),
+}
+
+fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
+    let Some((scheme, _)) = source.split_once("://") else { return Ok(Place::File(source.into())) };
+    let not_an_address = || {
+        problem(format!("address for `{what}` cannot be used: `{}`", shown(source)))
+            .hint("write it as `https://host/path` or `file:///folder/name`")
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" => {
+            let url = Url::parse(source).map_err(|error| not_an_address().cause(error))?;
+            Ok(Place::Web(url))
+        }
+        "file" => {
+            let path = Url::parse(source).ok().and_then(|url| url.to_file_path().ok());
+            path.map(Place::File).ok_or_else(not_an_address)
+        }
+        _ => Err(problem(format!("text for `{what}` cannot be read from `{scheme}://`"))
+            .hint("give a path, or a `file://`, `http://` or `https://` address")),
+    }
+}
+
+/// Reads no more than tells that the text is too long. Pipes with a name work too.
+fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
+    let shown = path.display();
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            problem(format!("file not found for `{what}`: `{shown}`"))
+                .hint(format!("check the path given to `{what}`"))
+        }
+        io::ErrorKind::IsADirectory => problem(format!("path for `{what}` is not a file: `{shown}`"))
+            .hint(format!("give a file to `{what}`")),
+        _ => problem(format!("file for `{what}` cannot be read: `{shown}`"))
+            .cause(error)
+            .hint("check its permissions"),
+    };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    Ok(bytes)
+}
+
+async fn fetch(url: Url, what: &str, http: &HttpClient) -> Result<Vec<u8>, Problem> {
+    let shown = shown(url.as_str());
+    let answer = http.get(url).await.map_err(|failure| {
+        problem(format!("no answer for `{what}` from `{shown}`"))
+            .cause(failure)
+            .hint("check the address and the network, or give a file")
+    })?;
+    let status = answer.status();
+    if !(200..300).contains(&status) {
+        return Err(problem(format!("text for `{what}` was answered with status {status}: `{shown}`"))
+            .hint("check that the address opens without signing in, or give a file"));
+    }
+    let body = answer.body(MAX_TEXT).await.map_err(|failure| {
+        problem(format!("text for `{what}` did not come whole from `{shown}`"))
+            .cause(failure)
+            .hint("try again, or give a file")
+    })?;
+    Ok(body.into())
+}
+
+/// An address without the parts that may hold a secret.
+fn shown(source: &str) -> String {
+    let Some((scheme, rest)) = source.split_once("://") else { return source.to_owned() };
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = path.split_once('/').map_or((path, None), |(host, path)| (host, Some(path)));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match path {
+        Some(path) => format!("{scheme}://{host}/{path}"),
+        None => format!("{scheme}://{host}"),
+    }
+}
+
+fn problem(message: String) -> Problem {
+    Problem::new(ProblemCode::TextUnreadable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_in_an_address_are_not_shown() {
+        for (source, expected) in [
+            ("a/b.txt", "a/b.txt"),
+            ("https://host/a/b", "https://host/a/b"),
+            ("https://me:word@host:8/a@b?token=x#y", "https://host:8/a@b"),
+            ("https://me@host?token=x", "https://host"),
+        ] {
+            assert_eq!(shown(source), expected);
+        }
+    }
+}
