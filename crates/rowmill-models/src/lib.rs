@@ -14,6 +14,8 @@ mod chat;
 mod config;
 mod connection;
 mod exchange;
+#[cfg(test)]
+mod fixture;
 mod google;
 mod model_string;
 mod provider;
