@@ -3,3 +3,4 @@
 //! Nothing here reads a file, a clock or the environment.
 
 pub mod ports;
+pub mod simulate;

@@ -1,0 +1,278 @@
+//! Made-up answers that fit: values that satisfy a JSON Schema and short
+//! sentences, the same ones each time for the same seed.
+//!
+//! Dry runs, demonstrations and the provider simulator use it, so an answer can
+//! be predicted from its prompt.
+
+mod array;
+mod merge;
+mod number;
+mod object;
+mod pattern;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// How many seeds are tried before a value that does not validate is given after all.
+const TRIES: u64 = 24;
+
+/// Below this depth nothing optional is added, so that recursive schemas end.
+const GROWTH_DEPTH: u32 = 4;
+
+/// Below this depth a recursive schema cannot be satisfied by a finite value.
+const DEPTH_LIMIT: u32 = 48;
+
+/// No value has more parts than this.
+const PARTS_LIMIT: u32 = 20_000;
+
+/// Keywords that a value can break although each part of it was made well.
+const CHECKED_KEYWORDS: &[&str] = &[
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "contains",
+    "uniqueItems",
+    "dependentSchemas",
+    "dependencies",
+    "maxProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
+
+/// A value that satisfies `schema`, made from `seed`.
+///
+/// Equal arguments give equal values. A schema that no value can satisfy, or
+/// that only rare values satisfy, gives a value that comes near.
+///
+/// ```
+/// # use rowmill_core::simulate::value_for;
+/// # use serde_json::json;
+/// let schema = json!({"type": "object", "properties": {"grade": {"enum": ["a", "b"]}}, "required": ["grade"]});
+/// let value = value_for(&schema, 7);
+/// assert!(["a", "b"].contains(&value["grade"].as_str().unwrap()));
+/// assert_eq!(value, value_for(&schema, 7));
+/// ```
+#[must_use]
+pub fn value_for(schema: &Value, seed: u64) -> Value {
+    let first = Maker::new(schema, seed).make(schema, 0);
+    if !needs_check(schema) {
+        return first;
+    }
+    let Ok(validator) = jsonschema::validator_for(schema) else { return first };
+    if validator.is_valid(&first) {
+        return first;
+    }
+    (1..TRIES)
+        .map(|attempt| Maker::new(schema, seed.wrapping_add(attempt.wrapping_mul(STEP))).make(schema, 0))
+        .find(|value| validator.is_valid(value))
+        .unwrap_or(first)
+}
+
+/// A seed from texts, the same on every machine. The borders between the texts count.
+///
+/// ```
+/// # use rowmill_core::simulate::seed_of;
+/// assert_eq!(seed_of(&["a", "b"]), seed_of(&["a", "b"]));
+/// assert_ne!(seed_of(&["a", "b"]), seed_of(&["ab"]));
+/// ```
+#[must_use]
+pub fn seed_of(parts: &[&str]) -> u64 {
+    let mut hash = Xxh3::new();
+    for part in parts {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.digest()
+}
+
+/// A short sentence that answers `prompt`, made from `seed`.
+///
+/// ```
+/// # use rowmill_core::simulate::sentence_for;
+/// let sentence = sentence_for("What is a mill?", 3);
+/// assert!(sentence.ends_with('.'));
+/// assert_eq!(sentence, sentence_for("What is a mill?", 3));
+/// ```
+#[must_use]
+pub fn sentence_for(prompt: &str, seed: u64) -> String {
+    let mut dice = Dice(seed ^ xxh3_64(prompt.as_bytes()));
+    text::sentence(prompt, &mut dice)
+}
+
+/// Whether a value made part by part could still break the schema as a whole.
+fn needs_check(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.keys().any(|key| CHECKED_KEYWORDS.contains(&key.as_str())) || map.values().any(needs_check)
+        }
+        Value::Array(items) => items.iter().any(needs_check),
+        _ => false,
+    }
+}
+
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A stream of numbers from a seed (SplitMix64): small, fast and the same everywhere.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, or 0 when `bound` is 0.
+    fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+
+    fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
+        let at = usize::try_from(self.below(choices.len() as u64)).unwrap_or(0);
+        choices.get(at)
+    }
+
+    /// True `percent` times out of a hundred.
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Makes one value; holds the schema's root for references.
+#[derive(Debug)]
+struct Maker<'s> {
+    root: &'s Value,
+    dice: Dice,
+    parts: u32,
+}
+
+impl<'s> Maker<'s> {
+    fn new(root: &'s Value, seed: u64) -> Self {
+        Self { root, dice: Dice(seed), parts: 0 }
+    }
+
+    fn make(&mut self, schema: &Value, depth: u32) -> Value {
+        self.parts += 1;
+        if depth > DEPTH_LIMIT || self.parts > PARTS_LIMIT {
+            return Value::Null;
+        }
+        let Value::Object(map) = schema else {
+            return Value::from(text::word(&mut self.dice));
+        };
+        let flat = merge::flatten(self.root, map);
+        let map = flat.as_ref();
+        if let Some(value) = map.get("const") {
+            return value.clone();
+        }
+        if let Some(Value::Array(choices)) = map.get("enum") {
+            return self.choose(map, choices);
+        }
+        match self.branch(map, depth) {
+            Some(branch) => self.make(&Value::Object(branch), depth),
+            None => self.make_typed(map, depth),
+        }
+    }
+
+    /// One of the listed values, of a type that the schema allows.
+    fn choose(&mut self, map: &Map<String, Value>, choices: &[Value]) -> Value {
+        let types = type_names(map);
+        let fitting: Vec<&Value> =
+            choices.iter().filter(|value| types.is_empty() || has_type(value, &types)).collect();
+        self.dice.pick(&fitting).map_or(Value::Null, |value| (*value).clone())
+    }
+
+    /// The schema with one branch of `anyOf` or `oneOf` merged in; deep down the
+    /// branch that ends soonest.
+    fn branch(&mut self, map: &Map<String, Value>, depth: u32) -> Option<Map<String, Value>> {
+        let keyword =
+            ["anyOf", "oneOf"].into_iter().find(|key| map.get(*key).is_some_and(Value::is_array))?;
+        let branches: Vec<&Value> = map.get(keyword)?.as_array()?.iter().collect();
+        let chosen = if depth < GROWTH_DEPTH {
+            let usable: Vec<&Value> =
+                branches.iter().copied().filter(|branch| **branch != Value::Bool(false)).collect();
+            self.dice.pick(&usable).copied()
+        } else {
+            branches.iter().copied().min_by_key(|branch| merge::height(self.root, branch, 12))
+        };
+        let mut merged = map.clone();
+        merged.remove(keyword);
+        if let Some(Value::Object(chosen)) = chosen {
+            let flat = merge::flatten(self.root, chosen);
+            merge::into(&mut merged, flat.as_ref());
+        }
+        Some(merged)
+    }
+
+    fn make_typed(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
+        let types = type_names(map);
+        let chosen = if depth < GROWTH_DEPTH {
+            self.dice.pick(&types).copied()
+        } else {
+            types.iter().copied().min_by_key(|name| merge::type_height(name))
+        };
+        match chosen.unwrap_or_else(|| implied_type(map)) {
+            "object" => self.object(map, depth),
+            "array" => self.array(map, depth),
+            "integer" => number::integer(map, &mut self.dice),
+            "number" => number::number(map, &mut self.dice),
+            "boolean" => Value::Bool(self.dice.chance(50)),
+            "null" => Value::Null,
+            _ => Value::String(text::string(map, &mut self.dice)),
+        }
+    }
+}
+
+/// The types that a schema names, none when it names none.
+fn type_names(map: &Map<String, Value>) -> Vec<&str> {
+    match map.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn has_type(value: &Value, types: &[&str]) -> bool {
+    types.iter().any(|name| match *name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        _ => value.is_number(),
+    })
+}
+
+/// The type that a schema without `type` speaks about.
+fn implied_type(map: &Map<String, Value>) -> &'static str {
+    let has = |names: &[&str]| names.iter().any(|name| map.contains_key(*name));
+    if has(&["properties", "required", "additionalProperties", "patternProperties", "minProperties"]) {
+        "object"
+    } else if has(&["items", "prefixItems", "minItems", "contains", "uniqueItems"]) {
+        "array"
+    } else if has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
+        "number"
+    } else {
+        "string"
+    }
+}
+
+/// A count keyword such as `minItems`, which may be written as `2.0`.
+fn count(map: &Map<String, Value>, keyword: &str) -> Option<usize> {
+    let value = map.get(keyword)?;
+    value
+        .as_u64()
+        .and_then(|number| usize::try_from(number).ok())
+        .or_else(|| value.as_f64().filter(|number| (0.0..1e9).contains(number)).map(|number| number as usize))
+}

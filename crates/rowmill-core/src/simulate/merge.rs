@@ -1,0 +1,212 @@
+//! Bringing `$ref` and `allOf` into one flat schema.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// How many references are followed one after the other.
+const REFERENCES: u32 = 32;
+
+/// The schema with `$ref` followed and `allOf` merged in.
+pub(super) fn flatten<'m>(root: &Value, map: &'m Map<String, Value>) -> Cow<'m, Map<String, Value>> {
+    if is_flat(map) { Cow::Borrowed(map) } else { Cow::Owned(flat(root, map, REFERENCES)) }
+}
+
+fn is_flat(map: &Map<String, Value>) -> bool {
+    !map.contains_key("$ref") && !map.contains_key("allOf")
+}
+
+fn flat(root: &Value, map: &Map<String, Value>, fuel: u32) -> Map<String, Value> {
+    let mut merged = map.clone();
+    let reference = merged.remove("$ref");
+    let all = merged.remove("allOf");
+    if fuel == 0 {
+        return merged;
+    }
+    let target = reference.as_ref().and_then(Value::as_str).and_then(|name| lookup(root, name));
+    let parts = all.as_ref().and_then(Value::as_array).into_iter().flatten();
+    for part in target.into_iter().chain(parts) {
+        if let Value::Object(part) = part {
+            into(&mut merged, &flat(root, part, fuel - 1));
+        }
+    }
+    merged
+}
+
+fn lookup<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
+    root.pointer(reference.strip_prefix('#')?)
+}
+
+/// Merges `other` into `base`, so that a value of the result satisfies both
+/// wherever the keywords can be joined one by one.
+pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>) {
+    close(base, other);
+    for (key, value) in other {
+        let Some(held) = base.get_mut(key) else {
+            base.insert(key.clone(), value.clone());
+            continue;
+        };
+        match key.as_str() {
+            "properties" | "patternProperties" => join_properties(held, value),
+            "required" => join_lists(held, value),
+            "type" => *held = common_types(held, value),
+            "enum" => keep_common(held, value),
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
+                keep_if(held, value, |old, new| new > old);
+            }
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
+                keep_if(held, value, |old, new| new < old);
+            }
+            "items" | "additionalProperties" => *held = both(held, value),
+            "uniqueItems" => *held = Value::Bool(*held == true || *value == true),
+            "anyOf" | "oneOf" => {
+                let earlier = held.take();
+                *held = value.clone();
+                distribute(held, &earlier);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A side that allows no further properties forbids the ones that only the other side names.
+fn close(base: &mut Map<String, Value>, other: &Map<String, Value>) {
+    let names = |map: &Map<String, Value>| -> Vec<String> {
+        map.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect()
+    };
+    let is_closed = |map: &Map<String, Value>| map.get("additionalProperties") == Some(&Value::Bool(false));
+    let (ours, theirs) = (names(base), names(other));
+    let mut forbidden: Vec<String> = Vec::new();
+    if is_closed(base) {
+        forbidden.extend(theirs.iter().filter(|name| !ours.contains(name)).cloned());
+    }
+    if is_closed(other) {
+        forbidden.extend(ours.iter().filter(|name| !theirs.contains(name)).cloned());
+    }
+    if forbidden.is_empty() {
+        return;
+    }
+    let held = base.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(held) = held {
+        held.extend(forbidden.into_iter().map(|name| (name, Value::Bool(false))));
+    }
+}
+
+fn join_properties(held: &mut Value, other: &Value) {
+    let (Value::Object(held), Value::Object(other)) = (held, other) else { return };
+    for (name, schema) in other {
+        match held.get_mut(name) {
+            Some(earlier) => *earlier = both(earlier, schema),
+            None => {
+                held.insert(name.clone(), schema.clone());
+            }
+        }
+    }
+}
+
+fn join_lists(held: &mut Value, other: &Value) {
+    let (Value::Array(held), Value::Array(other)) = (held, other) else { return };
+    for item in other {
+        if !held.contains(item) {
+            held.push(item.clone());
+        }
+    }
+}
+
+fn keep_common(held: &mut Value, other: &Value) {
+    if let (Value::Array(held), Value::Array(other)) = (held, other) {
+        held.retain(|item| other.contains(item));
+    }
+}
+
+fn common_types(left: &Value, right: &Value) -> Value {
+    let list = |value: &Value| match value {
+        Value::Array(names) => names.clone(),
+        other => vec![other.clone()],
+    };
+    let right = list(right);
+    let fits =
+        |name: &Value| right.iter().any(|other| name == other || (name == "integer" && other == "number"));
+    let mut common: Vec<Value> = list(left).into_iter().filter(fits).collect();
+    let integer = Value::from("integer");
+    if list(left).iter().any(|name| name == "number")
+        && right.contains(&integer)
+        && !common.contains(&integer)
+    {
+        common.push(integer);
+    }
+    Value::Array(common)
+}
+
+fn keep_if(held: &mut Value, other: &Value, better: fn(f64, f64) -> bool) {
+    if let (Some(old), Some(new)) = (held.as_f64(), other.as_f64())
+        && better(old, new)
+    {
+        *held = other.clone();
+    }
+}
+
+/// A schema that asks for both schemas.
+fn both(left: &Value, right: &Value) -> Value {
+    match (left, right) {
+        (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
+        (Value::Bool(true), other) | (other, Value::Bool(true)) => other.clone(),
+        (Value::Object(left), Value::Object(right)) if is_flat(left) && is_flat(right) => {
+            let mut merged = left.clone();
+            into(&mut merged, right);
+            Value::Object(merged)
+        }
+        (left, right) => serde_json::json!({"allOf": [left, right]}),
+    }
+}
+
+/// Two lists of choices, both to be met: each choice of one asks for a choice of the other too.
+fn distribute(held: &mut Value, other: &Value) {
+    if let Value::Array(choices) = held {
+        for choice in choices {
+            *choice = serde_json::json!({"allOf": [choice.take(), {"anyOf": other}]});
+        }
+    }
+}
+
+/// How deep the smallest value of a type is.
+pub(super) fn type_height(name: &str) -> u32 {
+    match name {
+        "null" => 0,
+        "array" => 2,
+        "object" => 3,
+        _ => 1,
+    }
+}
+
+/// About how deep the smallest value of a schema is; large for one that never ends.
+pub(super) fn height(root: &Value, schema: &Value, fuel: u32) -> u32 {
+    let Value::Object(map) = schema else {
+        return if *schema == Value::Bool(false) { 1000 } else { 1 };
+    };
+    if fuel == 0 {
+        return 500;
+    }
+    let flat = flatten(root, map);
+    if flat.contains_key("const") || flat.contains_key("enum") {
+        return 1;
+    }
+    let under = |schema: &Value| height(root, schema, fuel - 1).saturating_add(1);
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(branches)) = flat.get(keyword) {
+            return branches.iter().map(under).min().unwrap_or(1);
+        }
+    }
+    let own = super::type_names(&flat).iter().map(|name| type_height(name)).min().unwrap_or(1);
+    let required = flat.get("required").and_then(Value::as_array).into_iter().flatten();
+    let below_object = required
+        .filter_map(|name| flat.get("properties")?.get(name.as_str()?))
+        .map(under)
+        .max()
+        .filter(|_| own == 3 || own == 1);
+    let below_array = flat
+        .get("items")
+        .filter(|_| own == 2 && super::count(&flat, "minItems").is_some_and(|least| least > 0))
+        .map(under);
+    own.saturating_add(below_object.unwrap_or(0)).saturating_add(below_array.unwrap_or(0))
+}

@@ -1,0 +1,199 @@
+//! Strings for regular expressions, as far as their common part goes.
+
+use super::{Dice, text};
+
+/// How many repeats `*` and `+` may add to the least.
+const EXTRA_REPEATS: u64 = 4;
+
+/// How often one piece is repeated at most.
+const REPEAT_LIMIT: u64 = 200;
+
+/// A string that matches `pattern`, or `None` when it uses more than groups,
+/// choices, classes, repeats and literals.
+pub(super) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
+    let letters: Vec<char> = pattern.chars().collect();
+    let mut reader = Reader { letters: &letters, at: 0 };
+    let node = reader.choice()?;
+    if reader.at != letters.len() {
+        return None;
+    }
+    let mut out = String::new();
+    node.write(dice, &mut out);
+    Some(out)
+}
+
+#[derive(Debug)]
+enum Node {
+    Letter(char),
+    OneOf(Vec<(char, char)>),
+    Any,
+    Sequence(Vec<Self>),
+    Choice(Vec<Self>),
+    Repeat(Box<Self>, u64, u64),
+}
+
+impl Node {
+    fn write(&self, dice: &mut Dice, out: &mut String) {
+        match self {
+            Self::Letter(letter) => out.push(*letter),
+            Self::OneOf(ranges) => {
+                if let Some((first, last)) = dice.pick(ranges) {
+                    let span = u64::from(u32::from(*last).saturating_sub(u32::from(*first))) + 1;
+                    let offset = u32::try_from(dice.below(span)).unwrap_or(0);
+                    out.push(char::from_u32(u32::from(*first) + offset).unwrap_or(*first));
+                }
+            }
+            Self::Any => out.extend(text::word(dice).chars().next()),
+            Self::Sequence(nodes) => nodes.iter().for_each(|node| node.write(dice, out)),
+            Self::Choice(nodes) => {
+                if let Some(node) = dice.pick(nodes) {
+                    node.write(dice, out);
+                }
+            }
+            Self::Repeat(node, least, most) => {
+                let times = least + dice.below(most.saturating_sub(*least) + 1);
+                (0..times.min(REPEAT_LIMIT)).for_each(|_| node.write(dice, out));
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reader<'p> {
+    letters: &'p [char],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.letters.get(self.at).copied()
+    }
+
+    fn take(&mut self, letter: char) -> bool {
+        let found = self.peek() == Some(letter);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn choice(&mut self) -> Option<Node> {
+        let mut branches = vec![self.sequence()?];
+        while self.take('|') {
+            branches.push(self.sequence()?);
+        }
+        if branches.len() == 1 { branches.pop() } else { Some(Node::Choice(branches)) }
+    }
+
+    fn sequence(&mut self) -> Option<Node> {
+        let mut nodes = Vec::new();
+        while let Some(letter) = self.peek() {
+            match letter {
+                '|' | ')' => break,
+                '^' | '$' => self.at += 1,
+                _ => {
+                    let node = self.atom()?;
+                    nodes.push(self.repeated(node)?);
+                }
+            }
+        }
+        Some(Node::Sequence(nodes))
+    }
+
+    fn atom(&mut self) -> Option<Node> {
+        let letter = self.peek()?;
+        self.at += 1;
+        Some(match letter {
+            '.' => Node::Any,
+            '(' => {
+                if self.take('?') && !self.take(':') {
+                    return None;
+                }
+                let node = self.choice()?;
+                if !self.take(')') {
+                    return None;
+                }
+                node
+            }
+            '[' => Node::OneOf(self.class()?),
+            '\\' => escape(self.next()?)?,
+            '*' | '+' | '?' | '{' => return None,
+            _ => Node::Letter(letter),
+        })
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        self.at += 1;
+        Some(letter)
+    }
+
+    fn class(&mut self) -> Option<Vec<(char, char)>> {
+        if self.peek() == Some('^') {
+            return None;
+        }
+        let mut ranges = Vec::new();
+        loop {
+            let first = match self.next()? {
+                ']' => return (!ranges.is_empty()).then_some(ranges),
+                '\\' => match escape(self.next()?)? {
+                    Node::Letter(letter) => letter,
+                    Node::OneOf(more) => {
+                        ranges.extend(more);
+                        continue;
+                    }
+                    _ => return None,
+                },
+                letter => letter,
+            };
+            let is_range = self.peek() == Some('-') && self.letters.get(self.at + 1) != Some(&']');
+            let last = if is_range {
+                self.at += 1;
+                self.next()?
+            } else {
+                first
+            };
+            ranges.push((first, last));
+        }
+    }
+
+    fn repeated(&mut self, node: Node) -> Option<Node> {
+        let (least, most) = match self.peek() {
+            Some('*') => (0, EXTRA_REPEATS),
+            Some('+') => (1, 1 + EXTRA_REPEATS),
+            Some('?') => (0, 1),
+            Some('{') => {
+                self.at += 1;
+                let bounds = self.bounds()?;
+                self.take('?');
+                return Some(Node::Repeat(Box::new(node), bounds.0, bounds.1));
+            }
+            _ => return Some(node),
+        };
+        self.at += 1;
+        self.take('?');
+        Some(Node::Repeat(Box::new(node), least, most))
+    }
+
+    /// What stands in the braces of a repeat: `n`, `n,` or `n,m`.
+    fn bounds(&mut self) -> Option<(u64, u64)> {
+        let end = self.letters.get(self.at..)?.iter().position(|letter| *letter == '}')?;
+        let inside: String = self.letters.get(self.at..self.at + end)?.iter().collect();
+        self.at += end + 1;
+        match inside.split_once(',') {
+            None => inside.parse().ok().map(|exactly| (exactly, exactly)),
+            Some((least, "")) => least.parse().ok().map(|least: u64| (least, least + EXTRA_REPEATS)),
+            Some((least, most)) => Some((least.parse().ok()?, most.parse().ok()?)),
+        }
+    }
+}
+
+fn escape(letter: char) -> Option<Node> {
+    Some(match letter {
+        'd' => Node::OneOf(vec![('0', '9')]),
+        'w' => Node::OneOf(vec![('a', 'z'), ('A', 'Z'), ('0', '9')]),
+        's' => Node::Letter(' '),
+        'n' => Node::Letter('\n'),
+        't' => Node::Letter('\t'),
+        letter if letter.is_alphanumeric() => return None,
+        letter => Node::Letter(letter),
+    })
+}

@@ -1,0 +1,102 @@
+//! Words, sentences and strings of known formats.
+
+use serde_json::{Map, Value};
+
+use super::{Dice, count, pattern};
+
+const NOUNS: &[&str] = &[
+    "river", "mill", "stone", "garden", "letter", "harbor", "lantern", "meadow", "bridge", "window",
+    "copper", "orchard", "paper", "signal", "valley", "winter", "summer", "engine", "basket", "candle",
+    "forest", "island", "mirror", "pocket", "ribbon", "saddle", "timber", "violet", "walnut", "anchor",
+    "barley", "cotton", "ember", "falcon", "ginger", "hazel", "indigo", "juniper", "kettle", "linen",
+];
+
+const ADJECTIVES: &[&str] = &[
+    "quiet", "bright", "early", "gentle", "steady", "narrow", "golden", "patient", "modest", "clear", "warm",
+    "distant", "simple", "honest", "careful", "open",
+];
+
+const VERBS: &[&str] =
+    &["carries", "follows", "answers", "keeps", "meets", "turns", "holds", "finds", "joins", "reaches"];
+
+/// Shorter words are too common to say what a prompt is about.
+const TOPIC_LENGTH: usize = 5;
+
+/// One readable word.
+pub(super) fn word(dice: &mut Dice) -> &'static str {
+    dice.pick(NOUNS).copied().unwrap_or("word")
+}
+
+/// A sentence that takes up one of the longer words of the prompt.
+pub(super) fn sentence(prompt: &str, dice: &mut Dice) -> String {
+    let topics: Vec<&str> = prompt
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| word.chars().count() >= TOPIC_LENGTH && word.len() <= 40)
+        .take(64)
+        .collect();
+    let topic = dice.pick(&topics).copied().unwrap_or_else(|| word(dice)).to_lowercase();
+    let adjective = dice.pick(ADJECTIVES).copied().unwrap_or("plain");
+    let verb = dice.pick(VERBS).copied().unwrap_or("meets");
+    format!("The {adjective} {topic} {verb} the {}.", word(dice))
+}
+
+/// A string that fits the schema's format, pattern and lengths.
+pub(super) fn string(map: &Map<String, Value>, dice: &mut Dice) -> String {
+    if let Some(text) =
+        map.get("pattern").and_then(Value::as_str).and_then(|text| pattern::matching(text, dice))
+    {
+        return text;
+    }
+    if let Some(text) = map.get("format").and_then(Value::as_str).and_then(|name| formatted(name, dice)) {
+        return text;
+    }
+    let least = count(map, "minLength").unwrap_or(0);
+    let most = count(map, "maxLength").unwrap_or(usize::MAX);
+    let mut text = String::from(word(dice));
+    if dice.chance(50) {
+        text = format!("{} {text}", dice.pick(ADJECTIVES).copied().unwrap_or("plain"));
+    }
+    while text.chars().count() < least {
+        text.push(' ');
+        text.push_str(word(dice));
+    }
+    if text.chars().count() > most {
+        text = text.chars().take(most).collect();
+    }
+    text
+}
+
+fn formatted(name: &str, dice: &mut Dice) -> Option<String> {
+    let date = |dice: &mut Dice| {
+        format!("20{:02}-{:02}-{:02}", 10 + dice.below(20), 1 + dice.below(12), 1 + dice.below(28))
+    };
+    let time =
+        |dice: &mut Dice| format!("{:02}:{:02}:{:02}Z", dice.below(24), dice.below(60), dice.below(60));
+    Some(match name {
+        "date" => date(dice),
+        "time" => time(dice),
+        "date-time" => format!("{}T{}", date(dice), time(dice)),
+        "duration" => format!("PT{}M", 1 + dice.below(59)),
+        "email" | "idn-email" => format!("{}@example.com", word(dice)),
+        "hostname" | "idn-hostname" => format!("{}.example.com", word(dice)),
+        "uri" | "iri" | "url" | "uri-reference" | "iri-reference" => {
+            format!("https://example.com/{}", word(dice))
+        }
+        "uuid" => uuid(dice),
+        "ipv4" => format!("192.0.2.{}", 1 + dice.below(254)),
+        "ipv6" => format!("2001:db8::{:x}", 1 + dice.below(65_535)),
+        _ => return None,
+    })
+}
+
+fn uuid(dice: &mut Dice) -> String {
+    let (high, low) = (dice.next(), dice.next());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        low >> 52,
+        low & 0xffff_ffff_ffff
+    )
+}
