@@ -1,10 +1,12 @@
-//! Where rows come from: a folder per format, and the texts that a run is made with.
+//! Where rows come from and where envelopes go: a folder per format, and the texts that
+//! a run is made with.
 
 mod blocks;
 mod csv;
 mod dataset;
 mod input;
 mod jsonl;
+pub mod output;
 mod spool;
 mod text;
 

@@ -1,1 +1,36 @@
-//! Empty.
+//! The providers behind the port [`Model`](rowmill_core::ports::Model).
+//!
+//! A model string names a provider, a model and settings; a connection adds the
+//! address and the key; [`build`] makes a model of both. A call is one HTTP
+//! call: nothing here retries, waits or logs.
+
+mod anthropic;
+mod body;
+mod build;
+mod builtin;
+mod call;
+mod catalogue;
+mod chat;
+mod config;
+mod connection;
+mod exchange;
+#[cfg(test)]
+mod fixture;
+mod google;
+mod model_string;
+mod provider;
+mod provider_table;
+mod quirks;
+mod reading;
+mod responses;
+mod schema;
+mod settings;
+mod sse;
+
+pub use build::{Notice, Setup, build};
+pub use catalogue::{CatalogueEntry, KeyState, catalogue};
+pub use config::ProviderConfig;
+pub use connection::{Connection, Environment};
+pub use model_string::ModelString;
+pub use provider::{Protocol, Provider, Providers};
+pub use settings::{Key, Setting, Settings};

@@ -1,0 +1,38 @@
+//! The Messages API over HTTP.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::Model;
+use rowmill_http::{HeaderName, HeaderValue, HttpClient, Target};
+use rowmill_types::Problem;
+
+use super::wire::AnthropicWire;
+use crate::build::{Setup, delivery, json_headers};
+use crate::call::Reporter;
+use crate::exchange::Exchange;
+
+/// The version of the API that is spoken.
+const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// A model behind the Messages API.
+pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+    let connection = &setup.connection;
+    let delivery = delivery(setup)?;
+    // The base URL is told without `/v1`, but many write it.
+    let has_version = connection.base_url().is_some_and(|url| url.trim_end_matches('/').ends_with("/v1"));
+    let url = connection.address(if has_version { "/messages" } else { "/v1/messages" })?;
+    let mut headers = json_headers(delivery);
+    headers.insert(HeaderName::from_static("anthropic-version"), VERSION);
+    if let Some(key) = &connection.key {
+        headers.insert(HeaderName::from_static("x-api-key"), connection.credential(key.reveal())?);
+    }
+    headers.extend(connection.headers.clone());
+    Ok(Arc::new(Exchange {
+        http: http.clone(),
+        wire: AnthropicWire::new(setup, delivery)?,
+        delivery,
+        idempotency: false,
+        reporter: Reporter { connection: connection.clone(), address: url.to_string() },
+        target: Target { url, headers },
+    }))
+}

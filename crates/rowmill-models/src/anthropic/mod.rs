@@ -1,0 +1,7 @@
+//! Anthropic's Messages API.
+
+pub(crate) mod client;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;

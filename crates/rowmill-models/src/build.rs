@@ -1,0 +1,89 @@
+//! From a model string and a connection to a model.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rowmill_core::ports::Model;
+use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpClient};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::connection::Connection;
+use crate::exchange::Delivery;
+use crate::model_string::ModelString;
+use crate::provider::Protocol;
+use crate::settings::Key;
+use crate::{anthropic, builtin, chat, google, responses};
+
+/// Takes what a person should know though nothing failed, such as a fallback.
+pub type Notice = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Everything that is the same for every row.
+#[derive(Clone)]
+pub struct Setup {
+    /// The model with its settings.
+    pub model: ModelString,
+    /// Where it is.
+    pub connection: Connection,
+    /// The system text.
+    pub instruction: Option<String>,
+    /// The JSON Schema of answers; answers are then JSON text.
+    pub schema: Option<serde_json::Value>,
+    /// Takes what a person should know though nothing failed.
+    pub notice: Notice,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Setup")
+            .field("model", &self.model)
+            .field("connection", &self.connection)
+            .field("instruction", &self.instruction)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the model; no call is made yet.
+///
+/// # Errors
+///
+/// Settings contradict each other, or the key cannot stand in a header.
+pub fn build(setup: Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+    match setup.connection.protocol {
+        Protocol::Chat => chat::client::build(&setup, http),
+        Protocol::Responses => responses::client::build(&setup, http),
+        Protocol::Anthropic => anthropic::client::build(&setup, http),
+        Protocol::Google => google::client::build(&setup, http),
+        Protocol::Builtin => builtin::build(&setup),
+    }
+}
+
+/// Whether answers are streamed, for the protocols that know no other transport.
+pub(crate) fn delivery(setup: &Setup) -> Result<Delivery, Problem> {
+    let settings = &setup.model.settings;
+    match (settings.word(Key::Transport), settings.switch(Key::Stream)) {
+        (Some(transport @ ("sse" | "ws" | "auto")), Some(false)) => Err(contradiction(
+            &setup.model,
+            &format!("`transport={transport}` always streams, `stream=false` never does"),
+        )),
+        (Some("sse"), _) | (_, Some(true)) => Ok(Delivery::Stream),
+        _ => Ok(Delivery::Whole),
+    }
+}
+
+/// Settings that cannot stand together.
+pub(crate) fn contradiction(model: &ModelString, what: &str) -> Problem {
+    Problem::new(ProblemCode::InvalidModel, format!("`{model}`: {what}")).hint("leave one of them out")
+}
+
+/// The headers of every JSON request.
+pub(crate) fn json_headers(delivery: Delivery) -> HeaderMap {
+    let accept = match delivery {
+        Delivery::Whole => "application/json",
+        Delivery::Stream => "text/event-stream",
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(HeaderName::from_static("content-type"), HeaderValue::from_static("application/json"));
+    headers.insert(HeaderName::from_static("accept"), HeaderValue::from_static(accept));
+    headers
+}

@@ -1,0 +1,59 @@
+//! Choosing a built-in model by its name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::ports::Model;
+use rowmill_types::{CallTiming, Completion, Finish, Problem, ProblemCode, Request, Role, Usage};
+use tokio::time::Instant;
+
+use super::echo::{Passthrough, Silent, Slow};
+use super::playback::Playback;
+use crate::build::Setup;
+use crate::settings::Key;
+
+/// How long `slow` waits unless it is told.
+const DELAY: Duration = Duration::from_secs(3);
+
+/// A model that answers in this process.
+pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
+    let settings = &setup.model.settings;
+    Ok(match setup.connection.provider.as_str() {
+        "passthrough" => Arc::new(Passthrough::default()),
+        "playback" => Arc::new(Playback::default()),
+        "slow" => Arc::new(Slow::new(settings.span(Key::Delay).unwrap_or(DELAY))),
+        "silent" => Arc::new(Silent),
+        other => {
+            return Err(Problem::new(
+                ProblemCode::InvalidModel,
+                format!("no built-in model is called `{other}`"),
+            )
+            .hint("`rowmill models` lists them"));
+        }
+    })
+}
+
+/// The last thing that the user said.
+pub(super) fn last_text(request: &Request) -> &str {
+    let said = request.messages.iter().rev().find(|message| message.role == Role::User);
+    said.map_or("", |message| message.text.as_str())
+}
+
+/// An answer with an estimate of its tokens, four characters each.
+pub(super) fn answer(request: &Request, text: String, started: Instant, model: &str) -> Completion {
+    let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
+    let usage = Usage {
+        input: request.messages.iter().map(|message| tokens(&message.text)).sum(),
+        output: tokens(&text),
+        ..Usage::default()
+    };
+    Completion {
+        text,
+        finish: Finish::Complete,
+        usage: Some(usage),
+        raw_usage: None,
+        timing: CallTiming { first_token: None, response: started.elapsed() },
+        model: Some(model.to_owned()),
+        service_tier: None,
+    }
+}

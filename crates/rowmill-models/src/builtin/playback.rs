@@ -1,0 +1,45 @@
+//! A model that replays the conversation of its first call.
+
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use rowmill_core::ports::Model;
+use rowmill_types::{CallError, Completion, Request, Role};
+use tokio::time::Instant;
+
+use super::make::answer;
+
+/// Keeps the first conversation and gives its answers one by one.
+#[derive(Debug, Default)]
+pub(super) struct Playback(Mutex<Option<Tape>>);
+
+#[derive(Debug)]
+struct Tape {
+    messages: usize,
+    answers: std::vec::IntoIter<String>,
+    over: usize,
+}
+
+impl Playback {
+    fn text(&self, request: &Request) -> String {
+        let mut tape = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tape) = tape.as_mut() else {
+            let messages = request.messages.len();
+            let answers = request.messages.iter().filter(|message| message.role == Role::Assistant);
+            let answers: Vec<String> = answers.map(|message| message.text.clone()).collect();
+            *tape = Some(Tape { messages, answers: answers.into_iter(), over: 0 });
+            return format!("HISTORY LOADED ({messages}) messages");
+        };
+        tape.answers.next().unwrap_or_else(|| {
+            tape.over += 1;
+            format!("MESSAGES EXHAUSTED (list size {}) ({} overage)", tape.messages, tape.over)
+        })
+    }
+}
+
+impl Model for Playback {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        ready(Ok(answer(request, self.text(request), Instant::now(), "playback"))).boxed()
+    }
+}

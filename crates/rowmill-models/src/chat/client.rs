@@ -1,0 +1,47 @@
+//! Chat completions over HTTP.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::Model;
+use rowmill_http::{HeaderName, HttpClient, Target};
+use rowmill_types::Problem;
+
+use super::wire::ChatWire;
+use crate::build::{Setup, delivery, json_headers};
+use crate::call::Reporter;
+use crate::connection::Connection;
+use crate::exchange::Exchange;
+
+/// A model behind a chat completions server.
+pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+    let delivery = delivery(setup)?;
+    let target = target(&setup.connection, "/chat/completions", delivery)?;
+    Ok(Arc::new(Exchange {
+        http: http.clone(),
+        wire: ChatWire::new(setup, delivery),
+        delivery,
+        idempotency: setup.connection.quirks.idempotency,
+        reporter: Reporter { connection: setup.connection.clone(), address: target.url.to_string() },
+        target,
+    }))
+}
+
+/// An address of an OpenAI-style server, with its key as that server wants it.
+pub(crate) fn target(
+    connection: &Connection,
+    path: &str,
+    delivery: crate::exchange::Delivery,
+) -> Result<Target, Problem> {
+    let mut headers = json_headers(delivery);
+    if let Some(key) = &connection.key {
+        let (name, value) = if connection.quirks.api_key_header {
+            (HeaderName::from_static("api-key"), connection.credential(key.reveal())?)
+        } else {
+            let bearer = format!("Bearer {}", key.reveal());
+            (HeaderName::from_static("authorization"), connection.credential(&bearer)?)
+        };
+        headers.insert(name, value);
+    }
+    headers.extend(connection.headers.clone());
+    Ok(Target { url: connection.address(path)?, headers })
+}

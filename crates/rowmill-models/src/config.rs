@@ -1,0 +1,36 @@
+//! The part of `rowmill.toml` that is about providers.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::Protocol;
+
+/// What stands under `[providers.NAME]` in `rowmill.toml`.
+///
+/// A built-in provider's name changes that provider; another name adds one,
+/// which then needs a `base_url`. Keys may be written with `_` or `-`.
+///
+/// ```toml
+/// [providers.lab]
+/// base_url = "http://gpu-1:8000/v1"   # OpenAI style: with /v1
+/// protocol = "chat"                   # chat (default), responses, anthropic or google
+/// api_key_env = "LAB_KEY"             # the variable that holds the key, never the key itself
+/// headers = { x-team = "${TEAM}" }    # `${NAME}` is taken from the environment
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// Where requests go. The provider's variable in the environment wins over it.
+    #[serde(default, alias = "base-url")]
+    pub base_url: Option<String>,
+    /// The variable that holds the key, in place of the provider's own.
+    #[serde(default, alias = "api-key-env")]
+    pub api_key_env: Option<String>,
+    /// Further headers; `${NAME}` is taken from the environment.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The protocol that the provider speaks.
+    #[serde(default)]
+    pub protocol: Option<Protocol>,
+}

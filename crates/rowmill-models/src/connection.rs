@@ -1,0 +1,211 @@
+//! Where calls go and what opens the door: base URL, key and headers.
+
+use std::fmt;
+
+use rowmill_http::{HeaderMap, HeaderName, HeaderValue, Url};
+use rowmill_types::{Problem, ProblemCode, Secret};
+
+use crate::model_string::ModelString;
+use crate::provider::{Protocol, Provider, Providers};
+use crate::quirks::Quirks;
+
+/// Reads a variable of the environment; an empty one counts as not set.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A provider's address, key and headers, resolved for one run.
+///
+/// The base URL comes from the provider's variable in the environment, else
+/// from `rowmill.toml`, else from the provider's default.
+#[derive(Clone)]
+pub struct Connection {
+    /// The provider's name.
+    pub provider: String,
+    /// The protocol that it speaks.
+    pub protocol: Protocol,
+    pub(crate) base_url: Option<Url>,
+    pub(crate) key: Option<Secret>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) quirks: Quirks,
+    secrets: Vec<Secret>,
+}
+
+impl Connection {
+    /// Finds the address and the key of a model's provider.
+    ///
+    /// # Errors
+    ///
+    /// The key is required and missing, or the base URL or a header cannot be used.
+    pub fn resolve(
+        model: &ModelString,
+        providers: &Providers,
+        environment: Environment<'_>,
+    ) -> Result<Self, Problem> {
+        let provider = providers.named(&model.provider).ok_or_else(|| {
+            Problem::new(ProblemCode::InvalidModel, format!("unknown provider `{}`", model.provider))
+                .hint("`rowmill models` lists the providers")
+        })?;
+        let key = key(provider, environment)?.map(|(_, key)| key);
+        let mut secrets: Vec<Secret> = key.iter().cloned().collect();
+        let headers = headers(provider, environment, &mut secrets)?;
+        Ok(Self {
+            provider: provider.name().to_owned(),
+            protocol: provider.protocol(),
+            base_url: base_url(provider, environment)?,
+            key,
+            headers,
+            quirks: provider.quirks(),
+            secrets,
+        })
+    }
+
+    /// Where calls go; `None` for a built-in model.
+    #[must_use]
+    pub fn base_url(&self) -> Option<&str> {
+        self.base_url.as_ref().map(Url::as_str)
+    }
+
+    /// `text` without any credential of this connection.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+    }
+
+    /// The base URL with `path` after it.
+    pub(crate) fn address(&self, path: &str) -> Result<Url, Problem> {
+        let missing = || Problem::new(ProblemCode::Internal, "a built-in model has no address");
+        let base = self.base_url.as_ref().ok_or_else(missing)?;
+        let mut url = base.clone();
+        url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+        Ok(url)
+    }
+
+    /// A header value that is never shown.
+    pub(crate) fn credential(&self, text: &str) -> Result<HeaderValue, Problem> {
+        sensitive(text).ok_or_else(|| {
+            Problem::new(
+                ProblemCode::MissingKey,
+                format!("the key of `{}` has characters that no header can carry", self.provider),
+            )
+            .hint("set the key again, without line breaks")
+        })
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Connection")
+            .field("provider", &self.provider)
+            .field("protocol", &self.protocol)
+            .field("base_url", &self.base_url())
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The key with the variable that held it.
+pub(crate) fn key(
+    provider: &Provider,
+    environment: Environment<'_>,
+) -> Result<Option<(String, Secret)>, Problem> {
+    let variables = provider.key_variables();
+    let set = variables.iter().find_map(|name| Some((name.clone(), value(environment, name)?)));
+    if let Some((name, text)) = set {
+        return Ok(Some((name, Secret::new(text))));
+    }
+    if !provider.needs_key() {
+        return Ok(None);
+    }
+    let names = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
+    let first = variables.first().map_or("", String::as_str);
+    Err(Problem::new(
+        ProblemCode::MissingKey,
+        format!("`{}` needs a key and {names} is not set", provider.name()),
+    )
+    .hint(format!(
+        "set it: `export {first}=…`, or name another variable with `api_key_env` under `[providers.{}]` in `rowmill.toml`",
+        provider.name()
+    )))
+}
+
+/// The base URL: environment, else configuration, else default.
+pub(crate) fn base_url(provider: &Provider, environment: Environment<'_>) -> Result<Option<Url>, Problem> {
+    if provider.protocol() == Protocol::Builtin {
+        return Ok(None);
+    }
+    let variables = provider.base_url_variables();
+    let set = variables.iter().find_map(|name| Some((value(environment, name)?, format!("`{name}`"))));
+    let configured = || {
+        let place = format!("`base_url` of `[providers.{}]`", provider.name());
+        provider.config.base_url.clone().map(|text| (text, place))
+    };
+    let default = || provider.default_base_url().map(|text| (text.to_owned(), "the default".to_owned()));
+    let Some((text, place)) = set.or_else(configured).or_else(default) else {
+        let first = variables.first().map_or("", String::as_str);
+        return Err(Problem::new(
+            ProblemCode::InvalidConfig,
+            format!("`{}` has no address of its own and `{first}` is not set", provider.name()),
+        )
+        .hint(format!("set `{first}` to the server's base URL")));
+    };
+    let url =
+        Url::parse(text.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(mut url) = url else {
+        return Err(Problem::new(ProblemCode::InvalidConfig, format!("{place} is not an address: `{text}`"))
+            .hint("write it whole, e.g. `http://localhost:8000/v1`"));
+    };
+    if provider.quirks().api_key_header && url.path() == "/" {
+        // An Azure endpoint is the bare resource; its v1 API lies below it.
+        url.set_path("/openai/v1");
+    }
+    Ok(Some(url))
+}
+
+fn headers(
+    provider: &Provider,
+    environment: Environment<'_>,
+    secrets: &mut Vec<Secret>,
+) -> Result<HeaderMap, Problem> {
+    let mut headers = HeaderMap::new();
+    for (name, template) in &provider.config.headers {
+        let wrong = |what: &str| {
+            Problem::new(
+                ProblemCode::InvalidConfig,
+                format!("header `{name}` of `[providers.{}]` {what}", provider.name()),
+            )
+            .hint("correct `headers` in `rowmill.toml`")
+        };
+        let value = expand(template, environment, secrets).map_err(|missing| {
+            wrong(&format!("needs the variable `{missing}`, which is not set"))
+                .hint(format!("set it: `export {missing}=…`"))
+        })?;
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("is no header name"))?;
+        headers
+            .insert(header, sensitive(&value).ok_or_else(|| wrong("has a value that no header can carry"))?);
+    }
+    Ok(headers)
+}
+
+/// Replaces `${NAME}`; the error is the name that is not set.
+fn expand(template: &str, environment: Environment<'_>, secrets: &mut Vec<Secret>) -> Result<String, String> {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, after)) = after.split_once('}') else { break };
+        let found = value(environment, name).ok_or_else(|| name.to_owned())?;
+        text.push_str(before);
+        text.push_str(&found);
+        secrets.push(Secret::new(found));
+        rest = after;
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn value(environment: Environment<'_>, name: &str) -> Option<String> {
+    environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}

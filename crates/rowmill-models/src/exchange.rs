@@ -1,0 +1,132 @@
+//! One HTTP call: a prepared body out, a whole or streamed answer in.
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::Model;
+use rowmill_http::{Answer, HeaderName, HeaderValue, HttpClient, HttpFailure, Target};
+use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Request};
+use tokio::time::Instant;
+
+use crate::call::Reporter;
+use crate::reading::{Assembly, Reading, Step, Wire};
+use crate::sse::Parser;
+
+/// The largest answer that is read.
+pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// Whether an answer comes whole or in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// One JSON document.
+    Whole,
+    /// Server-sent events.
+    Stream,
+}
+
+/// A model behind HTTP.
+#[derive(Debug)]
+pub(crate) struct Exchange<W> {
+    pub(crate) http: HttpClient,
+    pub(crate) target: Target,
+    pub(crate) wire: W,
+    pub(crate) delivery: Delivery,
+    pub(crate) idempotency: bool,
+    pub(crate) reporter: Reporter,
+}
+
+impl<W: Wire> Exchange<W> {
+    pub(crate) async fn call(&self, request: &Request) -> Result<Completion, CallError> {
+        let started = Instant::now();
+        let body = Bytes::from(self.wire.body(&request.messages));
+        let answer = self.http.post(&self.target, self.idempotency_key(request), body).await;
+        let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
+        let status = answer.status();
+        if !(200..300).contains(&status) {
+            return Err(self.refusal(answer).await);
+        }
+        if self.delivery == Delivery::Stream {
+            return self.stream(answer, started).await;
+        }
+        let body = answer.body(ANSWER_LIMIT).await.map_err(|failure| self.reporter.transport(&failure))?;
+        let reading = self.wire.read(&body).map_err(|unread| self.reporter.unread(status, unread, &body))?;
+        Ok(completion(reading, CallTiming { first_token: None, response: started.elapsed() }))
+    }
+
+    fn idempotency_key(&self, request: &Request) -> Option<(HeaderName, HeaderValue)> {
+        if !self.idempotency {
+            return None;
+        }
+        let value = HeaderValue::from_str(&request.key).ok()?;
+        Some((HeaderName::from_static("idempotency-key"), value))
+    }
+
+    /// Reads a refusal's body; a body that breaks off still leaves the status to go by.
+    async fn refusal(&self, answer: Answer) -> CallError {
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let body = answer.body(ANSWER_LIMIT).await.unwrap_or_default();
+        self.reporter.status(status, &headers, &body)
+    }
+
+    async fn stream(&self, mut answer: Answer, started: Instant) -> Result<Completion, CallError> {
+        let status = answer.status();
+        let mut parser = Parser::default();
+        let mut assembly = self.wire.assembly();
+        let mut events = Vec::new();
+        let mut first_token = None;
+        let mut read = 0;
+        while let Some(piece) = answer.chunk().await.map_err(|failure| self.reporter.transport(&failure))? {
+            read += piece.len();
+            if read > ANSWER_LIMIT || parser.pending() > ANSWER_LIMIT {
+                let what = format!("the answer is larger than {ANSWER_LIMIT} bytes");
+                return Err(self.reporter.transport(&HttpFailure::Broken(what)));
+            }
+            parser.push(&piece, |event| events.push(event));
+            for event in events.drain(..) {
+                let step = assembly.take(&event);
+                match step.map_err(|unread| self.reporter.unread(status, unread, event.data.as_bytes()))? {
+                    Step::Quiet => {}
+                    Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
+                    Step::Done => return self.assembled(assembly, status, started, first_token),
+                }
+            }
+        }
+        if assembly.ended() {
+            return self.assembled(assembly, status, started, first_token);
+        }
+        let mut error =
+            CallError::new(CallFailure::Broken, "the stream ended before the answer was complete");
+        error.status = Some(status);
+        Err(error)
+    }
+
+    fn assembled(
+        &self,
+        assembly: W::Assembly,
+        status: u16,
+        started: Instant,
+        first_token: Option<std::time::Duration>,
+    ) -> Result<Completion, CallError> {
+        let reading = assembly.finish().map_err(|unread| self.reporter.unread(status, unread, b""))?;
+        Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
+    }
+}
+
+impl<W: Wire> Model for Exchange<W> {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        self.call(request).boxed()
+    }
+}
+
+/// An answer with the time that it took.
+pub(crate) fn completion(reading: Reading, timing: CallTiming) -> Completion {
+    Completion {
+        text: reading.text,
+        finish: reading.finish,
+        usage: reading.usage,
+        raw_usage: reading.raw_usage,
+        timing,
+        model: reading.model,
+        service_tier: reading.service_tier,
+    }
+}

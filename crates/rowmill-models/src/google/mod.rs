@@ -1,0 +1,6 @@
+//! Google's Gemini API.
+
+pub(crate) mod client;
+#[cfg(test)]
+mod tests;
+mod wire;

@@ -1,0 +1,230 @@
+//! Model strings: `[provider.|provider/]model[:suffix][?key=value&…]`.
+
+use std::fmt;
+
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::provider::{Provider, Providers};
+use crate::settings::{Key, Settings};
+
+/// A model, its provider and its settings.
+///
+/// A suffix such as the route in `hf.org/model:groq` or the tag in
+/// `ollama.llama3.2:3b` is a part of the model's name. [`ModelString::to_string`]
+/// gives the one form that means the same, for the fingerprint of a run.
+///
+/// ```
+/// # use rowmill_models::{ModelString, Providers};
+/// let model = ModelString::parse("openai/gpt-5?temp=0.5&max_tokens=100", &Providers::default())?;
+/// assert_eq!(model.to_string(), "openai.gpt-5?temperature=0.5&max_tokens=100");
+/// # Ok::<(), rowmill_types::Problem>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelString {
+    /// The provider's name.
+    pub provider: String,
+    /// The model, as it is sent.
+    pub model: String,
+    /// What was set after `?`.
+    pub settings: Settings,
+}
+
+/// Words that older tools took after a dot.
+const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// Providers that a model's name alone tells, by how it starts.
+const FAMILIES: &[(&str, &str)] = &[
+    ("gpt-", "responses"),
+    ("o1", "responses"),
+    ("o3", "responses"),
+    ("o4", "responses"),
+    ("claude-", "anthropic"),
+    ("gemini-", "google"),
+    ("grok-", "xai"),
+    ("deepseek-", "deepseek"),
+];
+
+impl ModelString {
+    /// Reads a model string.
+    ///
+    /// # Errors
+    ///
+    /// The provider, a key or a value is not known; the problem lists what is.
+    pub fn parse(text: &str, providers: &Providers) -> Result<Self, Problem> {
+        let (name, query) = text.trim().split_once('?').unwrap_or((text.trim(), ""));
+        if name.is_empty() {
+            return Err(
+                invalid("the model is empty".to_owned()).hint("write `provider.model`, e.g. `openai.gpt-5`")
+            );
+        }
+        let (provider, model) = split(name, providers)?;
+        if let Some((stem, effort)) = model.rsplit_once('.').filter(|(_, end)| EFFORTS.contains(end)) {
+            return Err(invalid(format!("`{text}` ends in `.{effort}`, which is no part of a model's name"))
+                .hint(format!(
+                    "use `?reasoning={effort}`: `{}.{stem}?reasoning={effort}`",
+                    provider.name()
+                )));
+        }
+        let settings = read_settings(query, provider)?;
+        Ok(Self { provider: provider.name().to_owned(), model: model.to_owned(), settings })
+    }
+}
+
+impl fmt::Display for ModelString {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.provider == self.model {
+            out.write_str(&self.model)?;
+        } else {
+            write!(out, "{}.{}", self.provider, self.model)?;
+        }
+        let mut mark = '?';
+        for (key, value) in self.settings.iter() {
+            write!(out, "{mark}{}={}", key.name(), encode(&value.to_string()))?;
+            mark = '&';
+        }
+        Ok(())
+    }
+}
+
+/// Finds the provider: before a slash, before a dot, or by the model's name.
+fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provider, &'a str), Problem> {
+    for separator in ['/', '.'] {
+        if let Some((start, model)) = name.split_once(separator)
+            && let Some(provider) = providers.named(start)
+        {
+            if model.is_empty() {
+                return Err(invalid(format!("`{name}` names no model"))
+                    .hint(format!("write the model after the provider: `{}.MODEL`", provider.name())));
+            }
+            return Ok((provider, model));
+        }
+    }
+    // A built-in model is its own provider.
+    if let Some(provider) = providers.named(name) {
+        if provider.protocol() == crate::Protocol::Builtin {
+            return Ok((provider, name));
+        }
+        return Err(invalid(format!("`{name}` is a provider; the model is missing"))
+            .hint(format!("write the model after it: `{}.MODEL`", provider.name())));
+    }
+    let family = FAMILIES.iter().find(|(start, _)| name.starts_with(start));
+    if let Some(provider) = family.and_then(|(_, provider)| providers.named(provider)) {
+        return Ok((provider, name));
+    }
+    Err(unknown(name, providers))
+}
+
+fn unknown(name: &str, providers: &Providers) -> Problem {
+    let all: Vec<&str> = providers.iter().map(Provider::name).collect();
+    let Some((start, model)) = name.split_once(['/', '.']) else {
+        let near = nearest(name, &all).map(|near| format!("did you mean `{near}`? otherwise "));
+        return invalid(format!("no provider is known for the model `{name}`")).hint(format!(
+            "{}write `provider.model`, e.g. `generic.{name}`; providers: {}",
+            near.unwrap_or_default(),
+            all.join(", ")
+        ));
+    };
+    let next = match nearest(start, &all) {
+        Some(near) => format!("did you mean `{near}.{model}`?"),
+        None => format!("write `provider.model`, e.g. `generic.{name}`;"),
+    };
+    invalid(format!("unknown provider `{start}` in `{name}`"))
+        .hint(format!("{next} providers: {}", all.join(", ")))
+}
+
+fn read_settings(query: &str, provider: &Provider) -> Result<Settings, Problem> {
+    let mut settings = Settings::default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(invalid(format!("`{pair}` is not of the form `key=value`")).hint(takes(provider)));
+        };
+        let key = Key::named(name).filter(|key| provider.keys().contains(key));
+        let Some(key) = key else {
+            let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
+            let near = nearest(name, &names).map(|near| format!("did you mean `{near}`? "));
+            return Err(invalid(format!("`{}` does not take the key `{name}`", provider.name()))
+                .hint(near.unwrap_or_default() + &takes(provider)));
+        };
+        let wrong = |allowed: String| {
+            invalid(format!("`{name}={value}` is not a value for `{}`", provider.name()))
+                .hint(format!("`{}` takes: {allowed}", key.name()))
+        };
+        let Some(text) = decode(value) else {
+            return Err(wrong(
+                "a value in which `%` starts two hexadecimal digits, `%25` for itself".to_owned(),
+            ));
+        };
+        let setting = key.read(&text).map_err(wrong)?;
+        if let Some(allowed) = provider.refuses(key, &setting) {
+            return Err(wrong(allowed));
+        }
+        settings.set(key, setting);
+    }
+    Ok(settings)
+}
+
+fn takes(provider: &Provider) -> String {
+    if provider.keys().is_empty() {
+        return format!("`{}` takes no keys", provider.name());
+    }
+    let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
+    format!("`{}` takes: {}", provider.name(), names.join(", "))
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ProblemCode::InvalidModel, message)
+}
+
+/// The candidate that differs least, if it is near enough to be meant.
+fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let near = |candidate: &&'a str| (distance(name, candidate), *candidate);
+    let (distance, candidate) = candidates.iter().map(near).min_by_key(|(distance, _)| *distance)?;
+    (distance <= 2 && distance < candidate.len()).then_some(candidate)
+}
+
+/// How many letters must be changed, added or left out to get from one to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut corner = i;
+        let mut left = i + 1;
+        for (cell, b) in row.iter_mut().skip(1).zip(&other) {
+            let above = *cell;
+            left = (corner + usize::from(a != *b)).min(above + 1).min(left + 1);
+            corner = above;
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+fn decode(value: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn encode(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '%' | '&') || c.is_ascii_whitespace() || c.is_ascii_control() {
+            text.push_str(&format!("%{:02X}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}

@@ -1,0 +1,212 @@
+//! Providers: the known ones, changed and added to by the configuration.
+
+use std::collections::BTreeMap;
+
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+
+use crate::ProviderConfig;
+use crate::provider_table::{ROWS, Row, added};
+use crate::quirks::Quirks;
+use crate::settings::{Key, Setting};
+
+/// The language that a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// OpenAI chat completions and every compatible server.
+    Chat,
+    /// The OpenAI Responses API.
+    Responses,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Google's Gemini API.
+    Google,
+    /// Answered in this process.
+    #[serde(skip_deserializing)]
+    Builtin,
+}
+
+impl Protocol {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Builtin => "builtin",
+        }
+    }
+}
+
+/// A provider: what is known of it, and what the configuration says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provider {
+    name: String,
+    /// Where it is and what its variables are called.
+    row: &'static Row,
+    /// How it speaks; another row's where the configuration changes the protocol.
+    speech: &'static Row,
+    pub(crate) config: ProviderConfig,
+}
+
+impl Provider {
+    /// The name in model strings.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The protocol that it speaks.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.speech.protocol
+    }
+
+    /// What it is, in one line.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.row.about
+    }
+
+    /// The keys that its model strings take.
+    #[must_use]
+    pub fn keys(&self) -> &'static [Key] {
+        self.speech.keys
+    }
+
+    /// Whether no call is possible without a key.
+    #[must_use]
+    pub fn needs_key(&self) -> bool {
+        self.row.needs_key || self.config.api_key_env.is_some()
+    }
+
+    /// The variables that may hold the key, the first one set wins.
+    #[must_use]
+    pub fn key_variables(&self) -> Vec<String> {
+        if let Some(variable) = &self.config.api_key_env {
+            return vec![variable.clone()];
+        }
+        self.variables(self.row.key_variables, "API_KEY")
+    }
+
+    /// The variables that may hold the base URL, the first one set wins.
+    #[must_use]
+    pub fn base_url_variables(&self) -> Vec<String> {
+        self.variables(self.row.base_url_variables, "BASE_URL")
+    }
+
+    pub(crate) fn default_base_url(&self) -> Option<&'static str> {
+        self.row.base_url
+    }
+
+    pub(crate) fn quirks(&self) -> Quirks {
+        self.speech.quirks
+    }
+
+    /// What is allowed for `key`, if `value` is not.
+    pub(crate) fn refuses(&self, key: Key, value: &Setting) -> Option<String> {
+        let (words, budget) = match key {
+            Key::Reasoning => {
+                (self.speech.quirks.reasoning.words(), self.speech.quirks.reasoning.takes_budget())
+            }
+            Key::ServiceTier => (self.speech.quirks.tiers, false),
+            _ => return None,
+        };
+        let fits = match value {
+            Setting::Word(word) => words.contains(word),
+            _ => budget,
+        };
+        if fits {
+            return None;
+        }
+        Some(words.join(", ") + if budget { ", or a number of tokens" } else { "" })
+    }
+
+    /// The row's variables, or one made from the name for a provider that was added.
+    fn variables(&self, known: &[&str], ending: &str) -> Vec<String> {
+        if !known.is_empty() {
+            return known.iter().map(|&variable| variable.to_owned()).collect();
+        }
+        if self.speech.protocol == Protocol::Builtin {
+            return Vec::new();
+        }
+        vec![format!("{}_{ending}", self.name.to_uppercase().replace('-', "_"))]
+    }
+}
+
+/// Every provider that a model string can name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Providers(Vec<Provider>);
+
+impl Default for Providers {
+    fn default() -> Self {
+        let provider = |row: &'static Row| Provider {
+            name: row.name.to_owned(),
+            row,
+            speech: row,
+            config: ProviderConfig::default(),
+        };
+        Self(ROWS.iter().map(provider).collect())
+    }
+}
+
+impl Providers {
+    /// The known providers with what the configuration changes and adds.
+    ///
+    /// # Errors
+    ///
+    /// An added provider lacks a base URL or has a name that no model string
+    /// could carry, or a built-in model is configured.
+    pub fn with_config(config: BTreeMap<String, ProviderConfig>) -> Result<Self, Problem> {
+        let mut providers = Self::default();
+        for (name, config) in config {
+            providers.configure(name, config)?;
+        }
+        Ok(providers)
+    }
+
+    /// All providers, the known ones first.
+    pub fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.0.iter()
+    }
+
+    /// The provider with this name or alias.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Provider> {
+        self.0.iter().find(|provider| {
+            provider.name == name
+                || (provider.name == provider.row.name && provider.row.aliases.contains(&name))
+        })
+    }
+
+    fn configure(&mut self, name: String, config: ProviderConfig) -> Result<(), Problem> {
+        let wrong = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
+        if let Some(known) = self.0.iter_mut().find(|provider| provider.name == name) {
+            if known.protocol() == Protocol::Builtin {
+                return Err(wrong(format!("`[providers.{name}]`: `{name}` is built in and has no settings"))
+                    .hint("choose another name"));
+            }
+            if let Some(protocol) = config.protocol.filter(|protocol| *protocol != known.protocol()) {
+                // Its keys and quirks belong to the other protocol.
+                known.speech = added(protocol);
+            }
+            known.config = config;
+            return Ok(());
+        }
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(fits) {
+            return Err(wrong(format!("`[providers.{name}]`: the name cannot stand in a model string"))
+                .hint("use lowercase letters, digits, `-` and `_`"));
+        }
+        if config.base_url.is_none() {
+            return Err(wrong(format!("`[providers.{name}]` has no `base_url`"))
+                .hint("add `base_url`, e.g. `base_url = \"http://localhost:8000/v1\"`"));
+        }
+        let row = added(config.protocol.unwrap_or(Protocol::Chat));
+        self.0.push(Provider { name, row, speech: row, config });
+        Ok(())
+    }
+}

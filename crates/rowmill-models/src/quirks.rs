@@ -1,0 +1,193 @@
+//! How providers of one protocol differ, and the keys that each kind takes.
+
+use crate::settings::Key;
+
+/// How a provider differs from others of its protocol.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Quirks {
+    /// How thinking is asked for.
+    pub(crate) reasoning: Reasoning,
+    /// How a schema is sent by default.
+    pub(crate) structured: Structured,
+    /// The name of the token limit.
+    pub(crate) max_tokens: &'static str,
+    /// The name of the seed.
+    pub(crate) seed: &'static str,
+    /// The name of the repetition penalty.
+    pub(crate) repetition: &'static str,
+    /// The service tiers that there are.
+    pub(crate) tiers: &'static [&'static str],
+    /// Whether an idempotency key may be sent.
+    pub(crate) idempotency: bool,
+    /// Whether the key goes into the header `api-key`.
+    pub(crate) api_key_header: bool,
+}
+
+/// How thinking is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reasoning {
+    /// A level: `reasoning_effort`, or `reasoning.effort` in Responses.
+    Effort,
+    /// OpenRouter's object with a level or a budget.
+    Object,
+    /// `thinking: {type: enabled|disabled}`.
+    Toggle,
+    /// `enable_thinking` with an optional budget.
+    Enable,
+    /// Anthropic's `thinking` and `output_config.effort`.
+    Anthropic,
+    /// Gemini's `thinkingConfig`.
+    Google,
+}
+
+impl Reasoning {
+    /// The words that can be said.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Effort => &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "off"],
+            Self::Object => {
+                &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "on", "off"]
+            }
+            Self::Toggle | Self::Enable => &["auto", "none", "on", "off"],
+            Self::Anthropic => &["auto", "none", "low", "medium", "high", "xhigh", "max", "on", "off"],
+            Self::Google => &["auto", "none", "minimal", "low", "medium", "high", "on", "off"],
+        }
+    }
+
+    /// Whether a budget of tokens can be said.
+    pub(crate) fn takes_budget(self) -> bool {
+        matches!(self, Self::Object | Self::Enable | Self::Anthropic | Self::Google)
+    }
+}
+
+/// How a schema is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Structured {
+    /// The provider enforces the schema.
+    Schema,
+    /// The provider enforces JSON; the schema is told in words.
+    JsonObject,
+    /// A tool call is forced whose arguments have the schema.
+    Tool,
+}
+
+/// A chat server without quirks.
+pub(crate) const CHAT: Quirks = Quirks {
+    reasoning: Reasoning::Effort,
+    structured: Structured::Schema,
+    max_tokens: "max_tokens",
+    seed: "seed",
+    repetition: "repetition_penalty",
+    tiers: &[],
+    idempotency: false,
+    api_key_header: false,
+};
+/// The tiers of OpenAI.
+pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
+/// OpenAI itself.
+pub(crate) const OPENAI: Quirks =
+    Quirks { max_tokens: "max_completion_tokens", tiers: OPENAI_TIERS, idempotency: true, ..CHAT };
+/// A chat server that enforces JSON but no schema.
+pub(crate) const JSON_OBJECT: Quirks = Quirks { structured: Structured::JsonObject, ..CHAT };
+/// Anthropic.
+pub(crate) const ANTHROPIC: Quirks = Quirks {
+    reasoning: Reasoning::Anthropic,
+    structured: Structured::Tool,
+    tiers: &["auto", "standard_only"],
+    ..CHAT
+};
+/// Gemini.
+pub(crate) const GOOGLE: Quirks = Quirks { reasoning: Reasoning::Google, ..CHAT };
+
+/// What every chat server takes.
+pub(crate) const CHAT_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::Temperature,
+    Key::TopP,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+];
+/// What servers of open models take.
+pub(crate) const OPEN_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::Temperature,
+    Key::TopP,
+    Key::TopK,
+    Key::MinP,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::RepetitionPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+];
+/// What OpenAI takes in chat completions.
+pub(crate) const OPENAI_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Verbosity,
+    Key::Structured,
+    Key::Stream,
+    Key::ServiceTier,
+    Key::Temperature,
+    Key::TopP,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+];
+/// What Groq takes.
+pub(crate) const GROQ_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::ServiceTier,
+    Key::Temperature,
+    Key::TopP,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+];
+/// What the Responses API takes.
+pub(crate) const RESPONSES_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Verbosity,
+    Key::Transport,
+    Key::Stream,
+    Key::ServiceTier,
+    Key::Temperature,
+    Key::TopP,
+    Key::MaxTokens,
+];
+/// What Anthropic takes.
+pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::ServiceTier,
+    Key::Temperature,
+    Key::TopP,
+    Key::TopK,
+    Key::MaxTokens,
+    Key::Stop,
+];
+/// What Gemini takes.
+pub(crate) const GOOGLE_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Stream,
+    Key::Temperature,
+    Key::TopP,
+    Key::TopK,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+];

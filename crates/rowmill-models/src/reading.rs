@@ -1,0 +1,151 @@
+//! What the wire layers give back, the same for every protocol.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rowmill_types::{Finish, Usage};
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::call::ErrorBody;
+use crate::sse::Event;
+
+/// An answer, before the time that it took is known.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) text: String,
+    pub(crate) finish: Finish,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) raw_usage: Option<Box<RawValue>>,
+    pub(crate) model: Option<String>,
+    pub(crate) service_tier: Option<String>,
+}
+
+/// Why a body or an event is no answer.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// It is not what the protocol says; the text says how.
+    Malformed(String),
+    /// It is an error that came with a good status.
+    Error(ErrorBody),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(if error.is_eof() {
+            "the answer is cut off".to_owned()
+        } else {
+            format!("the answer is not what the protocol says: {error}")
+        })
+    }
+}
+
+/// What an event of a stream was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing of the answer itself.
+    Quiet,
+    /// A piece of the answer.
+    Content,
+    /// The answer is complete.
+    Done,
+}
+
+/// Puts an answer together from the events of a stream.
+pub(crate) trait Assembly: Send {
+    /// Takes an event.
+    fn take(&mut self, event: &Event) -> Result<Step, Unread>;
+
+    /// Whether, at the end of the body, the answer is complete without a terminal event.
+    fn ended(&self) -> bool {
+        false
+    }
+
+    /// The answer, once it is complete.
+    fn finish(self) -> Result<Reading, Unread>;
+}
+
+/// The translation of one protocol: bodies out, answers in.
+pub(crate) trait Wire: Send + Sync + fmt::Debug {
+    /// What puts streamed answers together.
+    type Assembly: Assembly;
+
+    /// The body of a call.
+    fn body(&self, messages: &[rowmill_types::Message]) -> Vec<u8>;
+
+    /// Reads a whole answer.
+    fn read(&self, body: &[u8]) -> Result<Reading, Unread>;
+
+    /// Starts to put a streamed answer together.
+    fn assembly(&self) -> Self::Assembly;
+}
+
+/// Text that may come as a string, as null, or as an array of parts of which
+/// those of type `text` count.
+#[derive(Debug, Default)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+#[derive(serde::Deserialize)]
+struct Part<'a> {
+    #[serde(default, borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a text or its parts")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let mut whole = String::new();
+        while let Some(part) = parts.next_element::<Part<'de>>()? {
+            if part.kind.is_none_or(|kind| kind == "text" || kind == "output_text") {
+                whole.push_str(part.text.as_deref().unwrap_or_default());
+            }
+        }
+        Ok(Text(Cow::Owned(whole)))
+    }
+}
+
+/// A raw value kept beyond the body that it stands in.
+pub(crate) fn keep(raw: Option<&RawValue>) -> Option<Box<RawValue>> {
+    raw.map(ToOwned::to_owned)
+}
+
+/// Refuses an answer that holds an error in place of an answer.
+pub(crate) fn no_error(error: Option<&RawValue>) -> Result<(), Unread> {
+    match error {
+        Some(error) if !matches!(error.get(), "null" | "{}" | "\"\"" | "false") => {
+            Err(Unread::Error(ErrorBody::of(error.get())))
+        }
+        _ => Ok(()),
+    }
+}

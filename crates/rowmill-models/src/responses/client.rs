@@ -1,0 +1,58 @@
+//! The Responses API over HTTP, or a WebSocket with HTTP to fall back to.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::Model;
+use rowmill_http::HttpClient;
+use rowmill_types::Problem;
+
+use super::socket::{Fallback, SocketModel, Sockets};
+use super::wire::{Carrier, ResponsesWire};
+use crate::build::{Setup, delivery};
+use crate::call::Reporter;
+use crate::chat::client::target;
+use crate::exchange::{Delivery, Exchange};
+use crate::settings::Key;
+
+/// A model behind the Responses API.
+pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
+    let delivery = delivery(setup)?;
+    let transport = setup.model.settings.word(Key::Transport);
+    if !matches!(transport, Some("ws" | "auto")) {
+        return Ok(Arc::new(exchange(setup, http, delivery)?));
+    }
+    let target = target(&setup.connection, "/responses", Delivery::Stream)?;
+    let reporter = Reporter { connection: setup.connection.clone(), address: target.url.to_string() };
+    let fallback = match transport {
+        Some("auto") => {
+            Some(Fallback::new(exchange(setup, http, Delivery::Stream)?, Arc::clone(&setup.notice)))
+        }
+        _ => None,
+    };
+    Ok(Arc::new(SocketModel {
+        wire: ResponsesWire::new(setup, Carrier::Socket),
+        sockets: Sockets::new(&target)?,
+        reporter,
+        fallback,
+    }))
+}
+
+fn exchange(
+    setup: &Setup,
+    http: &HttpClient,
+    delivery: Delivery,
+) -> Result<Exchange<ResponsesWire>, Problem> {
+    let target = target(&setup.connection, "/responses", delivery)?;
+    let carrier = match delivery {
+        Delivery::Whole => Carrier::Whole,
+        Delivery::Stream => Carrier::Stream,
+    };
+    Ok(Exchange {
+        http: http.clone(),
+        wire: ResponsesWire::new(setup, carrier),
+        delivery,
+        idempotency: setup.connection.quirks.idempotency,
+        reporter: Reporter { connection: setup.connection.clone(), address: target.url.to_string() },
+        target,
+    })
+}

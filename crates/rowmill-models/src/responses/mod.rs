@@ -1,0 +1,8 @@
+//! The OpenAI Responses API.
+
+pub(crate) mod client;
+mod socket;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;

@@ -1,0 +1,206 @@
+//! The Responses API over WebSockets: one socket per call in flight, kept for the next call.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use rowmill_core::ports::Model;
+use rowmill_http::{HeaderMap, HttpFailure, Target};
+use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Problem, ProblemCode, Request};
+use rustls_platform_verifier::ConfigVerifierExt;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Request as Handshake;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
+
+use super::wire::ResponsesWire;
+use crate::build::Notice;
+use crate::call::Reporter;
+use crate::exchange::{ANSWER_LIMIT, Exchange, completion};
+use crate::reading::{Assembly, Step, Wire};
+
+type Socket = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
+
+/// The sockets of one run.
+pub(super) struct Sockets {
+    handshake: Handshake,
+    connector: Connector,
+    idle: Mutex<Vec<Socket>>,
+}
+
+impl fmt::Debug for Sockets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Sockets").field("address", self.handshake.uri()).finish_non_exhaustive()
+    }
+}
+
+impl Sockets {
+    /// Prepares the handshake; no connection is made yet.
+    ///
+    /// # Errors
+    ///
+    /// The platform's certificates cannot be used.
+    pub(super) fn new(target: &Target) -> Result<Self, Problem> {
+        let failed = |error: &dyn fmt::Display| {
+            Problem::new(ProblemCode::Internal, "the WebSocket client cannot be set up").cause(error)
+        };
+        let mut url = target.url.clone();
+        let (scheme, connector) = if url.scheme() == "https" {
+            let config = rustls::ClientConfig::with_platform_verifier().map_err(|error| failed(&error))?;
+            ("wss", Connector::Rustls(Arc::new(config)))
+        } else {
+            ("ws", Connector::Plain)
+        };
+        if url.set_scheme(scheme).is_err() {
+            return Err(failed(&"the address has no scheme that could be changed"));
+        }
+        let mut handshake = url.as_str().into_client_request().map_err(|error| failed(&error))?;
+        let body_only = ["content-type", "accept"];
+        let headers = target.headers.iter().filter(|(name, _)| !body_only.contains(&name.as_str()));
+        handshake.headers_mut().extend(headers.map(|(name, value)| (name.clone(), value.clone())));
+        Ok(Self { handshake, connector, idle: Mutex::new(Vec::new()) })
+    }
+
+    /// A socket that is ready to be written to: an idle one that still lives, or a new one.
+    async fn take(&self) -> Result<Socket, Error> {
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some(mut socket) = idle else { return self.open().await };
+            // Nothing is due on an idle socket, so anything that can be read but a ping ends it.
+            match socket.next().now_or_never() {
+                None => return Ok(socket),
+                Some(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => self.keep(socket),
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Socket, Error> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(ANSWER_LIMIT))
+            .max_frame_size(Some(ANSWER_LIMIT));
+        let connector = Some(self.connector.clone());
+        let connecting = connect_async_tls_with_config(self.handshake.clone(), Some(config), true, connector);
+        Box::pin(connecting).await.map(|(socket, _)| socket)
+    }
+
+    fn keep(&self, socket: Socket) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+    }
+}
+
+/// What answers once WebSockets turn out not to work.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    exchange: Exchange<ResponsesWire>,
+    notice: Quietly,
+    taken: AtomicBool,
+}
+
+/// A notice, which has nothing to show of itself.
+struct Quietly(Notice);
+
+impl fmt::Debug for Quietly {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Notice")
+    }
+}
+
+impl Fallback {
+    pub(super) fn new(exchange: Exchange<ResponsesWire>, notice: Notice) -> Self {
+        Self { exchange, notice: Quietly(notice), taken: AtomicBool::new(false) }
+    }
+
+    /// Falls back for the rest of the run; says so the first time.
+    fn take(&self, why: &CallError) {
+        if !self.taken.swap(true, Ordering::Relaxed) {
+            (self.notice.0)(format!(
+                "no WebSocket could be opened ({why}); the run goes on with `transport=sse`"
+            ));
+        }
+    }
+}
+
+/// A model behind WebSockets.
+#[derive(Debug)]
+pub(super) struct SocketModel {
+    pub(super) wire: ResponsesWire,
+    pub(super) sockets: Sockets,
+    pub(super) reporter: Reporter,
+    pub(super) fallback: Option<Fallback>,
+}
+
+impl SocketModel {
+    async fn call(&self, request: &Request) -> Result<Completion, CallError> {
+        if let Some(fallback) = self.fallback.as_ref().filter(|one| one.taken.load(Ordering::Relaxed)) {
+            return fallback.exchange.call(request).await;
+        }
+        let started = Instant::now();
+        match (self.sockets.take().await, &self.fallback) {
+            (Ok(socket), _) => self.converse(socket, request, started).await,
+            (Err(error), Some(fallback)) => {
+                fallback.take(&self.not_opened(error));
+                fallback.exchange.call(request).await
+            }
+            (Err(error), None) => Err(self.not_opened(error)),
+        }
+    }
+
+    async fn converse(
+        &self,
+        mut socket: Socket,
+        request: &Request,
+        started: Instant,
+    ) -> Result<Completion, CallError> {
+        let broken = |what: String| self.reporter.transport(&HttpFailure::Broken(what));
+        let body = String::from_utf8(self.wire.body(&request.messages))
+            .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
+        socket.send(Message::text(body)).await.map_err(|error| broken(error.to_string()))?;
+        let mut assembly = self.wire.assembly();
+        let mut first_token = None;
+        loop {
+            let text = match socket.next().await {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Close(frame))) => {
+                    let why = frame.map(|frame| frame.to_string()).unwrap_or_default();
+                    return Err(broken(format!(
+                        "the server closed the socket before the answer was complete {why}"
+                    )));
+                }
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => return Err(broken(error.to_string())),
+                None => return Err(broken("the socket ended before the answer was complete".to_owned())),
+            };
+            let step = assembly.take_json(&text);
+            match step.map_err(|unread| self.reporter.unread(200, unread, text.as_bytes()))? {
+                Step::Quiet => {}
+                Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
+                Step::Done => break,
+            }
+        }
+        self.sockets.keep(socket);
+        let reading = assembly.finish().map_err(|unread| self.reporter.unread(200, unread, b""))?;
+        Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
+    }
+
+    /// Why no socket could be opened: the server's answer, or none.
+    fn not_opened(&self, error: Error) -> CallError {
+        if let Error::Http(answer) = error {
+            let mut headers = HeaderMap::new();
+            headers.extend(answer.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
+            let body = answer.body().as_deref().unwrap_or_default();
+            return self.reporter.status(answer.status().as_u16(), &headers, body);
+        }
+        self.reporter.transport(&HttpFailure::Connect(error.to_string()))
+    }
+}
+
+impl Model for SocketModel {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        self.call(request).boxed()
+    }
+}

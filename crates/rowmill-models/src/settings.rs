@@ -1,0 +1,260 @@
+//! What can be set in a model string: keys, the values they take, and what was set.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+macro_rules! keys {
+    ($($variant:ident = $name:literal, $also:expr, $takes:expr, $about:literal;)*) => {
+        /// A key of a model string, as in `?temperature=0`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Key { $(#[doc = $about] $variant,)* }
+
+        impl Key {
+            /// Every key, in the order in which a model string is shown.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in a model string.
+            #[must_use]
+            pub fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
+
+            /// Other names that mean the same key.
+            #[must_use]
+            pub fn also(self) -> &'static [&'static str] { match self { $(Self::$variant => $also,)* } }
+
+            /// What the key does, as a sentence.
+            #[must_use]
+            pub fn about(self) -> &'static str { match self { $(Self::$variant => $about,)* } }
+
+            pub(crate) fn takes(self) -> Takes { match self { $(Self::$variant => $takes,)* } }
+        }
+    };
+}
+
+/// What kind of value a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Takes {
+    /// One of some words, which the provider narrows down.
+    Word(&'static [&'static str]),
+    /// One of some words, or a number of tokens.
+    WordOrTokens(&'static [&'static str]),
+    /// A number between two others.
+    Number(f64, f64),
+    /// A whole number between two others.
+    Integer(i64, i64),
+    /// `true` or `false`.
+    Switch,
+    /// A span of time such as `100ms`.
+    Span,
+    /// A text, or a JSON array of texts.
+    Texts,
+}
+
+const EFFORTS: &[&str] = &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "on", "off"];
+const TIERS: &[&str] =
+    &["fast", "flex", "auto", "default", "priority", "standard_only", "on_demand", "performance"];
+
+keys! {
+    Reasoning = "reasoning", &[], Takes::WordOrTokens(EFFORTS),
+        "How much the model thinks: a level, or a budget of tokens where the provider counts them.";
+    Verbosity = "verbosity", &[], Takes::Word(&["low", "medium", "high"]),
+        "How long answers are.";
+    Structured = "structured", &[], Takes::Word(&["json", "tool_use"]),
+        "How a schema is enforced: the provider's JSON mode, or a forced tool call.";
+    Transport = "transport", &[], Takes::Word(&["http", "sse", "ws", "auto"]),
+        "How answers travel: whole, as a stream of events, over a WebSocket, or a WebSocket where there is one.";
+    Stream = "stream", &[], Takes::Switch,
+        "Whether answers are streamed, which makes the time to the first token known.";
+    ServiceTier = "service_tier", &[], Takes::Word(TIERS),
+        "Which tier of service to ask for.";
+    Temperature = "temperature", &["temp"], Takes::Number(0.0, 2.0),
+        "The sampling temperature.";
+    TopP = "top_p", &[], Takes::Number(0.0, 1.0),
+        "Nucleus sampling: the share of probability to choose from.";
+    TopK = "top_k", &[], Takes::Integer(0, i64::MAX),
+        "How many of the likeliest tokens to choose from.";
+    MinP = "min_p", &[], Takes::Number(0.0, 1.0),
+        "The least probability of a token, relative to the likeliest.";
+    PresencePenalty = "presence_penalty", &[], Takes::Number(-2.0, 2.0),
+        "Discourages tokens that have occurred.";
+    FrequencyPenalty = "frequency_penalty", &[], Takes::Number(-2.0, 2.0),
+        "Discourages tokens by how often they have occurred.";
+    RepetitionPenalty = "repetition_penalty", &[], Takes::Number(0.0, 10.0),
+        "Discourages repetition by a factor.";
+    MaxTokens = "max_tokens", &["maxTokens"], Takes::Integer(1, i64::MAX),
+        "The most tokens that an answer may have.";
+    Seed = "seed", &[], Takes::Integer(0, i64::MAX),
+        "The seed of sampling.";
+    Stop = "stop", &[], Takes::Texts,
+        "A text that ends the answer, or a JSON array of them.";
+    Delay = "delay", &[], Takes::Span,
+        "How long to wait before the answer.";
+    Latency = "latency", &[], Takes::Span,
+        "How long a simulated answer takes.";
+    Jitter = "jitter", &[], Takes::Number(0.0, 1.0),
+        "How far a simulated latency strays, as a share of it.";
+    FailureRate = "failure_rate", &[], Takes::Number(0.0, 1.0),
+        "The share of simulated calls that fail.";
+}
+
+impl Key {
+    /// The key with this name or other name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|key| key.name() == name || key.also().contains(&name))
+    }
+
+    /// Reads a value; the error says what is allowed.
+    pub(crate) fn read(self, value: &str) -> Result<Setting, String> {
+        let setting = match self.takes() {
+            Takes::Word(words) => word(words, value),
+            Takes::WordOrTokens(words) => {
+                word(words, value).or_else(|| value.parse().ok().filter(|n| *n >= 0).map(Setting::Integer))
+            }
+            Takes::Number(low, high) => {
+                value.parse().ok().filter(|n| (low..=high).contains(n)).map(Setting::Number)
+            }
+            Takes::Integer(low, high) => {
+                value.parse().ok().filter(|n| (low..=high).contains(n)).map(Setting::Integer)
+            }
+            Takes::Switch => match value {
+                "true" | "on" | "1" => Some(Setting::Switch(true)),
+                "false" | "off" | "0" => Some(Setting::Switch(false)),
+                _ => None,
+            },
+            Takes::Span => span(value).map(Setting::Span),
+            Takes::Texts => texts(value).map(Setting::Texts),
+        };
+        setting.ok_or_else(|| self.allowed())
+    }
+
+    fn allowed(self) -> String {
+        match self.takes() {
+            Takes::Word(words) => words.join(", "),
+            Takes::WordOrTokens(words) => format!("{}, or a number of tokens", words.join(", ")),
+            Takes::Number(low, high) => format!("a number from {low} to {high}"),
+            Takes::Integer(low, i64::MAX) => format!("a whole number from {low}"),
+            Takes::Integer(low, high) => format!("a whole number from {low} to {high}"),
+            Takes::Switch => "true, false".to_owned(),
+            Takes::Span => "a time such as `100ms` or `2s`".to_owned(),
+            Takes::Texts => "a text, or a JSON array of texts".to_owned(),
+        }
+    }
+}
+
+/// A value that was set.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// A word out of a list.
+    Word(&'static str),
+    /// A number.
+    Number(f64),
+    /// A whole number.
+    Integer(i64),
+    /// Yes or no.
+    Switch(bool),
+    /// A span of time.
+    Span(Duration),
+    /// One or more texts.
+    Texts(Vec<String>),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => out.write_str(word),
+            Self::Number(number) => write!(out, "{number}"),
+            Self::Integer(number) => write!(out, "{number}"),
+            Self::Switch(on) => write!(out, "{on}"),
+            Self::Span(span) => write!(out, "{}us", span.as_micros()),
+            Self::Texts(texts) => match texts.as_slice() {
+                [text] if !text.starts_with('[') => out.write_str(text),
+                texts => write!(out, "{}", serde_json::Value::from(texts)),
+            },
+        }
+    }
+}
+
+/// What was set in a model string, one value per key.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings(BTreeMap<Key, Setting>);
+
+impl Settings {
+    /// Sets a value; an earlier one of the same key is replaced.
+    pub(crate) fn set(&mut self, key: Key, value: Setting) {
+        self.0.insert(key, value);
+    }
+
+    /// What was set, in the order of [`Key::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &Setting)> {
+        self.0.iter().map(|(key, value)| (*key, value))
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn value(&self, key: Key) -> Option<&Setting> {
+        self.0.get(&key)
+    }
+
+    pub(crate) fn word(&self, key: Key) -> Option<&'static str> {
+        if let Some(Setting::Word(word)) = self.value(key) { Some(word) } else { None }
+    }
+
+    pub(crate) fn number(&self, key: Key) -> Option<f64> {
+        if let Some(Setting::Number(number)) = self.value(key) { Some(*number) } else { None }
+    }
+
+    pub(crate) fn integer(&self, key: Key) -> Option<i64> {
+        if let Some(Setting::Integer(number)) = self.value(key) { Some(*number) } else { None }
+    }
+
+    pub(crate) fn switch(&self, key: Key) -> Option<bool> {
+        if let Some(Setting::Switch(on)) = self.value(key) { Some(*on) } else { None }
+    }
+
+    pub(crate) fn span(&self, key: Key) -> Option<Duration> {
+        if let Some(Setting::Span(span)) = self.value(key) { Some(*span) } else { None }
+    }
+
+    pub(crate) fn texts(&self, key: Key) -> Option<&[String]> {
+        if let Some(Setting::Texts(texts)) = self.value(key) { Some(texts) } else { None }
+    }
+}
+
+/// Finds a word, with the spellings that mean another one.
+fn word(words: &'static [&'static str], value: &str) -> Option<Setting> {
+    let meant = match value {
+        "websocket" => "ws",
+        "med" => "medium",
+        "adaptive" => "auto",
+        other => other,
+    };
+    words.iter().find(|word| **word == meant).map(|word| Setting::Word(word))
+}
+
+fn span(value: &str) -> Option<Duration> {
+    let digits = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
+    let (number, unit) = value.split_at(digits);
+    let number: f64 = number.parse().ok()?;
+    let seconds = match unit {
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "s" | "" => number,
+        "m" => number * 60.0,
+        _ => return None,
+    };
+    // A millisecond written as a fraction of a second must not become 0.9999.
+    let micros = (seconds * 1e6).round();
+    (0.0..=86_400e6).contains(&micros).then(|| Duration::from_secs_f64(micros / 1e6))
+}
+
+fn texts(value: &str) -> Option<Vec<String>> {
+    if value.is_empty() {
+        return None;
+    }
+    if !value.starts_with('[') {
+        return Some(vec![value.to_owned()]);
+    }
+    serde_json::from_str::<Vec<String>>(value).ok().filter(|texts| !texts.is_empty())
+}
