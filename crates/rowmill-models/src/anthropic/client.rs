@@ -33,6 +33,6 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         delivery,
         idempotency: false,
         reporter: Reporter { connection: connection.clone(), address: url.to_string() },
-        target: Target { url, headers },
+        target: Target::new(url, headers)?,
     }))
 }

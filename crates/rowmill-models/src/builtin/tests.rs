@@ -16,7 +16,7 @@ async fn say(model: &Arc<dyn Model>, texts: &[&str]) -> String {
         0 => Message::user(*text),
         _ => Message::assistant(*text),
     });
-    let request = Request { key: "k".to_owned(), messages: messages.collect() };
+    let request = Request { key: "k".to_owned(), attempt: 1, messages: messages.collect() };
     model.complete(&request).await.unwrap().text
 }
 
@@ -43,7 +43,7 @@ async fn playback_replays_its_first_conversation_and_then_says_that_it_is_over()
 async fn slow_takes_as_long_as_it_is_told() {
     for (name, delay) in [("slow", Duration::from_secs(3)), ("slow?delay=100ms", Duration::from_millis(100))]
     {
-        let request = Request { key: "k".to_owned(), messages: vec![Message::user("12345")] };
+        let request = Request { key: "k".to_owned(), attempt: 1, messages: vec![Message::user("12345")] };
         let completion = model(name).complete(&request).await.unwrap();
         assert_eq!(completion.text, "12345");
         assert_eq!(completion.timing.response, delay);

@@ -21,7 +21,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         wire: ChatWire::new(setup, delivery),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter { connection: setup.connection.clone(), address: target.url.to_string() },
+        reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
         target,
     }))
 }
@@ -43,5 +43,5 @@ pub(crate) fn target(
         headers.insert(name, value);
     }
     headers.extend(connection.headers.clone());
-    Ok(Target { url: connection.address(path)?, headers })
+    Target::new(connection.address(path)?, headers)
 }

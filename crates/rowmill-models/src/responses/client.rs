@@ -22,7 +22,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         return Ok(Arc::new(exchange(setup, http, delivery)?));
     }
     let target = target(&setup.connection, "/responses", Delivery::Stream)?;
-    let reporter = Reporter { connection: setup.connection.clone(), address: target.url.to_string() };
+    let reporter = Reporter { connection: setup.connection.clone(), address: target.url().to_string() };
     let fallback = match transport {
         Some("auto") => {
             Some(Fallback::new(exchange(setup, http, Delivery::Stream)?, Arc::clone(&setup.notice)))
@@ -52,7 +52,7 @@ fn exchange(
         wire: ResponsesWire::new(setup, carrier),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter { connection: setup.connection.clone(), address: target.url.to_string() },
+        reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
         target,
     })
 }

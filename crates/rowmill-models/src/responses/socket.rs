@@ -48,7 +48,7 @@ impl Sockets {
         let failed = |error: &dyn fmt::Display| {
             Problem::new(ProblemCode::Internal, "the WebSocket client cannot be set up").cause(error)
         };
-        let mut url = target.url.clone();
+        let mut url = target.url().clone();
         let (scheme, connector) = if url.scheme() == "https" {
             let config = rustls::ClientConfig::with_platform_verifier().map_err(|error| failed(&error))?;
             ("wss", Connector::Rustls(Arc::new(config)))
@@ -60,7 +60,7 @@ impl Sockets {
         }
         let mut handshake = url.as_str().into_client_request().map_err(|error| failed(&error))?;
         let body_only = ["content-type", "accept"];
-        let headers = target.headers.iter().filter(|(name, _)| !body_only.contains(&name.as_str()));
+        let headers = target.headers().iter().filter(|(name, _)| !body_only.contains(&name.as_str()));
         handshake.headers_mut().extend(headers.map(|(name, value)| (name.clone(), value.clone())));
         Ok(Self { handshake, connector, idle: Mutex::new(Vec::new()) })
     }
