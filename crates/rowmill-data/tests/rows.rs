@@ -1,5 +1,7 @@
 //! Rows are read from real files as each format says, and what is no row is told.
 
+#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
+
 use proptest::prelude::*;
 use rowmill_core::ports::{Position, Room};
 use rowmill_data::{Format, InputSpec, Location, dataset};

@@ -1,5 +1,7 @@
 //! Texts are loaded from files and from real sockets, or it is told why not.
 
+#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
+
 use std::path::Path;
 
 use rowmill_data::load_text;
