@@ -48,9 +48,11 @@ pub(crate) struct ModelsFlags {
 
 /// Print completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  rowmill completions bash > ~/.local/share/bash-completion/completions/rowmill\n  \
+#[command(
+    after_help = "Examples:\n  rowmill completions bash > ~/.local/share/bash-completion/completions/rowmill\n  \
                         rowmill completions zsh > ~/.zfunc/_rowmill\n  \
-                        rowmill completions fish > ~/.config/fish/completions/rowmill.fish")]
+                        rowmill completions fish > ~/.config/fish/completions/rowmill.fish"
+)]
 pub(crate) struct CompletionsFlags {
     /// The shell.
     pub(crate) shell: Shell,

@@ -39,6 +39,9 @@ mod tests {
     fn numbers_are_written_for_people() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0.04, 12.34, 99.96, 8123.4].map(rate), ["0.0", "12.3", "100.0", "8,123"]);
-        assert_eq!([400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))), ["0.4s", "12s", "3m 05s", "2h 10m"]);
+        assert_eq!(
+            [400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))),
+            ["0.4s", "12s", "3m 05s", "2h 10m"]
+        );
     }
 }

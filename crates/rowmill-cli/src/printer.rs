@@ -53,7 +53,10 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
         first.push_str(&format!(", {} skipped (done before)", grouped(numbers.skipped_rows)));
     }
     let took = time(std::time::Duration::from_secs_f64(seconds));
-    first.push_str(&format!(" in {took} ({} rows/s)", rate(numbers.processed_rows as f64 / seconds.max(0.001))));
+    first.push_str(&format!(
+        " in {took} ({} rows/s)",
+        rate(numbers.processed_rows as f64 / seconds.max(0.001))
+    ));
     lines.push(first);
     if numbers.usage.total_tokens > 0 {
         let cached = match numbers.cache.read_tokens {
@@ -94,9 +97,13 @@ fn next_step(report: &RunReport) -> Option<String> {
     };
     match &report.stopped {
         Some(StopCause::Interrupted) => Some(format!("{resume} goes on where this stopped")),
-        Some(StopCause::MaxErrors(limit)) => Some(format!("stopped after {limit} failed rows; {resume} goes on")),
+        Some(StopCause::MaxErrors(limit)) => {
+            Some(format!("stopped after {limit} failed rows; {resume} goes on"))
+        }
         Some(StopCause::Problem(_)) => None,
-        None if report.summary.numbers.failed_rows > 0 => Some(format!("{resume} tries the failed rows again")),
+        None if report.summary.numbers.failed_rows > 0 => {
+            Some(format!("{resume} tries the failed rows again"))
+        }
         None => None,
     }
 }

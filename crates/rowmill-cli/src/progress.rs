@@ -91,7 +91,8 @@ impl Progress {
     }
 
     fn paint(&self, live: bool) -> Option<JoinHandle<()>> {
-        let (counts, bar, ended, began) = (self.counts.clone(), self.bar.clone(), self.ended.clone(), self.began);
+        let (counts, bar, ended, began) =
+            (self.counts.clone(), self.bar.clone(), self.ended.clone(), self.began);
         let every = self.every;
         let painter = move || {
             let mut next_line = PLAIN_INTERVAL;

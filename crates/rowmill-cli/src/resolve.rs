@@ -43,8 +43,9 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
         json_summary: !flags.no_final_summary && (flags.final_summary || output != Output::Stdout),
     };
     if flags.final_summary && output == Output::Stdout {
-        return Err(usage("--final-summary and --output - cannot be used together")
-            .hint("standard output carries the envelopes; write the summary to a file with `--summary-output`"));
+        return Err(usage("--final-summary and --output - cannot be used together").hint(
+            "standard output carries the envelopes; write the summary to a file with `--summary-output`",
+        ));
     }
     let spec = RunSpec {
         input: InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format },
@@ -78,10 +79,14 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
         error_output: flags.error_output,
         telemetry_output: flags.telemetry_output,
         summary_output: flags.summary_output,
-        parallel: flags.parallel.map_or(defaults.parallel.unwrap_or(DEFAULT_PARALLEL), |rows| rows as usize).max(1),
+        parallel: flags
+            .parallel
+            .map_or(defaults.parallel.unwrap_or(DEFAULT_PARALLEL), |rows| rows as usize)
+            .max(1),
         max_errors: flags.max_errors,
         retries: flags.retries.or(defaults.retries).unwrap_or(DEFAULT_RETRIES),
-        retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?.unwrap_or(DEFAULT_RETRY_WAIT),
+        retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
+            .unwrap_or(DEFAULT_RETRY_WAIT),
         timeout: time(flags.timeout, &defaults.timeout, "timeout", file)?.unwrap_or(DEFAULT_TIMEOUT),
         repairs: flags.repairs.or(defaults.repairs).unwrap_or(DEFAULT_REPAIRS),
         work_dir: flags.work_dir,

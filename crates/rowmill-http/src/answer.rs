@@ -60,15 +60,18 @@ impl Answer {
     ///
     /// The connection broke before the end of the body, or it is larger than `limit`.
     pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpFailure> {
+        let too_large = || HttpFailure::Broken(format!("the answer is larger than {limit} bytes"));
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let Some(second) = self.chunk().await? else {
+            return if first.len() > limit { Err(too_large()) } else { Ok(first) };
+        };
         let mut whole = BytesMut::with_capacity((first.len() + second.len()) * 2);
         whole.extend_from_slice(&first);
         whole.extend_from_slice(&second);
         while let Some(more) = self.chunk().await? {
             whole.extend_from_slice(&more);
             if whole.len() > limit {
-                return Err(HttpFailure::Broken(format!("the answer is larger than {limit} bytes")));
+                return Err(too_large());
             }
         }
         Ok(whole.freeze())

@@ -60,8 +60,11 @@ impl Target {
     /// The address cannot be requested.
     pub fn new(url: reqwest::Url, mut headers: HeaderMap) -> Result<Self, Problem> {
         let uri = url.as_str().parse().map_err(|error| {
-            Problem::new(ProblemCode::InvalidConfig, format!("`{url}` is not an address that can be requested"))
-                .cause(error)
+            Problem::new(
+                ProblemCode::InvalidConfig,
+                format!("`{url}` is not an address that can be requested"),
+            )
+            .cause(error)
         })?;
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         Ok(Self { url, uri, headers })
@@ -84,7 +87,8 @@ impl HttpClient {
     /// Makes a client. `environment` is asked for the usual proxy variables.
     #[must_use]
     pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
-        let proxied = PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
+        let proxied =
+            PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
         Self { pools: Arc::new(Pools { proxied, direct: OnceLock::new(), general: OnceLock::new() }) }
     }
 
@@ -150,7 +154,9 @@ fn direct_client() -> Result<Direct, HttpFailure> {
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_keepalive(Some(Duration::from_secs(30)));
     connector.enforce_http(false);
-    let tls = rustls::ClientConfig::builder().try_with_platform_verifier().map_err(|error| cannot_set_up(&error))?;
+    let tls = rustls::ClientConfig::builder()
+        .try_with_platform_verifier()
+        .map_err(|error| cannot_set_up(&error))?;
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls.with_no_client_auth())
         .https_or_http()

@@ -95,7 +95,8 @@ mod tests {
         let deep = home.path().join("a/b");
         std::fs::create_dir_all(&deep).unwrap();
         let path = home.path().join("a").join(NAME);
-        std::fs::write(&path, "[run]\nmodel = \"simulated\"\n[providers.lab]\nbase_url = \"http://h/v1\"\n").unwrap();
+        std::fs::write(&path, "[run]\nmodel = \"simulated\"\n[providers.lab]\nbase_url = \"http://h/v1\"\n")
+            .unwrap();
         let found = ConfigFile::find(&deep).unwrap();
         assert_eq!(found.path, Some(path.clone()));
         assert_eq!(found.config.run.model.as_deref(), Some("simulated"));

@@ -53,8 +53,11 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     let resolved: Vec<PathBuf> = files.iter().map(|(_, path)| resolve(path)).collect();
     for (at, path) in resolved.iter().enumerate() {
         if let Some(earlier) = resolved.iter().take(at).position(|other| other == path) {
-            let (Some((second, shown)), Some((first, _))) = (files.get(at), files.get(earlier)) else { continue };
-            let message = format!("`{second}` must not point to the same file as `{first}`: `{}`", shown.display());
+            let (Some((second, shown)), Some((first, _))) = (files.get(at), files.get(earlier)) else {
+                continue;
+            };
+            let message =
+                format!("`{second}` must not point to the same file as `{first}`: `{}`", shown.display());
             return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
         }
     }
@@ -116,7 +119,8 @@ pub(crate) fn rows(spec: &RunSpec, folder: &Path) -> Result<Rows, Problem> {
     let ids = IdRule { field: spec.id_field.clone().map(Into::into) };
     let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
     let selector = Selector::new(&spec.selection, candidates)?;
-    let id_check = if ids.field.is_some() && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    let id_check =
+        if ids.field.is_some() && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
     if ids.field.is_some() && dataset.rereadable() {
         check_ids(&*dataset, &ids, &spec.selection, candidates)?;
     }

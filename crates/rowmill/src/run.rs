@@ -100,14 +100,25 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         stop: control.stop.clone(),
     };
     let end = rowmill_engine::run(plan).await?;
-    let ended =
-        Ended { end, run, model: model_string.to_string(), started, variables: texts.variables, header, resumed };
+    let ended = Ended {
+        end,
+        run,
+        model: model_string.to_string(),
+        started,
+        variables: texts.variables,
+        header,
+        resumed,
+    };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
 }
 
 /// Makes the output ours and finds out what there is to go on with.
-fn begin(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<(Option<OutputFile>, Beginning), Problem> {
+fn begin(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    header: Header,
+) -> Result<(Option<OutputFile>, Beginning), Problem> {
     let output = match &spec.output {
         Output::File(path) => Some(OutputFile::claim(path, prepare::claim(spec.existing))?),
         Output::Stdout => None,
@@ -126,7 +137,9 @@ fn begin(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<(Option<
 fn sinks(spec: &RunSpec, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {
     let mut sinks = Sinks::default();
     match &spec.output {
-        Output::File(path) => sinks.ordered.push(Box::new(LineSink::append(path, Part::Envelopes, u64::MAX)?)),
+        Output::File(path) => {
+            sinks.ordered.push(Box::new(LineSink::append(path, Part::Envelopes, u64::MAX)?))
+        }
         Output::Stdout => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
     }
     if let Some(path) = &spec.error_output {
@@ -178,14 +191,16 @@ async fn blocking<T: Send + 'static>(
         let outcome = work(&spec);
         (spec, outcome)
     });
-    let (spec, outcome) =
-        done.await.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?;
+    let (spec, outcome) = done
+        .await
+        .map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?;
     outcome.map(|value| (spec, value))
 }
 
 /// Names the run by its time, with enough of the process to tell two of them apart.
 fn run_id(started: jiff::Timestamp) -> String {
-    let noise = xxhash_rust::xxh3::xxh3_64(format!("{}-{}", started.as_nanosecond(), std::process::id()).as_bytes());
+    let noise =
+        xxhash_rust::xxh3::xxh3_64(format!("{}-{}", started.as_nanosecond(), std::process::id()).as_bytes());
     format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), noise as u32)
 }
 

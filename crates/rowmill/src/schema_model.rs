@@ -57,6 +57,9 @@ pub(crate) async fn schema_of(spec: &str) -> Result<String, Problem> {
             "the module is looked for in the current folder and in Python's path; activate the environment that has it",
         ));
     }
-    Err(Problem::new(ProblemCode::SchemaModel, "`--schema-model` needs Python, and neither `python3` nor `python` is there")
-        .hint("install Python, or write the schema to a file and use `--json-schema`"))
+    Err(Problem::new(
+        ProblemCode::SchemaModel,
+        "`--schema-model` needs Python, and neither `python3` nor `python` is there",
+    )
+    .hint("install Python, or write the schema to a file and use `--json-schema`"))
 }

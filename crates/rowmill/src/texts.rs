@@ -43,13 +43,18 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     let instruction = match &spec.instruction {
         None if variables.is_empty() => None,
         None => {
-            return Err(Problem::new(ProblemCode::InvalidVariables, "variables were given but there is no `--instruction`")
-                .hint("variables fill placeholders of the instruction; fields of the row fill the template"));
+            return Err(Problem::new(
+                ProblemCode::InvalidVariables,
+                "variables were given but there is no `--instruction`",
+            )
+            .hint("variables fill placeholders of the instruction; fields of the row fill the template"));
         }
         Some(source) => {
             let text = text(source, "--instruction", http).await?;
             for name in variables.unused(&text) {
-                (control.notice)(Notice::Warning(format!("variable `{name}` is not used by the instruction")));
+                (control.notice)(Notice::Warning(format!(
+                    "variable `{name}` is not used by the instruction"
+                )));
             }
             Some(variables.apply(&text)?)
         }

@@ -17,7 +17,9 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
         printer::data(&serde_json::to_string_pretty(&rows).unwrap_or_default());
     } else {
         entries.iter().for_each(|entry| printer::data(&as_text(entry)));
-        printer::data("\nName a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low");
+        printer::data(
+            "\nName a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low",
+        );
     }
     Ok(ExitCode::Ok)
 }

@@ -60,7 +60,9 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
 fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) {
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
-            talk("stopping: calls in flight are finished, no further rows are taken; Ctrl-C again aborts them");
+            talk(
+                "stopping: calls in flight are finished, no further rows are taken; Ctrl-C again aborts them",
+            );
             stop.drain();
         }
         (Asked::Interrupt, 2) => {
@@ -94,6 +96,7 @@ fn allow_open_files(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        drop(setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum }));
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+        debug_assert!(raised.is_ok(), "a soft limit may be raised up to the hard one");
     }
 }

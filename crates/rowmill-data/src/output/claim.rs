@@ -67,7 +67,8 @@ impl OutputFile {
             Ok(()) => Ok(Self { file, path: path.to_owned() }),
             Err(TryLockError::WouldBlock) => {
                 let message = format!("another run is writing to `{}`", path.display());
-                Err(Problem::new(ProblemCode::OutputBusy, message).hint("wait for it, or choose another output"))
+                Err(Problem::new(ProblemCode::OutputBusy, message)
+                    .hint("wait for it, or choose another output"))
             }
             Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
         }
@@ -96,7 +97,10 @@ impl OutputFile {
     pub fn mend(&self, found: &OutputScan) -> Result<(), Problem> {
         self.cut(found.length)?;
         if found.lacks_newline {
-            let mut end = OpenOptions::new().append(true).open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
+            let mut end = OpenOptions::new()
+                .append(true)
+                .open(&self.path)
+                .map_err(|error| cannot_write(&self.path, &error))?;
             end.write_all(b"\n").map_err(|error| cannot_write(&self.path, &error))?;
         }
         Ok(())
@@ -124,7 +128,9 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
         ErrorKind::BrokenPipe => "the program that reads the output has ended",
         _ => "check the path, then run again with `--resume`; everything answered so far is kept",
     };
-    Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display())).cause(error).hint(hint)
+    Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
+        .cause(error)
+        .hint(hint)
 }
 
 /// A new file beside `path` that will take its place.
@@ -137,7 +143,5 @@ pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
 
 /// Puts a replacement in its place, on disk before the name changes.
 pub(super) fn replace(beside: &Path, file: File, path: &Path) -> Result<(), Problem> {
-    file.sync_all()
-        .and_then(|()| fs::rename(beside, path))
-        .map_err(|error| cannot_write(path, &error))
+    file.sync_all().and_then(|()| fs::rename(beside, path)).map_err(|error| cannot_write(path, &error))
 }

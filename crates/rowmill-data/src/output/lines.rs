@@ -42,8 +42,10 @@ impl Lines {
     pub(super) fn next(&mut self) -> Result<Next, Problem> {
         loop {
             self.bytes.clear();
-            let read =
-                self.reader.read_until(b'\n', &mut self.bytes).map_err(|error| cannot_read(&self.path, &error))?;
+            let read = self
+                .reader
+                .read_until(b'\n', &mut self.bytes)
+                .map_err(|error| cannot_read(&self.path, &error))?;
             if read == 0 {
                 return Ok(Next::End);
             }
@@ -67,7 +69,11 @@ impl Lines {
     }
 
     fn unusable(&self, error: &serde_json::Error) -> Problem {
-        let message = format!("line {} of the existing output `{}` is not an envelope", self.number, self.path.display());
+        let message = format!(
+            "line {} of the existing output `{}` is not an envelope",
+            self.number,
+            self.path.display()
+        );
         Problem::new(ProblemCode::OutputUnusable, message)
             .cause(error)
             .hint("correct or remove the line, or move the file away; nothing was changed")

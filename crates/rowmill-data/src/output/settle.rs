@@ -110,7 +110,9 @@ fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Probl
         fronts.push(front);
     }
     // A handful of stretches: looking at each front beats a heap.
-    while let Some(front) = fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number) {
+    while let Some(front) =
+        fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number)
+    {
         out.write_all(&front.lines.bytes).map_err(|error| cannot_write(path, &error))?;
         front.advance(&layout.last)?;
     }
@@ -174,8 +176,13 @@ mod tests {
             line("e", 5, true),
             line("d", 4, true),
         ];
-        let expected =
-            [line("a", 1, true), line("b", 2, true), line("c", 3, true), line("d", 4, true), line("e", 5, true)];
+        let expected = [
+            line("a", 1, true),
+            line("b", 2, true),
+            line("c", 3, true),
+            line("d", 4, true),
+            line("e", 5, true),
+        ];
         assert_eq!(settled(&lines), (true, expected.concat()));
     }
 
