@@ -93,7 +93,8 @@ impl RowSource for FakeRows {
             if let Some((after, problem)) = &self.failure
                 && self.at >= *after
             {
-                return Err(problem.clone());
+                // Rows that were read before the failure are given first, so that none is lost.
+                return if self.read > start { Ok(true) } else { Err(problem.clone()) };
             }
             let Some(row) = self.rows.get(self.at) else { return Ok(false) };
             self.read += size_of_row(row);
@@ -113,4 +114,38 @@ impl RowSource for FakeRows {
 
 fn size_of_row(row: &SourceRow) -> u64 {
     row.as_ref().map_or(0, |row| row.text().len() as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_dataset_gives_the_rows_before_the_failure_first() {
+        let problem = Problem::new(ProblemCode::InputUnreadable, "the disk is gone");
+        let dataset = FakeDataset::from_texts(["{}", "{}", "{}"]).failing_after(2, problem.clone());
+        let mut source = dataset.open().unwrap();
+        let mut rows = Vec::new();
+        let room = Room { rows: 10, bytes: 1000 };
+        assert_eq!(source.read(&mut rows, room), Ok(true));
+        assert_eq!(rows.len(), 2);
+        assert_eq!(source.read(&mut rows, room), Err(problem));
+    }
+
+    #[test]
+    fn a_read_stops_at_its_room() {
+        let dataset = FakeDataset::from_texts(["{}", "{}", "{}"]);
+        let mut source = dataset.open().unwrap();
+        let mut rows = Vec::new();
+        assert_eq!(source.read(&mut rows, Room { rows: 2, bytes: 1000 }), Ok(true));
+        assert_eq!(source.read(&mut rows, Room { rows: 2, bytes: 1 }), Ok(false));
+        assert_eq!((rows.len(), source.position().read), (3, 9));
+    }
+
+    #[test]
+    fn standard_input_can_be_opened_only_once() {
+        let dataset = FakeDataset::from_texts(["{}"]).once();
+        assert!(!dataset.rereadable() && dataset.open().is_ok() && dataset.open().is_err());
+        assert_eq!(dataset.opened(), 2);
+    }
 }

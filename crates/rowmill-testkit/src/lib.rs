@@ -4,6 +4,7 @@
 //! The simulator is a true HTTP server on a loopback socket, so a test goes
 //! through the whole client: connections, framing, streaming and failures.
 
+pub mod conformance;
 mod deliver;
 mod exchange;
 mod fake_model;

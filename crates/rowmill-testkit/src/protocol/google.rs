@@ -38,8 +38,7 @@ pub(super) fn ask(path: &str, body: &Value) -> Result<Ask, Refused> {
     ask.wants_json =
         setting(["responseMimeType", "response_mime_type"]).is_some_and(|kind| kind == "application/json");
     ask.stream = method == "streamGenerateContent";
-    // Without `alt=sse` a stream is a JSON array, which `usage_in_stream` has no meaning for.
-    ask.usage_in_stream = path.contains("alt=sse");
+    ask.stream_is_array = !path.contains("alt=sse");
     Ok(ask)
 }
 
@@ -77,17 +76,15 @@ pub(super) fn error(refused: &Refused) -> Value {
 }
 
 pub(super) fn render(ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
-    let is_event_stream = ask.usage_in_stream;
     if !ask.stream {
         return Outgoing::json(200, headers, &piece(ask, reply, Some(&reply.text), true));
     }
     let parts = parts(ask, reply);
-    if is_event_stream {
-        let events: Vec<String> = parts.iter().map(|part| event(None, part)).collect();
-        Outgoing::events(headers, &events)
-    } else {
-        Outgoing::json(200, headers, &Value::Array(parts))
+    if ask.stream_is_array {
+        return Outgoing::json(200, headers, &Value::Array(parts));
     }
+    let events: Vec<String> = parts.iter().map(|part| event(None, part)).collect();
+    Outgoing::events(headers, &events)
 }
 
 fn parts(ask: &Ask, reply: &Reply) -> Vec<Value> {

@@ -41,6 +41,8 @@ pub(crate) struct Ask {
     pub(crate) stream: bool,
     /// Whether a chat stream ends with the usage.
     pub(crate) usage_in_stream: bool,
+    /// Whether a Google stream is one JSON array instead of events.
+    pub(crate) stream_is_array: bool,
 }
 
 impl Ask {
@@ -78,7 +80,7 @@ impl Refused {
 }
 
 impl Protocol {
-    /// The protocol of a path, with the model where the path names it.
+    /// The protocol of a path.
     pub(crate) fn of(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::Chat),

@@ -1,0 +1,109 @@
+//! What every model must do, whatever its provider.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use rowmill_core::ports::Model;
+use rowmill_types::{CallError, CallFailure, Completion, Finish, Message, Request};
+
+use crate::simulator::Simulator;
+
+/// What a call with a marker must come to.
+#[derive(Debug)]
+enum Expected {
+    /// An answer that ends so; with text or without.
+    Answer(Finish, Text),
+    /// One of these failures, with this status where one was received.
+    Failure(&'static [CallFailure], Option<u16>),
+    /// An answer that ends so, or this failure, because vendors differ.
+    Either(Finish, CallFailure),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    Some,
+    None,
+}
+
+/// Every way in which `model` breaks its contract against `simulator`; empty when it keeps it.
+///
+/// The model must be set up to call the simulator with no schema, and the
+/// simulator must have no faults of its own: prompts with markers ask for them.
+pub async fn check_model(model: &dyn Model, simulator: &Simulator) -> Vec<String> {
+    let mut deviations = Vec::new();
+    for (prompt, expected) in cases() {
+        let before = simulator.stats().requests;
+        let result = model.complete(&request(prompt)).await;
+        if let Some(what) = deviation(&result, &expected) {
+            deviations.push(format!("`{prompt}`: {what}"));
+        }
+        let calls = simulator.stats().requests - before;
+        if calls != 1 {
+            deviations.push(format!("`{prompt}`: {calls} calls were made instead of one"));
+        }
+    }
+    deviations.extend(check_wait(model).await);
+    deviations.extend(check_drop(model, simulator).await);
+    deviations
+}
+
+fn cases() -> Vec<(&'static str, Expected)> {
+    use CallFailure::{Broken, Malformed, RateLimited, Refused, Server, Unauthorized};
+    vec![
+        ("conformance", Expected::Answer(Finish::Complete, Text::Some)),
+        ("conformance [[empty]]", Expected::Answer(Finish::Complete, Text::None)),
+        ("conformance [[length]]", Expected::Answer(Finish::Length, Text::Some)),
+        ("conformance [[filter]]", Expected::Either(Finish::Filtered, Refused)),
+        ("conformance [[refusal]]", Expected::Either(Finish::Refused, Refused)),
+        ("conformance [[400]]", Expected::Failure(&[Refused], Some(400))),
+        ("conformance [[401]]", Expected::Failure(&[Unauthorized], Some(401))),
+        ("conformance [[429]]", Expected::Failure(&[RateLimited], Some(429))),
+        ("conformance [[500]]", Expected::Failure(&[Server], Some(500))),
+        ("conformance [[503]]", Expected::Failure(&[Server], Some(503))),
+        ("conformance [[529]]", Expected::Failure(&[Server], Some(529))),
+        ("conformance [[garbage]]", Expected::Failure(&[Malformed], None)),
+        ("conformance [[truncate]]", Expected::Failure(&[Broken, Malformed], None)),
+        ("conformance [[midway]]", Expected::Failure(&[Broken, Malformed], None)),
+        ("conformance [[reset]]", Expected::Failure(&[Broken], None)),
+    ]
+}
+
+fn request(prompt: &str) -> Request {
+    Request { key: "conformance".to_owned(), messages: vec![Message::user(prompt)] }
+}
+
+fn deviation(result: &Result<Completion, CallError>, expected: &Expected) -> Option<String> {
+    let is_met = match (result, expected) {
+        (Ok(completion), Expected::Answer(finish, text)) => {
+            let has_text = if completion.text.is_empty() { Text::None } else { Text::Some };
+            completion.finish == *finish && has_text == *text && completion.usage.is_some()
+        }
+        (Ok(completion), Expected::Either(finish, _)) => completion.finish == *finish,
+        (Err(error), Expected::Failure(failures, status)) => {
+            failures.contains(&error.failure) && status.is_none_or(|status| error.status == Some(status))
+        }
+        (Err(error), Expected::Either(_, failure)) => error.failure == *failure,
+        _ => false,
+    };
+    (!is_met).then(|| format!("expected {expected:?}, got {result:?}"))
+}
+
+/// A wait that the provider asks for must be passed on.
+async fn check_wait(model: &dyn Model) -> Option<String> {
+    let prompt = "conformance [[429,retry-after=7]]";
+    let told = model.complete(&request(prompt)).await.err().and_then(|error| error.retry_after);
+    (told != Some(Duration::from_secs(7))).then(|| format!("`{prompt}`: the wait is told as {told:?}"))
+}
+
+/// A call whose future is dropped must end.
+async fn check_drop(model: &dyn Model, simulator: &Simulator) -> Option<String> {
+    let request = request("conformance [[hang]]");
+    let abandoned = simulator.stats().abandoned;
+    let arrived = Box::pin(simulator.wait_until(|stats| stats.in_flight > 0));
+    match select(model.complete(&request), arrived).await {
+        Either::Left((result, _)) => return Some(format!("a call that hangs gave {result:?}")),
+        Either::Right((_, call)) => drop(call),
+    }
+    simulator.wait_until(|stats| stats.abandoned > abandoned).await;
+    None
+}
