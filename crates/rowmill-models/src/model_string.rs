@@ -4,7 +4,7 @@ use std::fmt;
 
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::provider::{Provider, Providers};
+use crate::provider::{Protocol, Provider, Providers};
 use crate::settings::{Key, Settings};
 
 /// A model, its provider and its settings.
@@ -101,7 +101,7 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
     }
     // A built-in model is its own provider.
     if let Some(provider) = providers.named(name) {
-        if provider.protocol() == crate::Protocol::Builtin {
+        if provider.protocol() == Protocol::Builtin {
             return Ok((provider, name));
         }
         return Err(invalid(format!("`{name}` is a provider; the model is missing"))
@@ -117,7 +117,10 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
 fn unknown(name: &str, providers: &Providers) -> Problem {
     let all: Vec<&str> = providers.iter().map(Provider::name).collect();
     let Some((start, model)) = name.split_once(['/', '.']) else {
-        let near = nearest(name, &all).map(|near| format!("did you mean `{near}`? otherwise "));
+        // Only a built-in model is named without a provider.
+        let bare = providers.iter().filter(|provider| provider.protocol() == Protocol::Builtin);
+        let near = nearest(name, &bare.map(Provider::name).collect::<Vec<_>>());
+        let near = near.map(|near| format!("did you mean `{near}`? otherwise "));
         return invalid(format!("no provider is known for the model `{name}`")).hint(format!(
             "{}write `provider.model`, e.g. `generic.{name}`; providers: {}",
             near.unwrap_or_default(),
