@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::call::Reporter;
 use crate::reading::{Assembly, Reading, Step, Wire};
 use crate::sse::Parser;
+use crate::surrogate::mend;
 
 /// The largest answer that is read.
 pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
@@ -54,7 +55,11 @@ impl<W: Wire> Exchange<W> {
             return self.stream(answer, started).await;
         }
         let body = answer.body(ANSWER_LIMIT).await.map_err(|failure| self.reporter.transport(&failure))?;
-        let reading = self.wire.read(&body).map_err(|unread| self.reporter.unread(status, unread, &body))?;
+        let reading = self.wire.read(&body).or_else(|unread| match mend(&body) {
+            Some(mended) => self.wire.read(&mended),
+            None => Err(unread),
+        });
+        let reading = reading.map_err(|unread| self.reporter.unread(status, unread, &body))?;
         Ok(completion(reading, CallTiming { first_token: None, response: started.elapsed() }))
     }
 

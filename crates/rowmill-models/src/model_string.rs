@@ -5,6 +5,7 @@ use std::fmt;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::provider::{Protocol, Provider, Providers};
+use crate::provider_table::is_builtin;
 use crate::settings::{Key, Settings};
 
 /// A model, its provider and its settings.
@@ -72,7 +73,7 @@ impl ModelString {
 
 impl fmt::Display for ModelString {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.provider == self.model {
+        if is_builtin(&self.provider) {
             out.write_str(&self.model)?;
         } else {
             write!(out, "{}.{}", self.provider, self.model)?;
@@ -92,6 +93,10 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
         if let Some((start, model)) = name.split_once(separator)
             && let Some(provider) = providers.named(start)
         {
+            if provider.protocol() == Protocol::Builtin {
+                return Err(invalid(format!("`{start}` is built in and takes no model"))
+                    .hint(format!("write `{start}` alone")));
+            }
             if model.is_empty() {
                 return Err(invalid(format!("`{name}` names no model"))
                     .hint(format!("write the model after the provider: `{}.MODEL`", provider.name())));

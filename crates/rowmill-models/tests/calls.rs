@@ -130,6 +130,28 @@ async fn a_good_status_with_a_bad_body_is_malformed() {
 }
 
 #[tokio::test]
+async fn half_a_surrogate_pair_does_not_lose_an_answer() {
+    let (listener, address) = listen().await;
+    let (model, _) = model("openai.m", &address);
+    let answers = [answer("200 OK", "", r#"{"choices":[{"message":{"content":"ok \ud83d"}}]}"#)];
+    let request = ask("x");
+    let (_, completion) = tokio::join!(serve(&listener, &answers), model.complete(&request));
+    assert_eq!(completion.unwrap().text, "ok \u{fffd}");
+}
+
+#[tokio::test]
+async fn streams_share_a_connection() {
+    let (listener, address) = listen().await;
+    let (model, _) = model("openai.m?stream=true", &address);
+    let answers = [(); 2].map(|()| events(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, "[DONE]"]));
+    let (log, texts) = tokio::join!(serve(&listener, &answers), async {
+        let first = model.complete(&ask("one")).await.unwrap().text;
+        (first, model.complete(&ask("two")).await.unwrap().text)
+    });
+    assert_eq!((log.connections, texts), (1, ("x".to_owned(), "x".to_owned())));
+}
+
+#[tokio::test]
 async fn a_stream_tells_when_its_first_token_came() {
     let (listener, address) = listen().await;
     let (model, _) = model("google.g-1?stream=true", &address);

@@ -27,6 +27,7 @@ fn a_model_string_means_one_provider_one_model_and_its_settings() {
         ("ollama/llama3.2:3b", "ollama.llama3.2:3b"),
         ("generic.llama3.2", "generic.llama3.2"),
         ("passthrough", "passthrough"),
+        ("openai.openai", "openai.openai"),
         ("slow?delay=0.1s", "slow?delay=100000us"),
         (
             "simulated?latency=50ms&jitter=0.2&failure_rate=0.02&seed=1",
@@ -60,6 +61,7 @@ const OPENAI: &str = "`openai` takes: reasoning, verbosity, structured, stream, 
 
 /// A wrong string, what is said of it, and how the hint starts.
 const WRONG: &[(&str, &str, &str)] = &[
+    ("slow.m", "`slow` is built in and takes no model", "write `slow` alone"),
     ("", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
     ("?temp=1", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
     ("openai.", "`openai.` names no model", "write the model after the provider: `openai.MODEL`"),

@@ -7,6 +7,7 @@ mod server;
 use futures_util::{SinkExt, StreamExt};
 use rowmill_types::CallFailure;
 use server::{answer, ask, events, listen, model, serve};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
@@ -139,6 +140,22 @@ async fn a_socket_that_was_asked_for_and_refused_is_an_error() {
     assert_eq!((error.failure, error.message.as_str()), (CallFailure::Unauthorized, "no, ***"));
     drop(listener);
     assert_eq!(model.complete(&request).await.unwrap_err().failure, CallFailure::Connect);
+}
+
+#[tokio::test]
+async fn an_https_address_means_an_encrypted_socket() {
+    let (listener, address) = listen().await;
+    let (model, _) = model("responses.m?transport=ws", &address.replace("http", "https"));
+    let request = ask("x");
+    let (first, error) = tokio::join!(
+        async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap()
+        },
+        model.complete(&request)
+    );
+    assert_eq!(first, 22, "a TLS handshake starts with its record type");
+    assert_eq!(error.unwrap_err().failure, CallFailure::Connect);
 }
 
 #[tokio::test]
