@@ -109,7 +109,7 @@ mod tests {
         }
         for transport in ["sse", "ws", "auto"] {
             let setup = setup(&format!("gpt-5?transport={transport}&stream=false"), None, None);
-            let problem = build(setup, &HttpClient::new().unwrap()).unwrap_err();
+            let problem = build(setup, &HttpClient::new(&|_| None)).unwrap_err();
             assert!(
                 problem
                     .message

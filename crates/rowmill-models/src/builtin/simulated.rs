@@ -38,7 +38,7 @@ impl Simulated {
 
     /// A number from 0 up to 1 that depends on the call, so that a retry draws another one.
     fn draw(&self, request: &Request, what: &str) -> f64 {
-        let drawn = seed_of(&[&request.key, &self.seed, what]);
+        let drawn = seed_of(&[&request.key, &request.attempt.to_string(), &self.seed, what]);
         // The upper 53 bits are what a float can hold.
         (drawn >> 11) as f64 / (1_u64 << 53) as f64
     }

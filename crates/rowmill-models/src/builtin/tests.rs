@@ -61,7 +61,7 @@ fn simulated(query: &str, schema: Option<serde_json::Value>) -> Arc<dyn Model> {
 }
 
 fn request(key: &str, text: &str) -> Request {
-    Request { key: key.to_owned(), messages: vec![Message::user(text)] }
+    Request { key: key.to_owned(), attempt: 1, messages: vec![Message::user(text)] }
 }
 
 #[tokio::test]

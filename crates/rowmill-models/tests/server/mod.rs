@@ -129,10 +129,10 @@ pub fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
     let kept = Arc::clone(&notices);
     let notice = Arc::new(move |text| kept.lock().unwrap().push(text));
     let setup = Setup { model, connection, instruction: None, schema: None, notice };
-    (build(setup, &HttpClient::new().unwrap()).unwrap(), notices)
+    (build(setup, &HttpClient::new(&|_| None)).unwrap(), notices)
 }
 
 /// A request of one message.
 pub fn ask(text: &str) -> Request {
-    Request { key: format!("run-1/{text}"), messages: vec![Message::user(text)] }
+    Request { key: format!("run-1/{text}"), attempt: 1, messages: vec![Message::user(text)] }
 }
