@@ -248,11 +248,12 @@ impl Driver {
         match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
             Err(problem) => self.end_early(StopCause::Problem(problem)),
             Ok(appended) => {
+                self.publish(&ended, records, appended.records);
+                ended.iter().for_each(|ended| self.settle(ended, include_input));
+                // After those that made room for them, or observers would count too many in flight.
                 if !self.taken_now.is_empty() {
                     self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
                 }
-                self.publish(&ended, records, appended.records);
-                ended.iter().for_each(|ended| self.settle(ended, include_input));
                 if let Some(problem) = appended.trouble {
                     self.end_early(StopCause::Problem(problem));
                 }

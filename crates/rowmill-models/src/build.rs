@@ -87,3 +87,35 @@ pub(crate) fn json_headers(delivery: Delivery) -> HeaderMap {
     headers.insert(HeaderName::from_static("accept"), HeaderValue::from_static(accept));
     headers
 }
+
+#[cfg(test)]
+mod tests {
+    use rowmill_http::HttpClient;
+
+    use super::{Delivery, build, delivery};
+    use crate::fixture::setup;
+
+    #[test]
+    fn streaming_is_asked_for_by_either_key_and_never_contradicted() {
+        for (model, expected) in [
+            ("gpt-5", Delivery::Whole),
+            ("gpt-5?stream=false", Delivery::Whole),
+            ("gpt-5?transport=http", Delivery::Whole),
+            ("gpt-5?transport=sse", Delivery::Stream),
+            ("gpt-5?stream=true", Delivery::Stream),
+            ("gpt-5?stream=true&transport=sse", Delivery::Stream),
+        ] {
+            assert_eq!(delivery(&setup(model, None, None)).unwrap(), expected, "{model}");
+        }
+        for transport in ["sse", "ws", "auto"] {
+            let setup = setup(&format!("gpt-5?transport={transport}&stream=false"), None, None);
+            let problem = build(setup, &HttpClient::new(&|_| None)).unwrap_err();
+            assert!(
+                problem
+                    .message
+                    .ends_with(&format!("`transport={transport}` always streams, `stream=false` never does")),
+                "{problem}"
+            );
+        }
+    }
+}

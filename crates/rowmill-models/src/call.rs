@@ -298,3 +298,7 @@ fn until(date: &str, provider_now: Option<&str>, now: Timestamp) -> Option<Durat
     let start = provider_now.and_then(parse).unwrap_or(now);
     Duration::try_from(parse(date)?.duration_since(start)).ok().or(Some(Duration::ZERO))
 }
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

@@ -1,5 +1,7 @@
 //! One HTTP call: a prepared body out, a whole or streamed answer in.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,9 +13,13 @@ use tokio::time::Instant;
 use crate::call::Reporter;
 use crate::reading::{Assembly, Reading, Step, Wire};
 use crate::sse::Parser;
+use crate::surrogate::mend;
 
 /// The largest answer that is read.
 pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// How long the end of a stream is waited for once its answer is complete.
+const LINGER: Duration = Duration::from_millis(250);
 
 /// Whether an answer comes whole or in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +55,11 @@ impl<W: Wire> Exchange<W> {
             return self.stream(answer, started).await;
         }
         let body = answer.body(ANSWER_LIMIT).await.map_err(|failure| self.reporter.transport(&failure))?;
-        let reading = self.wire.read(&body).map_err(|unread| self.reporter.unread(status, unread, &body))?;
+        let reading = self.wire.read(&body).or_else(|unread| match mend(&body) {
+            Some(mended) => self.wire.read(&mended),
+            None => Err(unread),
+        });
+        let reading = reading.map_err(|unread| self.reporter.unread(status, unread, &body))?;
         Ok(completion(reading, CallTiming { first_token: None, response: started.elapsed() }))
     }
 
@@ -70,14 +80,32 @@ impl<W: Wire> Exchange<W> {
 
     async fn stream(&self, mut answer: Answer, started: Instant) -> Result<Completion, CallError> {
         let status = answer.status();
-        let mut parser = Parser::default();
         let mut assembly = self.wire.assembly();
+        let first_token = self.assemble(&mut answer, &mut assembly, started).await?;
+        let reading = assembly.finish().map_err(|unread| self.reporter.unread(status, unread, b""))?;
+        let timing = CallTiming { first_token, response: started.elapsed() };
+        // The connection serves another call only once its body has been read to the end,
+        // which is the matter of a moment. What happens then no longer concerns this answer.
+        let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
+        drop(tokio::time::timeout(LINGER, rest).await);
+        Ok(completion(reading, timing))
+    }
+
+    /// Reads events until the answer is complete; gives the time to the first token.
+    async fn assemble(
+        &self,
+        answer: &mut Answer,
+        assembly: &mut W::Assembly,
+        started: Instant,
+    ) -> Result<Option<Duration>, CallError> {
+        let status = answer.status();
+        let mut parser = Parser::default();
         let mut events = Vec::new();
         let mut first_token = None;
         let mut read = 0;
         while let Some(piece) = answer.chunk().await.map_err(|failure| self.reporter.transport(&failure))? {
             read += piece.len();
-            if read > ANSWER_LIMIT || parser.pending() > ANSWER_LIMIT {
+            if read > ANSWER_LIMIT {
                 let what = format!("the answer is larger than {ANSWER_LIMIT} bytes");
                 return Err(self.reporter.transport(&HttpFailure::Broken(what)));
             }
@@ -87,28 +115,15 @@ impl<W: Wire> Exchange<W> {
                 match step.map_err(|unread| self.reporter.unread(status, unread, event.data.as_bytes()))? {
                     Step::Quiet => {}
                     Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
-                    Step::Done => return self.assembled(assembly, status, started, first_token),
+                    Step::Done => return Ok(first_token),
                 }
             }
         }
         if assembly.ended() {
-            return self.assembled(assembly, status, started, first_token);
+            return Ok(first_token);
         }
-        let mut error =
-            CallError::new(CallFailure::Broken, "the stream ended before the answer was complete");
-        error.status = Some(status);
-        Err(error)
-    }
-
-    fn assembled(
-        &self,
-        assembly: W::Assembly,
-        status: u16,
-        started: Instant,
-        first_token: Option<std::time::Duration>,
-    ) -> Result<Completion, CallError> {
-        let reading = assembly.finish().map_err(|unread| self.reporter.unread(status, unread, b""))?;
-        Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
+        let error = CallError::new(CallFailure::Broken, "the stream ended before the answer was complete");
+        Err(CallError { status: Some(status), ..error })
     }
 }
 

@@ -26,6 +26,7 @@ mod responses;
 mod schema;
 mod settings;
 mod sse;
+mod surrogate;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};

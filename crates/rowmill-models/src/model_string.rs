@@ -4,7 +4,8 @@ use std::fmt;
 
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::provider::{Provider, Providers};
+use crate::provider::{Protocol, Provider, Providers};
+use crate::provider_table::is_builtin;
 use crate::settings::{Key, Settings};
 
 /// A model, its provider and its settings.
@@ -72,7 +73,7 @@ impl ModelString {
 
 impl fmt::Display for ModelString {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.provider == self.model {
+        if is_builtin(&self.provider) {
             out.write_str(&self.model)?;
         } else {
             write!(out, "{}.{}", self.provider, self.model)?;
@@ -92,6 +93,10 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
         if let Some((start, model)) = name.split_once(separator)
             && let Some(provider) = providers.named(start)
         {
+            if provider.protocol() == Protocol::Builtin {
+                return Err(invalid(format!("`{start}` is built in and takes no model"))
+                    .hint(format!("write `{start}` alone")));
+            }
             if model.is_empty() {
                 return Err(invalid(format!("`{name}` names no model"))
                     .hint(format!("write the model after the provider: `{}.MODEL`", provider.name())));
@@ -101,7 +106,7 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
     }
     // A built-in model is its own provider.
     if let Some(provider) = providers.named(name) {
-        if provider.protocol() == crate::Protocol::Builtin {
+        if provider.protocol() == Protocol::Builtin {
             return Ok((provider, name));
         }
         return Err(invalid(format!("`{name}` is a provider; the model is missing"))
@@ -117,7 +122,10 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
 fn unknown(name: &str, providers: &Providers) -> Problem {
     let all: Vec<&str> = providers.iter().map(Provider::name).collect();
     let Some((start, model)) = name.split_once(['/', '.']) else {
-        let near = nearest(name, &all).map(|near| format!("did you mean `{near}`? otherwise "));
+        // Only a built-in model is named without a provider.
+        let bare = providers.iter().filter(|provider| provider.protocol() == Protocol::Builtin);
+        let near = nearest(name, &bare.map(Provider::name).collect::<Vec<_>>());
+        let near = near.map(|near| format!("did you mean `{near}`? otherwise "));
         return invalid(format!("no provider is known for the model `{name}`")).hint(format!(
             "{}write `provider.model`, e.g. `generic.{name}`; providers: {}",
             near.unwrap_or_default(),

@@ -60,6 +60,11 @@ pub(crate) fn added(protocol: Protocol) -> &'static Row {
     }
 }
 
+/// Whether a model of this name answers in this process; no configuration can change it.
+pub(crate) fn is_builtin(name: &str) -> bool {
+    ROWS.iter().any(|row| row.name == name && row.protocol == Protocol::Builtin)
+}
+
 /// Every provider that needs no configuration.
 pub(crate) static ROWS: &[Row] = &[
     Row {

@@ -169,3 +169,7 @@ fn has_type(fields: &Map<String, Value>, name: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

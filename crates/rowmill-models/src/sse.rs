@@ -47,11 +47,6 @@ impl Parser {
         self.line.extend_from_slice(rest);
     }
 
-    /// How many bytes wait for the end of their event.
-    pub(crate) fn pending(&self) -> usize {
-        self.line.len() + self.event.data.len()
-    }
-
     fn end_line(&mut self) -> Option<Event> {
         let bytes = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);

@@ -69,7 +69,7 @@ fn cases() -> Vec<(&'static str, Expected)> {
 }
 
 fn request(prompt: &str) -> Request {
-    Request { key: "conformance".to_owned(), messages: vec![Message::user(prompt)] }
+    Request { key: "conformance".to_owned(), attempt: 1, messages: vec![Message::user(prompt)] }
 }
 
 fn deviation(result: &Result<Completion, CallError>, expected: &Expected) -> Option<String> {

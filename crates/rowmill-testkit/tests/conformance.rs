@@ -31,7 +31,8 @@ struct SmallChat {
 impl SmallChat {
     fn new(simulator: &Simulator, manner: Manner) -> Result<Self, Box<dyn std::error::Error>> {
         let url = format!("{}/v1/chat/completions", simulator.url()).parse()?;
-        Ok(Self { client: HttpClient::new()?, target: Target { url, headers: HeaderMap::new() }, manner })
+        let client = HttpClient::new(&|_| None);
+        Ok(Self { client, target: Target::new(url, HeaderMap::new())?, manner })
     }
 
     async fn call(&self, prompt: &str) -> Result<Completion, CallError> {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::echo::{Passthrough, Silent, Slow};
 use super::playback::Playback;
+use super::simulated::Simulated;
 use crate::build::Setup;
 use crate::settings::Key;
 
@@ -23,6 +24,7 @@ pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
         "playback" => Arc::new(Playback::default()),
         "slow" => Arc::new(Slow::new(settings.span(Key::Delay).unwrap_or(DELAY))),
         "silent" => Arc::new(Silent),
+        "simulated" => Arc::new(Simulated::new(setup)),
         other => {
             return Err(Problem::new(
                 ProblemCode::InvalidModel,

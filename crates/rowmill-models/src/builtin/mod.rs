@@ -3,6 +3,7 @@
 mod echo;
 mod make;
 mod playback;
+mod simulated;
 #[cfg(test)]
 mod tests;
 

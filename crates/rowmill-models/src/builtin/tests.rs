@@ -55,3 +55,59 @@ async fn slow_takes_as_long_as_it_is_told() {
 async fn silent_says_nothing() {
     assert_eq!(say(&model("silent"), &["a"]).await, "");
 }
+
+fn simulated(query: &str, schema: Option<serde_json::Value>) -> Arc<dyn Model> {
+    build(&setup(&format!("simulated{query}"), None, schema)).unwrap()
+}
+
+fn request(key: &str, text: &str) -> Request {
+    Request { key: key.to_owned(), attempt: 1, messages: vec![Message::user(text)] }
+}
+
+#[tokio::test]
+async fn simulated_answers_depend_on_the_prompt_and_the_seed_alone() {
+    let schema =
+        serde_json::json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    for schema in [None, Some(schema)] {
+        let text = async |query: &str, key: &str, prompt: &str| {
+            simulated(query, schema.clone()).complete(&request(key, prompt)).await.unwrap().text
+        };
+        let first = text("?seed=1", "a", "What is it?").await;
+        assert_eq!(first, text("?seed=1", "b", "What is it?").await);
+        assert_ne!(first, text("?seed=1", "a", "What else?").await);
+        assert_ne!(first, text("?seed=2", "a", "What is it?").await);
+        if schema.is_some() {
+            let value: serde_json::Value = serde_json::from_str(&first).unwrap();
+            assert!(value["n"].is_i64() || value["n"].is_u64(), "{first}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn simulated_failures_come_at_their_rate_and_another_key_can_succeed() {
+    let model = simulated("?failure_rate=0.25&seed=1", None);
+    let mut failed = Vec::new();
+    for number in 0..400 {
+        let key = number.to_string();
+        if let Err(error) = model.complete(&request(&key, "same")).await {
+            assert_eq!((error.failure, error.status), (rowmill_types::CallFailure::Server, Some(503)));
+            failed.push(key);
+        }
+    }
+    assert!((60..140).contains(&failed.len()), "{} of 400 failed", failed.len());
+    assert!(model.complete(&request(&failed[0], "same")).await.is_err(), "the same key fails again");
+    assert!(simulated("", None).complete(&request(&failed[0], "same")).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn simulated_latency_strays_no_further_than_its_jitter() {
+    let model = simulated("?latency=100ms&jitter=0.5", None);
+    let mut spans = Vec::new();
+    for number in 0..20 {
+        let span = model.complete(&request(&number.to_string(), "x")).await.unwrap().timing.response;
+        assert!((50..=151).contains(&span.as_millis()), "{span:?}");
+        spans.push(span);
+    }
+    spans.dedup();
+    assert!(spans.len() > 1);
+}

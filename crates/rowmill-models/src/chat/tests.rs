@@ -54,6 +54,7 @@ fn providers_are_asked_in_their_own_words() {
         ("groq.m?max_tokens=5", "max_completion_tokens", json!(5)),
         ("openrouter.m?reasoning=high", "reasoning", json!({"effort": "high"})),
         ("openrouter.m?reasoning=2000", "reasoning", json!({"max_tokens": 2000})),
+        ("openrouter.m?reasoning=0", "reasoning", json!({"enabled": false})),
         ("openrouter.m?reasoning=on", "reasoning", json!({"enabled": true})),
         ("deepseek.m?reasoning=on", "thinking", json!({"type": "enabled"})),
         ("zai.m?reasoning=none", "thinking", json!({"type": "disabled"})),

@@ -142,6 +142,7 @@ fn reasoning(fields: &mut Map<String, Value>, setting: Option<&Setting>, style: 
         Reasoning::Object => {
             let value = match (word, budget) {
                 (Some("on"), _) => Some(json!({"enabled": true})),
+                (_, Some(0)) => Some(json!({"enabled": false})),
                 (_, Some(tokens)) => Some(json!({"max_tokens": tokens})),
                 (word, _) => word.and_then(effort).map(|effort| json!({"effort": effort})),
             };

@@ -70,6 +70,8 @@ impl Sockets {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(mut socket) = idle else { return self.open().await };
+            // Gives the runtime a chance to learn that the socket has ended.
+            tokio::task::yield_now().await;
             // Nothing is due on an idle socket, so anything that can be read but a ping ends it.
             match socket.next().now_or_never() {
                 None => return Ok(socket),

@@ -1,0 +1,60 @@
+//! Reading back which row an envelope is of.
+
+use std::borrow::Cow;
+
+use rowmill_types::{ErrorKind, RowId};
+use serde::Deserialize;
+
+/// The start of an envelope: enough to know which row it is of and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvelopeHead {
+    /// The row's id.
+    pub id: RowId,
+    /// The row's number.
+    pub number: u64,
+    /// Whether the row is ok.
+    pub ok: bool,
+    /// Whether its call was aborted, so that nobody knows if it was billed.
+    pub interrupted: bool,
+}
+
+#[derive(Deserialize)]
+struct EnvelopeFields<'a> {
+    #[serde(borrow)]
+    id: IdField<'a>,
+    row_number: u64,
+    ok: bool,
+    #[serde(borrow, default)]
+    error: Option<ErrorFields<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ErrorFields<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IdField<'a> {
+    Number(u64),
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl EnvelopeHead {
+    /// Reads the head of an envelope; anything else is an error that says what is wrong.
+    ///
+    /// # Errors
+    ///
+    /// The line is not JSON or not an envelope.
+    pub fn parse(envelope: &[u8]) -> Result<Self, serde_json::Error> {
+        let fields: EnvelopeFields<'_> = serde_json::from_slice(envelope)?;
+        let id = match fields.id {
+            IdField::Number(number) => RowId::Number(number),
+            IdField::Text(text) => RowId::Text(text.into()),
+        };
+        let interrupted = fields.error.is_some_and(|error| error.kind == ErrorKind::Interrupted.name());
+        Ok(Self { id, number: fields.row_number, ok: fields.ok, interrupted })
+    }
+}

@@ -1,0 +1,133 @@
+//! The telemetry of a row, written.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rowmill_types::{CallTiming, ErrorKind, Usage};
+use serde_json::value::RawValue;
+
+use super::envelope::{write_head, write_json};
+use super::whole::RowReport;
+use crate::json_text;
+
+/// One call that was made for a row.
+#[derive(Debug, Clone)]
+pub struct CallReport {
+    /// How it failed, `None` for an answer.
+    pub error: Option<ErrorKind>,
+    /// The HTTP status of a failure, where one was received.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub timing: CallTiming,
+    /// Tokens, where the provider told.
+    pub usage: Option<Usage>,
+    /// The provider's own account of the usage.
+    pub raw_usage: Option<Box<RawValue>>,
+    /// The model that answered, where the provider told.
+    pub model: Option<String>,
+    /// The service tier that was granted, where the provider told.
+    pub service_tier: Option<String>,
+}
+
+pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
+    write_head(out, report);
+    out.extend_from_slice(b",\"timing\":{\"start_time\":");
+    write_thousandths(out, report.start.as_millis());
+    out.extend_from_slice(b",\"end_time\":");
+    write_thousandths(out, report.end.as_millis());
+    out.extend_from_slice(b",\"duration_ms\":");
+    write_milliseconds(out, report.end.saturating_sub(report.start));
+    if let Some(answered) = report.calls.iter().rev().find(|call| call.error.is_none()) {
+        write_call_timing(out, answered);
+    }
+    out.extend_from_slice(b"},\"usage\":{");
+    if !report.calls.is_empty() {
+        out.extend_from_slice(b"\"schema\":\"rowmill.usage/v1\",\"turn\":");
+        write_usage(out, &total_usage(report.calls));
+        out.extend_from_slice(b",\"provider_attempts\":[");
+        for (index, call) in report.calls.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write_call(out, call);
+        }
+        out.push(b']');
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// The sum over all calls that told their usage.
+#[must_use]
+pub fn total_usage(calls: &[CallReport]) -> Usage {
+    let mut total = Usage::default();
+    for usage in calls.iter().filter_map(|call| call.usage) {
+        total += usage;
+    }
+    total
+}
+
+fn write_call(out: &mut Vec<u8>, call: &CallReport) {
+    out.extend_from_slice(b"{\"ok\":");
+    out.extend_from_slice(if call.error.is_none() { b"true" } else { b"false" });
+    if let Some(error) = call.error {
+        out.extend_from_slice(b",\"error\":");
+        write_json(out, &error);
+    }
+    if let Some(status) = call.status {
+        out.extend_from_slice(b",\"status\":");
+        write_json(out, &status);
+    }
+    for (name, value) in [("model", &call.model), ("service_tier", &call.service_tier)] {
+        if let Some(value) = value {
+            out.extend_from_slice(b",");
+            write_json(out, name);
+            out.push(b':');
+            write_json(out, value);
+        }
+    }
+    write_call_timing(out, call);
+    if let Some(usage) = &call.usage {
+        out.extend_from_slice(b",\"tokens\":");
+        write_usage(out, usage);
+    }
+    if let Some(raw) = &call.raw_usage {
+        out.extend_from_slice(b",\"raw_usage\":");
+        // A provider may spread its JSON over lines; ours must stay on one.
+        let mut compact = String::with_capacity(raw.get().len());
+        json_text::write_compact(raw.get(), &mut compact);
+        out.extend_from_slice(compact.as_bytes());
+    }
+    out.push(b'}');
+}
+
+fn write_call_timing(out: &mut Vec<u8>, call: &CallReport) {
+    if let Some(first) = call.timing.first_token {
+        out.extend_from_slice(b",\"ttft_ms\":");
+        write_milliseconds(out, first);
+    }
+    out.extend_from_slice(b",\"time_to_response_ms\":");
+    write_milliseconds(out, call.timing.response);
+}
+
+fn write_usage(out: &mut Vec<u8>, usage: &Usage) {
+    let Usage { input, cached, cache_write, output, reasoning } = usage;
+    write_text(
+        out,
+        format_args!(
+            "{{\"input_tokens\":{input},\"cached_tokens\":{cached},\"cache_write_tokens\":{cache_write},\"output_tokens\":{output},\"reasoning_tokens\":{reasoning}}}"
+        ),
+    );
+}
+
+fn write_milliseconds(out: &mut Vec<u8>, duration: Duration) {
+    write_thousandths(out, duration.as_micros());
+}
+
+fn write_thousandths(out: &mut Vec<u8>, value: u128) {
+    write_text(out, format_args!("{}.{:03}", value / 1000, value % 1000));
+}
+
+fn write_text(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    let written = out.write_fmt(text);
+    debug_assert!(written.is_ok(), "writing into memory cannot fail");
+}

@@ -1,0 +1,200 @@
+//! A row's line of the ledger.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use rowmill_types::{Row, RowError, RowId};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::envelope::write_envelope;
+use super::telemetry::write_telemetry;
+use super::{CallReport, EnvelopeHead};
+
+/// Everything there is to say about a row that has ended.
+#[derive(Debug)]
+pub struct RowReport<'a> {
+    /// Its id.
+    pub id: &'a RowId,
+    /// Its number.
+    pub number: u64,
+    /// Its result as JSON text, or why it failed.
+    pub outcome: &'a Result<String, RowError>,
+    /// What the envelope says of the input.
+    pub input: InputField<'a>,
+    /// When work on it began, counted from the start of the run.
+    pub start: Duration,
+    /// When it ended, counted from the start of the run.
+    pub end: Duration,
+    /// The calls that were made, in order.
+    pub calls: &'a [CallReport],
+}
+
+/// What the envelope says of the input row.
+#[derive(Debug, Clone, Copy)]
+pub enum InputField<'a> {
+    /// Nothing: there is no such field.
+    Absent,
+    /// The row.
+    Row(&'a Row),
+    /// `null`, because the record could not be read as a row.
+    Unreadable,
+}
+
+#[derive(Deserialize)]
+struct RecordFields<'a> {
+    #[serde(borrow)]
+    envelope: &'a RawValue,
+    #[serde(borrow)]
+    telemetry: &'a RawValue,
+}
+
+/// A row's line of the ledger, and where its parts are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The ledger line, newline included.
+    pub line: Vec<u8>,
+    /// Where the envelope stands in it.
+    pub envelope: Range<usize>,
+    /// Where the telemetry stands in it.
+    pub telemetry: Range<usize>,
+    /// Whether the row is ok.
+    pub ok: bool,
+}
+
+impl Record {
+    /// Writes the record of a row.
+    #[must_use]
+    pub fn of(report: &RowReport<'_>) -> Self {
+        let ok = report.outcome.is_ok();
+        let mut line = Vec::with_capacity(768);
+        line.extend_from_slice(b"{\"event\":\"row_ended\",\"envelope\":");
+        let envelope = line.len();
+        write_envelope(&mut line, report);
+        let envelope = envelope..line.len();
+        line.extend_from_slice(b",\"telemetry\":");
+        let telemetry = line.len();
+        write_telemetry(&mut line, report);
+        let telemetry = telemetry..line.len();
+        line.extend_from_slice(b"}\n");
+        Self { line, envelope, telemetry, ok }
+    }
+
+    /// Reads a record back from its ledger line.
+    ///
+    /// # Errors
+    ///
+    /// The line is not the record of a row.
+    pub fn parse(line: Vec<u8>) -> Result<Self, serde_json::Error> {
+        let fields: RecordFields<'_> = serde_json::from_slice(&line)?;
+        let range = |part: &RawValue| {
+            let start = part.get().as_ptr() as usize - line.as_ptr() as usize;
+            start..start + part.get().len()
+        };
+        let (envelope, telemetry) = (range(fields.envelope), range(fields.telemetry));
+        let ok = EnvelopeHead::parse(fields.envelope.get().as_bytes())?.ok;
+        Ok(Self { line, envelope, telemetry, ok })
+    }
+
+    /// The envelope as compact JSON, without a newline.
+    #[must_use]
+    pub fn envelope(&self) -> &[u8] {
+        self.line.get(self.envelope.clone()).unwrap_or_default()
+    }
+
+    /// The telemetry as compact JSON, without a newline.
+    #[must_use]
+    pub fn telemetry(&self) -> &[u8] {
+        self.line.get(self.telemetry.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::{CallTiming, ErrorKind, Usage};
+
+    use super::*;
+
+    fn call() -> CallReport {
+        CallReport {
+            error: None,
+            status: None,
+            timing: CallTiming { first_token: None, response: Duration::from_micros(1_259_800) },
+            usage: Some(Usage { input: 120, output: 36, ..Usage::default() }),
+            raw_usage: Some(RawValue::from_string("{\n \"prompt_tokens\": 120}".into()).unwrap()),
+            model: Some("m-1".into()),
+            service_tier: None,
+        }
+    }
+
+    fn record(outcome: Result<String, RowError>, calls: &[CallReport]) -> Record {
+        let row = Row::parse(3, r#"{"n": 1.50}"#.into()).unwrap();
+        Record::of(&RowReport {
+            id: &RowId::Text("r1".into()),
+            number: 3,
+            outcome: &outcome,
+            input: InputField::Row(&row),
+            start: Duration::from_millis(1500),
+            end: Duration::from_millis(2760),
+            calls,
+        })
+    }
+
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_success_has_its_fields_in_the_documented_order_and_compact() {
+        let record = record(Ok("{\"a\":1}".into()), &[call()]);
+        assert_eq!(
+            text(record.envelope()),
+            r#"{"id":"r1","row_number":3,"ok":true,"result":{"a":1},"error":null,"input":{"n":1.50}}"#
+        );
+        assert_eq!(
+            text(record.telemetry()),
+            r#"{"id":"r1","row_number":3,"ok":true,"timing":{"start_time":1.500,"end_time":2.760,"duration_ms":1260.000,"time_to_response_ms":1259.800},"usage":{"schema":"rowmill.usage/v1","turn":{"input_tokens":120,"cached_tokens":0,"cache_write_tokens":0,"output_tokens":36,"reasoning_tokens":0},"provider_attempts":[{"ok":true,"model":"m-1","time_to_response_ms":1259.800,"tokens":{"input_tokens":120,"cached_tokens":0,"cache_write_tokens":0,"output_tokens":36,"reasoning_tokens":0},"raw_usage":{"prompt_tokens":120}}]}}"#
+        );
+        assert!(serde_json::from_slice::<serde_json::Value>(&record.line).is_ok());
+    }
+
+    #[test]
+    fn a_record_can_be_read_back_from_its_line() {
+        let record = record(Ok("1".into()), &[call()]);
+        assert_eq!(Record::parse(record.line.clone()).unwrap(), record);
+        let head = EnvelopeHead::parse(record.envelope()).unwrap();
+        assert_eq!(
+            head,
+            EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true, interrupted: false }
+        );
+        assert!(EnvelopeHead::parse(br#"{"id":7,"row_number":7}"#).is_err());
+        assert_eq!(
+            EnvelopeHead::parse(br#"{"id":7,"row_number":7,"ok":false}"#).unwrap().id,
+            RowId::Number(7)
+        );
+    }
+
+    #[test]
+    fn a_failure_keeps_its_timing_and_usage_and_says_status_code_and_attempts() {
+        let error = RowError {
+            status: Some(429),
+            code: Some("rate_limit".into()),
+            attempts: Some(5),
+            ..RowError::new(ErrorKind::RateLimited, "slow down")
+        };
+        let failed_call = CallReport { error: Some(ErrorKind::RateLimited), status: Some(429), ..call() };
+        let record = record(Err(error), &[failed_call]);
+        assert_eq!(
+            text(record.envelope()),
+            r#"{"id":"r1","row_number":3,"ok":false,"result":null,"error":{"type":"RateLimited","message":"slow down","status":429,"code":"rate_limit","attempts":5},"input":{"n":1.50}}"#
+        );
+        assert!(text(record.telemetry()).contains(r#""turn":{"input_tokens":120"#));
+        assert!(text(record.telemetry()).contains(r#""duration_ms":1260.000"#));
+    }
+
+    #[test]
+    fn a_row_that_made_no_call_has_an_empty_usage() {
+        let record = record(Err(RowError::new(ErrorKind::MissingIdField, "x")), &[]);
+        assert!(text(record.telemetry()).ends_with(r#""usage":{}}"#));
+    }
+}

@@ -1,0 +1,187 @@
+//! Model strings: what they mean and how wrong ones are told.
+
+use rowmill_models::{ModelString, Providers};
+use rowmill_types::{Problem, ProblemCode};
+
+fn parse(text: &str) -> Result<ModelString, Problem> {
+    ModelString::parse(text, &Providers::default())
+}
+
+#[test]
+fn a_model_string_means_one_provider_one_model_and_its_settings() {
+    for (text, expected) in [
+        ("openai.gpt-4.1", "openai.gpt-4.1"),
+        ("openai/gpt-4.1", "openai.gpt-4.1"),
+        (" openai.gpt-4.1 ", "openai.gpt-4.1"),
+        ("gpt-4.1-mini", "responses.gpt-4.1-mini"),
+        ("o3", "responses.o3"),
+        ("o1-pro", "responses.o1-pro"),
+        ("o4-mini", "responses.o4-mini"),
+        ("claude-sonnet-4-5", "anthropic.claude-sonnet-4-5"),
+        ("claude.claude-x", "anthropic.claude-x"),
+        ("gemini-2.5-flash", "google.gemini-2.5-flash"),
+        ("grok-4", "xai.grok-4"),
+        ("deepseek-chat", "deepseek.deepseek-chat"),
+        ("groq.openai/gpt-oss-120b", "groq.openai/gpt-oss-120b"),
+        ("hf.moonshotai/Kimi-K2:groq?temp=1", "hf.moonshotai/Kimi-K2:groq?temperature=1"),
+        ("ollama/llama3.2:3b", "ollama.llama3.2:3b"),
+        ("generic.llama3.2", "generic.llama3.2"),
+        ("passthrough", "passthrough"),
+        ("openai.openai", "openai.openai"),
+        ("slow?delay=0.1s", "slow?delay=100ms"),
+        (
+            "simulated?latency=50ms&jitter=0.2&failure_rate=0.02&seed=1",
+            "simulated?seed=1&latency=50ms&jitter=0.2&failure_rate=0.02",
+        ),
+        ("openai.m?", "openai.m"),
+        ("openai.m?temp=1&temperature=0.5", "openai.m?temperature=0.5"),
+        ("openai.m?stop=a%26b%25", "openai.m?stop=a%26b%25"),
+        ("openai.m?stop=%0A%C3%A9", "openai.m?stop=%0Aé"),
+        (r#"openai.m?stop=["a","b"]"#, r#"openai.m?stop=["a","b"]"#),
+        ("responses.m?transport=websocket", "responses.m?transport=ws"),
+        ("anthropic.m?reasoning=adaptive", "anthropic.m?reasoning=auto"),
+        ("anthropic.m?reasoning=2000", "anthropic.m?reasoning=2000"),
+        ("openai.m?stream=on", "openai.m?stream=true"),
+    ] {
+        let model = parse(text).unwrap();
+        assert_eq!(model.to_string(), expected, "{text}");
+        assert_eq!(parse(expected).unwrap(), model, "{expected} does not mean the same again");
+    }
+}
+
+#[test]
+fn the_parts_are_as_they_are_sent() {
+    let model = parse("hf/org/model:route?max_tokens=5").unwrap();
+    assert_eq!((model.provider.as_str(), model.model.as_str()), ("hf", "org/model:route"));
+    assert_eq!(model.settings.iter().count(), 1);
+}
+
+const OPENAI: &str = "`openai` takes: reasoning, verbosity, structured, stream, service_tier, temperature, top_p, \
+        presence_penalty, frequency_penalty, max_tokens, seed, stop";
+
+/// A wrong string, what is said of it, and how the hint starts.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("slow.m", "`slow` is built in and takes no model", "write `slow` alone"),
+    ("", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
+    ("?temp=1", "the model is empty", "write `provider.model`, e.g. `openai.gpt-5`"),
+    ("openai.", "`openai.` names no model", "write the model after the provider: `openai.MODEL`"),
+    ("openai", "`openai` is a provider; the model is missing", "write the model after it: `openai.MODEL`"),
+    (
+        "opnai.gpt-5",
+        "unknown provider `opnai` in `opnai.gpt-5`",
+        "did you mean `openai.gpt-5`? providers: responses, openai,",
+    ),
+    (
+        "meta-llama/L",
+        "unknown provider `meta-llama` in `meta-llama/L`",
+        "write `provider.model`, e.g. `generic.meta-llama/L`; providers: responses,",
+    ),
+    (
+        "llama3",
+        "no provider is known for the model `llama3`",
+        "write `provider.model`, e.g. `generic.llama3`; providers: responses,",
+    ),
+    (
+        "pasthrough",
+        "no provider is known for the model `pasthrough`",
+        "did you mean `passthrough`? otherwise write `provider.model`",
+    ),
+    (
+        "openai.gpt-5.high",
+        "`openai.gpt-5.high` ends in `.high`, which is no part of a model's name",
+        "use `?reasoning=high`: `openai.gpt-5?reasoning=high`",
+    ),
+    (
+        "gpt-5.low",
+        "`gpt-5.low` ends in `.low`, which is no part of a model's name",
+        "use `?reasoning=low`: `responses.gpt-5?reasoning=low`",
+    ),
+    ("openai.m?temp", "`temp` is not of the form `key=value`", OPENAI),
+    ("openai.m?colour=red", "`openai` does not take the key `colour`", OPENAI),
+    ("openai.m?tempe=1", "`openai` does not take the key `tempe`", OPENAI),
+    ("openai.m?top_k=1", "`openai` does not take the key `top_k`", "did you mean `top_p`? "),
+    ("openai.m?transport=ws", "`openai` does not take the key `transport`", OPENAI),
+    ("passthrough?temp=1", "`passthrough` does not take the key `temp`", "`passthrough` takes no keys"),
+    (
+        "openai.m?temp=hot",
+        "`temp=hot` is not a value for `openai`",
+        "`temperature` takes: a number from 0 to 2",
+    ),
+    (
+        "openai.m?temp=2.5",
+        "`temp=2.5` is not a value for `openai`",
+        "`temperature` takes: a number from 0 to 2",
+    ),
+    (
+        "openai.m?temp=NaN",
+        "`temp=NaN` is not a value for `openai`",
+        "`temperature` takes: a number from 0 to 2",
+    ),
+    (
+        "openai.m?max_tokens=0",
+        "`max_tokens=0` is not a value for `openai`",
+        "`max_tokens` takes: a whole number from 1",
+    ),
+    (
+        "openai.m?stop=%4",
+        "`stop=%4` is not a value for `openai`",
+        "`stop` takes: a value in which `%` starts two hexadecimal digits",
+    ),
+    (
+        "openai.m?stop=",
+        "`stop=` is not a value for `openai`",
+        "`stop` takes: a text, or a JSON array of texts",
+    ),
+    ("openai.m?stream=yes", "`stream=yes` is not a value for `openai`", "`stream` takes: true, false"),
+    (
+        "openai.m?reasoning=much",
+        "`reasoning=much` is not a value for `openai`",
+        "`reasoning` takes: auto, none,",
+    ),
+    (
+        "openai.m?reasoning=2000",
+        "`reasoning=2000` is not a value for `openai`",
+        "`reasoning` takes: auto, none, minimal, low, medium, high, xhigh, max, off",
+    ),
+    (
+        "anthropic.m?reasoning=minimal",
+        "`reasoning=minimal` is not a value for `anthropic`",
+        "`reasoning` takes: auto, none, low, medium, high, xhigh, max, on, off, or a number of tokens",
+    ),
+    (
+        "groq.m?service_tier=priority",
+        "`service_tier=priority` is not a value for `groq`",
+        "`service_tier` takes: auto, on_demand, flex, performance",
+    ),
+    (
+        "responses.m?transport=carrier-pigeon",
+        "`transport=carrier-pigeon` is not a value for `responses`",
+        "`transport` takes: http, sse, ws, auto",
+    ),
+    (
+        "slow?delay=long",
+        "`delay=long` is not a value for `slow`",
+        "`delay` takes: a time such as `100ms` or `2s`",
+    ),
+];
+
+#[test]
+fn wrong_strings_say_what_is_wrong_and_what_to_write() {
+    for (text, message, hint) in WRONG {
+        let problem = parse(text).unwrap_err();
+        assert_eq!(problem.code, ProblemCode::InvalidModel, "{text}");
+        assert_eq!(problem.message, *message, "{text}");
+        let told = problem.hint.unwrap();
+        assert!(told.starts_with(hint), "{text}: {told}");
+    }
+}
+
+#[test]
+fn an_unknown_provider_lists_all_of_them() {
+    let hint = parse("nowhere.m").unwrap_err().hint.unwrap();
+    for name in
+        ["responses", "openai", "anthropic", "google", "generic", "azure", "openresponses", "simulated"]
+    {
+        assert!(hint.contains(name), "{name} is not in {hint}");
+    }
+}

@@ -1,0 +1,138 @@
+//! A server that gives the answers it was told to, and keeps what it was asked.
+
+#![allow(unreachable_pub, reason = "the test files see it")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::allow_attributes, reason = "whether code is dead differs between the test files")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rowmill_core::ports::Model;
+use rowmill_http::HttpClient;
+use rowmill_models::{Connection, ModelString, ProviderConfig, Providers, Setup, build};
+use rowmill_types::{Message, Request};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What an answer ends with after which the connection is closed.
+pub const CUT: &[u8] = b"(cut)";
+
+/// A request as it came.
+#[derive(Debug)]
+pub struct Seen {
+    pub line: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+/// What a server saw in all.
+#[derive(Debug, Default)]
+pub struct Log {
+    pub connections: usize,
+    pub requests: Vec<Seen>,
+}
+
+pub async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    (listener, address)
+}
+
+/// Gives one answer per request, on whichever connection the request comes.
+pub async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
+    let mut log = Log::default();
+    let mut connections = FuturesUnordered::new();
+    while log.requests.len() < answers.len() {
+        let (mut stream, seen) = tokio::select! {
+            accepted = listener.accept() => {
+                log.connections += 1;
+                connections.push(next_request(BufReader::new(accepted.unwrap().0)));
+                continue;
+            }
+            Some((stream, seen)) = connections.next() => match seen {
+                Some(seen) => (stream, seen),
+                None => continue,
+            },
+        };
+        let answer = &answers[log.requests.len()];
+        log.requests.push(seen);
+        stream.write_all(answer).await.unwrap();
+        stream.flush().await.unwrap();
+        if !answer.ends_with(CUT) {
+            connections.push(next_request(stream));
+        }
+    }
+    log
+}
+
+async fn next_request(mut stream: BufReader<TcpStream>) -> (BufReader<TcpStream>, Option<Seen>) {
+    let seen = read_request(&mut stream).await;
+    (stream, seen)
+}
+
+/// Reads one request; `None` at the end of the connection.
+pub async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
+    let mut line = String::new();
+    if stream.read_line(&mut line).await.ok()? == 0 {
+        return None;
+    }
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut header = String::new();
+        stream.read_line(&mut header).await.ok()?;
+        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Seen { line: line.trim_end().to_owned(), headers, body: String::from_utf8(body).unwrap() })
+}
+
+/// A whole answer.
+pub fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// An answer that comes as events, to the end of the connection's chunk.
+pub fn events(data: &[&str]) -> Vec<u8> {
+    let body: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// What was noticed.
+pub type Notices = Arc<Mutex<Vec<String>>>;
+
+/// A model whose provider is at `base_url`, with the key `sk-secret`.
+pub fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
+    let name = text.split('.').next().unwrap().to_owned();
+    let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
+    let config = ProviderConfig { base_url: Some(base_url.to_owned()), headers, ..ProviderConfig::default() };
+    let providers = Providers::with_config(BTreeMap::from([(name, config)])).unwrap();
+    let model = ModelString::parse(text, &providers).unwrap();
+    let environment = |name: &str| match name {
+        "TEAM" => Some("red".to_owned()),
+        _ => name.contains("KEY").then(|| "sk-secret".to_owned()),
+    };
+    let connection = Connection::resolve(&model, &providers, &environment).unwrap();
+    let notices = Notices::default();
+    let kept = Arc::clone(&notices);
+    let notice = Arc::new(move |text| kept.lock().unwrap().push(text));
+    let setup = Setup { model, connection, instruction: None, schema: None, notice };
+    (build(setup, &HttpClient::new(&|_| None)).unwrap(), notices)
+}
+
+/// A request of one message.
+pub fn ask(text: &str) -> Request {
+    Request { key: format!("run-1/{text}"), attempt: 1, messages: vec![Message::user(text)] }
+}
