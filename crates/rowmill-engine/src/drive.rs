@@ -230,11 +230,15 @@ impl Driver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
-                self.observer.observe(&Event::Read { position: batch.position, skipped: batch.skipped });
+                let Batch { position, selected, skipped, .. } = batch;
+                self.observer.observe(&Event::Read { position, selected, skipped });
                 self.queue.extend(batch.taken);
             }
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
-            None => self.feed = None,
+            None => {
+                self.feed = None;
+                self.observer.observe(&Event::AllRead);
+            }
         }
     }
 
