@@ -9,7 +9,10 @@ use support::{KEY, Place, each, finish, keys, row_numbers, scripted, simulated};
 #[test]
 fn an_envelope_is_one_compact_line_with_its_fields_in_order() {
     let (_simulator, place) = simulated();
-    place.write("rows.jsonl", "{\"k\": \"a\", \"t\": \"é \\\"q\\\"\"}\n{ \"k\" : 2, \"t\" : \"[[400]]\" }\n{\"k\":\"c\"}\n");
+    place.write(
+        "rows.jsonl",
+        "{\"k\": \"a\", \"t\": \"é \\\"q\\\"\"}\n{ \"k\" : 2, \"t\" : \"[[400]]\" }\n{\"k\":\"c\"}\n",
+    );
     place.run_rows(&["-m", "openai.m", "-p", "{{t}}", "--id-field", "k", "--include-input"]).code(3);
     let lines = [
         r#"{"id":"a","row_number":1,"ok":true,"result":"answer to: é \"q\"","error":null,"input":{"k":"a","t":"é \"q\""}}"#,
@@ -55,7 +58,11 @@ fn failures_keep_status_code_attempts_and_the_text_that_came() {
         assert_eq!(found, [&json!(kind), &json!(attempts)], "{marker}: {error}");
         assert_eq!(error.get("status").cloned().unwrap_or_default(), status, "{marker}: {error}");
         let raw = error.get("raw_text").cloned().unwrap_or_default();
-        assert!(raw == raw_text || raw.as_str().is_some_and(|text| text.starts_with(raw_text.as_str().unwrap_or("?"))), "{marker}: {error}");
+        assert!(
+            raw == raw_text
+                || raw.as_str().is_some_and(|text| text.starts_with(raw_text.as_str().unwrap_or("?"))),
+            "{marker}: {error}"
+        );
     }
 }
 
@@ -190,8 +197,14 @@ fn the_summary_has_its_fields_in_order_on_standard_output_and_in_its_file() {
     }
     assert_eq!(keys(&summary["timing_ms"]), ["duration", "ttft", "time_to_response"]);
     assert_eq!(keys(&summary["timing_ms"]["duration"]), ["count", "min", "mean", "median", "max"]);
-    assert_eq!((&summary["timing_ms"]["duration"]["count"], &summary["timing_ms"]["ttft"]), (&json!(3), &json!({"count": 0})));
-    assert_eq!((&summary["usage"]["rows_with_usage"], &summary["usage"]["usage_coverage_percent"]), (&json!(2), &json!(66.67)));
+    assert_eq!(
+        (&summary["timing_ms"]["duration"]["count"], &summary["timing_ms"]["ttft"]),
+        (&json!(3), &json!({"count": 0}))
+    );
+    assert_eq!(
+        (&summary["usage"]["rows_with_usage"], &summary["usage"]["usage_coverage_percent"]),
+        (&json!(2), &json!(66.67))
+    );
     assert_eq!(summary["cache"]["rows_with_cache_activity"], json!(1));
 }
 
@@ -202,7 +215,10 @@ fn on_standard_output_there_are_only_envelopes_and_talk_is_on_standard_error() {
     let ended = place.run(&["-i", "rows.jsonl", "-o", "-", "-m", "passthrough", "-p", "{{n}}"]).ok();
     assert_eq!(row_numbers(&ended.lines()), [1, 2]);
     assert!(ended.stderr.starts_with("2 rows: 2 ok in "), "{}", ended.stderr);
-    assert_eq!((place.names("."), place.names("tmp")), (vec!["rows.jsonl".to_owned(), "tmp".to_owned()], vec![]));
+    assert_eq!(
+        (place.names("."), place.names("tmp")),
+        (vec!["rows.jsonl".to_owned(), "tmp".to_owned()], vec![])
+    );
 }
 
 #[test]
@@ -212,7 +228,9 @@ fn the_summary_for_people_names_what_failed_and_what_to_do_next() {
     let ended = place.run_rows(&["-m", "openai.m", "-p", "{{t}}", "--retry-wait", "1ms"]).code(3);
     let ended = ended.says("3 rows: 2 ok, 1 failed in ").says("tokens: ").says("failed: 1 BadRequest\n");
     let ended = ended.says("calls:  4 made, of which failed: 1 ServerError, 1 BadRequest\n");
-    ended.says("output: out.jsonl\n").says("next:   the same command with `--resume` tries the failed rows again\n");
+    ended
+        .says("output: out.jsonl\n")
+        .says("next:   the same command with `--resume` tries the failed rows again\n");
 }
 
 #[test]

@@ -5,12 +5,44 @@ mod support;
 use support::Place;
 
 const FLAGS: &[&str] = &[
-    "--input", "--input-format", "--limit", "--offset", "--sample", "--seed", "--id-field", "--prompt",
-    "--template", "--instruction", "--model", "--json-schema", "--schema-model", "--repairs", "--var",
-    "--var-file", "--vars-json", "--output", "--resume", "--accept-changes", "--overwrite",
-    "--include-input", "--no-include-input", "--error-output", "--telemetry-output", "--summary-output",
-    "--final-summary", "--no-final-summary", "--parallel", "--retries", "--retry-wait", "--timeout",
-    "--max-errors", "--work-dir", "--keep-temp", "--no-keep-temp", "--progress-every", "--progress",
+    "--input",
+    "--input-format",
+    "--limit",
+    "--offset",
+    "--sample",
+    "--seed",
+    "--id-field",
+    "--prompt",
+    "--template",
+    "--instruction",
+    "--model",
+    "--json-schema",
+    "--schema-model",
+    "--repairs",
+    "--var",
+    "--var-file",
+    "--vars-json",
+    "--output",
+    "--resume",
+    "--accept-changes",
+    "--overwrite",
+    "--include-input",
+    "--no-include-input",
+    "--error-output",
+    "--telemetry-output",
+    "--summary-output",
+    "--final-summary",
+    "--no-final-summary",
+    "--parallel",
+    "--retries",
+    "--retry-wait",
+    "--timeout",
+    "--max-errors",
+    "--work-dir",
+    "--keep-temp",
+    "--no-keep-temp",
+    "--progress-every",
+    "--progress",
     "--no-progress",
 ];
 
@@ -32,7 +64,13 @@ fn the_help_of_run_has_every_flag_and_examples() {
         for flag in FLAGS {
             assert!(has_flag(&help, flag), "{flag} in {arguments:?}");
         }
-        for part in ["Examples:", "rowmill run -i reviews.jsonl", "Exit codes:", "130 interrupted", "[env: ROWMILL_MODEL"] {
+        for part in [
+            "Examples:",
+            "rowmill run -i reviews.jsonl",
+            "Exit codes:",
+            "130 interrupted",
+            "[env: ROWMILL_MODEL",
+        ] {
             assert!(help.contains(part), "{part}");
         }
         for heading in ["Rows:", "Worker:", "Results:", "Pace and faults:", "Progress:"] {
@@ -79,7 +117,9 @@ fn the_command_alone_lists_its_commands() {
 
 #[test]
 fn completions_are_there_for_three_shells() {
-    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef rowmill"), ("fish", "complete -c rowmill")] {
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef rowmill"), ("fish", "complete -c rowmill")]
+    {
         let script = said(&["completions", shell]);
         assert!(script.contains(sign), "{shell}");
         let flag = if shell == "fish" { "json-schema" } else { "--json-schema" };

@@ -50,10 +50,10 @@ fn the_number_of_rows_at_once_follows_the_same_order() {
 }
 
 #[test]
-fn retries_wait_timeout_and_repairs_follow_the_same_order() {
+fn retries_and_repairs_follow_the_same_order() {
     let (simulator, mut place) = simulated();
     place.write("rows.jsonl", "{\"t\":\"[[503]]\"}\n");
-    place.write("rowmill.toml", "[run]\nretries = 1\nretry_wait = \"1ms\"\ntimeout = \"40ms\"\nrepairs = 0\n");
+    place.write("rowmill.toml", "[run]\nretries = 1\nretry_wait = \"1ms\"\nrepairs = 0\n");
     let mut seen = 0;
     let mut calls = |place: &Place, more: &[&str]| {
         place.run_rows(&[&["-m", "openai.m", "--overwrite"], more].concat()).code(3);
@@ -69,16 +69,21 @@ fn retries_wait_timeout_and_repairs_follow_the_same_order() {
     place.write("rows.jsonl", "{\"t\":\"[[wrong]]\"}\n");
     assert_eq!(calls(&place, &["--json-schema", "schema.json"]), 1);
     assert_eq!(calls(&place, &["--json-schema", "schema.json", "--repairs", "2"]), 3);
+}
 
+#[test]
+fn the_timeout_follows_the_same_order() {
+    let (_simulator, mut place) = simulated();
     place.write("rows.jsonl", "{\"t\":\"[[hang]]\"}\n");
-    let message = |place: &Place| place.json("out.jsonl")[0]["error"]["message"].clone();
-    assert_eq!(calls(&place, &["--retries", "0"]), 1);
-    assert_eq!(message(&place), "no complete answer within 0.04 s");
+    place.write("rowmill.toml", "[run]\ntimeout = \"40ms\"\nretries = 0\n");
+    let message = |place: &Place, more: &[&str]| {
+        place.run_rows(&[&["-m", "openai.m", "--overwrite"], more].concat()).code(3);
+        place.json("out.jsonl")[0]["error"]["message"].clone()
+    };
+    assert_eq!(message(&place, &[]), "no complete answer within 0.04 s");
     place.set("ROWMILL_TIMEOUT", "30ms");
-    assert_eq!(calls(&place, &["--retries", "0"]), 1);
-    assert_eq!(message(&place), "no complete answer within 0.03 s");
-    assert_eq!(calls(&place, &["--retries", "0", "--timeout", "20ms"]), 1);
-    assert_eq!(message(&place), "no complete answer within 0.02 s");
+    assert_eq!(message(&place, &[]), "no complete answer within 0.03 s");
+    assert_eq!(message(&place, &["--timeout", "20ms"]), "no complete answer within 0.02 s");
 }
 
 #[test]

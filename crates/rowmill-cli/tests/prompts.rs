@@ -61,10 +61,13 @@ fn missing_fields_send_nothing_and_are_all_named() {
     place.run_rows(&["-m", "openai.m", "-p", "{{a}} {{b}} {{c}} {{b}}"]).code(3);
     let envelopes = place.json("out.jsonl");
     let messages = each(&envelopes, "/error/message");
-    assert_eq!(messages[..2], [json!("Missing template fields: b, c"), json!("Missing template fields: a, c")]);
+    assert_eq!(
+        messages[..2],
+        [json!("Missing template fields: b, c"), json!("Missing template fields: a, c")]
+    );
     assert_eq!(each(&envelopes, "/error/type")[0], "MissingTemplateField");
     assert_eq!(envelopes[0]["error"].get("attempts"), None);
-    assert_eq!(chat_prompts(&simulator), ["1 2 3"]);
+    assert_eq!(chat_prompts(&simulator), ["1 2 3 2"]);
     place.run_rows(&["-m", "openai.m", "-p", "{{{a}}}", "--overwrite"]).code(3);
     assert_eq!(place.json("out.jsonl")[0]["error"]["message"], "Missing template field: {a");
 }
@@ -89,7 +92,10 @@ fn without_an_instruction_there_is_no_system_message_in_any_protocol() {
         place.run_rows(&["-m", model, "-p", "hi", "--instruction", "instruction.md", "--overwrite"]).ok();
         let told = simulator.requests().pop().unwrap().json();
         assert!(told.to_string().contains("Be brief.\\n"), "{told}");
-        assert!(!told.to_string().contains(place.path("").to_str().unwrap()), "no path leaks into the prompt");
+        assert!(
+            !told.to_string().contains(place.path("").to_str().unwrap()),
+            "no path leaks into the prompt"
+        );
     }
 }
 
@@ -99,7 +105,8 @@ fn an_instruction_is_the_same_for_all_rows_and_comes_before_the_prompt() {
     place.write_rows(3);
     place.write("i.md", "Be {{n}}.");
     place.run_rows(&["-m", "generic.m", "-p", "{{n}}", "--instruction", "i.md", "--parallel", "1"]).ok();
-    let bodies: Vec<Value> = simulator.requests().iter().map(|request| request.json()["messages"].clone()).collect();
+    let bodies: Vec<Value> =
+        simulator.requests().iter().map(|request| request.json()["messages"].clone()).collect();
     let messages = |n: u32| json!([{"role": "system", "content": "Be {{n}}."}, {"role": "user", "content": n.to_string()}]);
     assert_eq!(bodies, [messages(1), messages(2), messages(3)]);
 }
@@ -147,7 +154,8 @@ fn variables_that_cannot_be_used_are_told() {
     }
     let ended = place.run_rows(&["-m", "passthrough", "--var", "tone=x"]);
     ended.code(1).says("variables were given but there is no `--instruction`");
-    let ended = place.run_rows(&["-m", "passthrough", "--instruction", "i.md", "--var", "tone=x", "--var", "u=1"]);
+    let ended =
+        place.run_rows(&["-m", "passthrough", "--instruction", "i.md", "--var", "tone=x", "--var", "u=1"]);
     ended.ok().says("warning: variable `u` is not used by the instruction\n");
 }
 
@@ -168,8 +176,15 @@ fn template_instruction_and_schema_come_from_a_path_or_an_address() {
     for way in ways {
         let (template, instruction, schema) = (way("t.md"), way("i.md"), way("s.json"));
         let ended = place.run_rows(&[
-            "-m", "openai.m", "--overwrite", "--template", &template, "--instruction", &instruction,
-            "--json-schema", &schema,
+            "-m",
+            "openai.m",
+            "--overwrite",
+            "--template",
+            &template,
+            "--instruction",
+            &instruction,
+            "--json-schema",
+            &schema,
         ]);
         let summary = ended.ok().summary();
         assert_eq!(
@@ -177,7 +192,10 @@ fn template_instruction_and_schema_come_from_a_path_or_an_address() {
             [&json!(template), &json!(instruction), &json!(schema)]
         );
         let body = simulator.requests().pop().unwrap().json();
-        assert_eq!(body["messages"], json!([{"role": "system", "content": "Do it."}, {"role": "user", "content": "Row 1!"}]));
+        assert_eq!(
+            body["messages"],
+            json!([{"role": "system", "content": "Do it."}, {"role": "user", "content": "Row 1!"}])
+        );
         assert_eq!(body["response_format"]["json_schema"]["schema"]["required"], json!(["a"]));
     }
 }
@@ -200,7 +218,10 @@ fn texts_that_cannot_be_had_are_told_before_anything_is_sent() {
             (missing.as_str(), format!("text for `{flag}` {not_found}")),
             ("http://127.0.0.1:1/x", format!("no answer for `{flag}` from `http://127.0.0.1:1/x`")),
         ] {
-            place.run_rows(&["-m", "openai.m", flag, source]).code(1).says(&format!("error[RM1101]: {message}"));
+            place
+                .run_rows(&["-m", "openai.m", flag, source])
+                .code(1)
+                .says(&format!("error[RM1101]: {message}"));
         }
     }
     assert_eq!(simulator.stats().requests, 0);

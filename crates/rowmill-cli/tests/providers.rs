@@ -27,7 +27,12 @@ const PROTOCOLS: &[Protocol] = &[
     Protocol { model: "openai.m", path: CHAT, stream_path: CHAT, key: BEARER },
     Protocol { model: "generic.m", path: CHAT, stream_path: CHAT, key: BEARER },
     Protocol { model: "responses.m", path: "/v1/responses", stream_path: "/v1/responses", key: BEARER },
-    Protocol { model: "anthropic.m", path: "/v1/messages", stream_path: "/v1/messages", key: ("x-api-key", KEY) },
+    Protocol {
+        model: "anthropic.m",
+        path: "/v1/messages",
+        stream_path: "/v1/messages",
+        key: ("x-api-key", KEY),
+    },
     Protocol {
         model: "google.m",
         path: "/v1beta/models/m:generateContent",
@@ -43,7 +48,9 @@ fn last(simulator: &rowmill_testkit::Simulator) -> RequestSeen {
 #[test]
 fn a_plain_run_goes_through_every_protocol_whole_and_streamed() {
     for protocol in PROTOCOLS {
-        for (setting, path) in [("", protocol.path), ("?stream=false", protocol.path), ("?stream=true", protocol.stream_path)] {
+        for (setting, path) in
+            [("", protocol.path), ("?stream=false", protocol.path), ("?stream=true", protocol.stream_path)]
+        {
             let (simulator, place) = simulated();
             place.write_rows(3);
             let model = format!("{}{setting}", protocol.model);
@@ -52,7 +59,11 @@ fn a_plain_run_goes_through_every_protocol_whole_and_streamed() {
             let results = [json!("answer to: é 1"), json!("answer to: é 2"), json!("answer to: é 3")];
             assert_eq!(each(&place.json("out.jsonl"), "/result"), results, "{model}");
             let request = last(&simulator);
-            assert_eq!((request.path.as_str(), request.header(protocol.key.0)), (path, Some(protocol.key.1)), "{model}");
+            assert_eq!(
+                (request.path.as_str(), request.header(protocol.key.0)),
+                (path, Some(protocol.key.1)),
+                "{model}"
+            );
             let streams = setting.ends_with("true");
             for line in place.json("times.jsonl") {
                 assert_eq!(line["timing"]["ttft_ms"].is_number(), streams, "{model}: {line}");
@@ -70,14 +81,24 @@ fn usage_is_the_same_for_every_provider() {
             place.write_rows(2);
             place.write("i.md", "An instruction of forty characters here.");
             let model = format!("{}{setting}", protocol.model);
-            let flags = ["-p", "prompt {{n}}", "--instruction", "i.md", "--parallel", "1", "--telemetry-output", "times.jsonl"];
+            let flags = [
+                "-p",
+                "prompt {{n}}",
+                "--instruction",
+                "i.md",
+                "--parallel",
+                "1",
+                "--telemetry-output",
+                "times.jsonl",
+            ];
             let ended = place.run_rows(&[&["-m", model.as_str()], &flags[..]].concat()).ok();
-            let turn = |cached: u32| {
-                json!({"input_tokens": 12, "cached_tokens": cached, "cache_write_tokens": 0, "output_tokens": 5, "reasoning_tokens": 0})
-            };
+            let turn = |cached: u32| json!({"input_tokens": 12, "cached_tokens": cached, "cache_write_tokens": 0, "output_tokens": 5, "reasoning_tokens": 0});
             assert_eq!(each(&place.json("times.jsonl"), "/usage/turn"), [turn(0), turn(10)], "{model}");
             let summary = ended.summary();
-            assert_eq!((&summary["usage"]["prompt_tokens"], &summary["cache"]["read_tokens"]), (&json!(24), &json!(10)));
+            assert_eq!(
+                (&summary["usage"]["prompt_tokens"], &summary["cache"]["read_tokens"]),
+                (&json!(24), &json!(10))
+            );
         }
     }
 }
@@ -89,7 +110,10 @@ fn responses_can_be_streamed_as_events() {
     place.run_rows(&["-m", "responses.m?transport=sse"]).ok();
     let request = last(&simulator);
     assert_eq!((request.method.as_str(), &request.json()["stream"]), ("POST", &json!(true)));
-    assert_eq!((request.json()["store"].clone(), request.header("accept")), (json!(false), Some("text/event-stream")));
+    assert_eq!(
+        (request.json()["store"].clone(), request.header("accept")),
+        (json!(false), Some("text/event-stream"))
+    );
 }
 
 #[test]
@@ -122,7 +146,9 @@ fn without_websockets(target: String) -> String {
         let mut first = [0; 4];
         client.read_exact(&mut first)?;
         if &first == b"GET " {
-            return client.write_all(b"HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            return client.write_all(
+                b"HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            );
         }
         let mut server = TcpStream::connect(&target)?;
         server.write_all(&first)?;
@@ -159,12 +185,28 @@ fn without_websockets_the_automatic_transport_goes_on_with_events_and_warns_once
 #[test]
 fn model_strings_that_cannot_be_used_list_what_exists() {
     for (model, message, help) in [
-        ("opena.m", "unknown provider `opena` in `opena.m`", "did you mean `openai.m`? providers: responses, openai, anthropic, google,"),
-        ("nowhere.m", "unknown provider `nowhere` in `nowhere.m`", "providers: responses, openai, anthropic, google,"),
-        ("something", "no provider is known for the model `something`", "e.g. `generic.something`; providers: responses,"),
+        (
+            "opena.m",
+            "unknown provider `opena` in `opena.m`",
+            "did you mean `openai.m`? providers: responses, openai, anthropic, google,",
+        ),
+        (
+            "nowhere.m",
+            "unknown provider `nowhere` in `nowhere.m`",
+            "providers: responses, openai, anthropic, google,",
+        ),
+        (
+            "something",
+            "no provider is known for the model `something`",
+            "e.g. `generic.something`; providers: responses,",
+        ),
         ("openai", "`openai` is a provider; the model is missing", "`openai.MODEL`"),
         ("openai.", "`openai.` names no model", "`openai.MODEL`"),
-        ("openai.m?temprature=1", "`openai` does not take the key `temprature`", "did you mean `temperature`? `openai` takes: reasoning,"),
+        (
+            "openai.m?temprature=1",
+            "`openai` does not take the key `temprature`",
+            "did you mean `temperature`? `openai` takes: reasoning,",
+        ),
         ("openai.m?temperature=9", "`temperature=9` is not a value for `openai`", "`temperature` takes:"),
         ("openai.m?temperature", "`temperature` is not of the form `key=value`", "`openai` takes:"),
         ("passthrough?seed=1", "`passthrough` does not take the key `seed`", "`passthrough` takes no keys"),
@@ -202,16 +244,33 @@ fn models_lists_providers_with_the_state_of_their_keys() {
     let mut place = Place::new();
     place.set("ANTHROPIC_API_KEY", "sk-never-shown");
     place.set("GENERIC_BASE_URL", "http://localhost:9/v1");
-    place.write("rowmill.toml", "[providers.lab]\nbase_url = \"http://lab.test/v1\"\napi_key_env = \"LAB_KEY\"\n");
+    place.write(
+        "rowmill.toml",
+        "[providers.lab]\nbase_url = \"http://lab.test/v1\"\napi_key_env = \"LAB_KEY\"\n",
+    );
     let text = place.rowmill(&["models"]).ok().stdout;
-    for part in ["key missing: set OPENAI_API_KEY", "key set in ANTHROPIC_API_KEY", "key optional: GENERIC_API_KEY", "built in, no key", "http://localhost:9/v1", "http://lab.test/v1"] {
+    for part in [
+        "key missing: set OPENAI_API_KEY",
+        "key set in ANTHROPIC_API_KEY",
+        "key optional: GENERIC_API_KEY",
+        "built in, no key",
+        "http://localhost:9/v1",
+        "http://lab.test/v1",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let json: Value = serde_json::from_str(&place.rowmill(&["models", "--json"]).ok().stdout).unwrap();
-    let find = |name: &str| json.as_array().unwrap().iter().find(|entry| entry["provider"] == name).unwrap().clone();
+    let find =
+        |name: &str| json.as_array().unwrap().iter().find(|entry| entry["provider"] == name).unwrap().clone();
     assert_eq!((&find("openai")["key"], &find("openai")["key_set_in"]), (&json!("missing"), &Value::Null));
-    assert_eq!((&find("anthropic")["key"], &find("anthropic")["key_set_in"]), (&json!("set"), &json!("ANTHROPIC_API_KEY")));
-    assert_eq!((&find("passthrough")["key"], &find("lab")["key_variables"]), (&json!("not needed"), &json!(["LAB_KEY"])));
+    assert_eq!(
+        (&find("anthropic")["key"], &find("anthropic")["key_set_in"]),
+        (&json!("set"), &json!("ANTHROPIC_API_KEY"))
+    );
+    assert_eq!(
+        (&find("passthrough")["key"], &find("lab")["key_variables"]),
+        (&json!("not needed"), &json!(["LAB_KEY"]))
+    );
     assert!(find("openai")["settings"].as_array().unwrap().contains(&json!("temperature")));
     assert!(!text.contains("sk-never-shown") && !json.to_string().contains("sk-never-shown"));
 }
@@ -231,7 +290,9 @@ fn assert_nowhere(folder: &std::path::Path, secret: &str) {
 #[test]
 fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
     let secret = "sk-planted-0123456789";
-    let echo = json!({"error": {"message": format!("bad key {secret} given"), "code": format!("no_{secret}")}}).to_string();
+    let echo =
+        json!({"error": {"message": format!("bad key {secret} given"), "code": format!("no_{secret}")}})
+            .to_string();
     for protocol in PROTOCOLS {
         for (status, code) in [(400, 3), (401, 1), (404, 1), (503, 3)] {
             let fault = Fault::status(status).with_body(echo.as_str());
@@ -240,8 +301,10 @@ fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
                 place.set(variable, secret);
             }
             place.write_rows(2);
-            let flags = ["--retries", "1", "--retry-wait", "1ms", "--keep-temp", "--telemetry-output", "times.jsonl"];
-            let more = ["--error-output", "bad.jsonl", "--summary-output", "sum.json", "--progress-every", "1"];
+            let flags =
+                ["--retries", "1", "--retry-wait", "1ms", "--keep-temp", "--telemetry-output", "times.jsonl"];
+            let more =
+                ["--error-output", "bad.jsonl", "--summary-output", "sum.json", "--progress-every", "1"];
             let ended = place.run_rows(&[&["-m", protocol.model], &flags[..], &more].concat()).code(code);
             assert!(!ended.stdout.contains(secret) && !ended.stderr.contains(secret), "{}", ended.stderr);
             assert_nowhere(&place.path("."), secret);

@@ -87,7 +87,7 @@ fn number_text_key_order_and_escapes_survive_in_prompts_and_in_the_input() {
     place.run_rows(&["-m", "openai.m", "-p", prompt, "--include-input"]).ok();
     let shown = "12345678901234567890123 1.50 1e3 éé\n\" {\"k\": [1.0, null]} -0.0";
     assert_eq!(chat_prompts(&simulator), [shown]);
-    let input = r#""input":{"z":12345678901234567890123,"a":1.50,"e":1e3,"t":"é\u00e9\n\"","o":{"k":[1.0,null]},"b":-0.0}}"#;
+    let input = r#""input":{"z":12345678901234567890123,"a":1.50,"e":1e3,"t":"éé\n\"","o":{"k":[1.0,null]},"b":-0.0}}"#;
     assert!(place.read("out.jsonl").ends_with(&format!("{input}\n")), "{}", place.read("out.jsonl"));
 }
 
@@ -99,7 +99,8 @@ fn of_a_name_that_occurs_twice_the_last_value_counts() {
 
 #[test]
 fn an_empty_input_is_a_run_of_no_rows() {
-    for (name, content) in [("rows.jsonl", ""), ("rows.jsonl", "\n \n"), ("rows.csv", "t\n"), ("r.tsv", "t")] {
+    for (name, content) in [("rows.jsonl", ""), ("rows.jsonl", "\n \n"), ("rows.csv", "t\n"), ("r.tsv", "t")]
+    {
         assert_eq!(echo(name, content), (0, Vec::new()), "{name} {content:?}");
     }
 }
@@ -153,11 +154,10 @@ fn csv_that_is_not_utf8_or_not_closed_fails_where_it_is() {
     let (code, envelopes) = echo("rows.csv", b"t,n\na,1\nb,\xff\nc,3\n\"open,4\nd,5\n");
     assert_eq!(code, 3);
     let told = told(&envelopes);
-    assert_eq!(told[..3], expected(&[
-        (2, "[a]"),
-        (3, "InvalidRow: Line 3: column `n` is not valid UTF-8"),
-        (4, "[c]"),
-    ]));
+    assert_eq!(
+        told[..3],
+        expected(&[(2, "[a]"), (3, "InvalidRow: Line 3: column `n` is not valid UTF-8"), (4, "[c]"),])
+    );
     assert!(told[3].1.starts_with("InvalidRow: Line 5: a quote is never closed"), "{}", told[3].1);
     assert_eq!(told.len(), 4);
 }
@@ -168,7 +168,12 @@ fn standard_input_needs_a_format_and_streams_every_kind() {
     let flags = ["-m", "passthrough", "-p", "[{{t}}]", "-o", "-"];
     let ended = place.pipe(b"{}", &flags).code(2);
     ended.says("error[RM0001]: standard input needs `--input-format`\n");
-    for (format, text) in [("jsonl", "{\"t\":\"a\"}\n"), ("ndjson", "{\"t\":\"a\"}"), ("csv", "t\na\n"), ("tsv", "t\tu\na\tb\n")] {
+    for (format, text) in [
+        ("jsonl", "{\"t\":\"a\"}\n"),
+        ("ndjson", "{\"t\":\"a\"}"),
+        ("csv", "t\na\n"),
+        ("tsv", "t\tu\na\tb\n"),
+    ] {
         let ended = place.pipe(text.as_bytes(), &[&flags[..], &["--input-format", format]].concat()).ok();
         assert_eq!(each(&ended.lines(), "/result"), [json!("[a]")], "{format}");
     }
@@ -193,7 +198,11 @@ fn an_id_is_the_string_value_of_its_field() {
 fn ids_that_name_nothing_or_repeat_are_refused_before_anything_is_sent() {
     for (rows, code, message) in [
         (r#"{"k":null}"#, "RM1004", "row 2: id field `k` must be a non-empty string or number, got null"),
-        (r#"{"k":""}"#, "RM1004", "row 2: id field `k` must be a non-empty string or number, got an empty string"),
+        (
+            r#"{"k":""}"#,
+            "RM1004",
+            "row 2: id field `k` must be a non-empty string or number, got an empty string",
+        ),
         (r#"{"k":[1]}"#, "RM1004", "row 2: id field `k` must be a non-empty string or number, got an array"),
         (r#"{"k":{}}"#, "RM1004", "row 2: id field `k` must be a non-empty string or number, got an object"),
         (r#"{"k":"a"}"#, "RM1005", "duplicate value `a` of id field `k` at rows 1 and 2"),
