@@ -104,6 +104,9 @@ fn next_step(report: &RunReport) -> Option<String> {
             Some(format!("stopped after {limit} failed rows; {resume} goes on"))
         }
         Some(StopCause::Problem(_)) => None,
+        None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => {
+            Some(format!("correct the input or the template, then {resume} tries the failed rows again"))
+        }
         None if report.summary.numbers.failed_rows > 0 => {
             Some(format!("{resume} tries the failed rows again"))
         }

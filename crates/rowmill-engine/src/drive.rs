@@ -152,9 +152,13 @@ impl Driver {
             self.end_early(StopCause::Interrupted);
         }
         loop {
-            while self.has_room(flight.len()) {
+            let mut failed = self.failed_so_far();
+            while self.has_room(flight.len()) && self.may_go_on(failed) {
                 let Some(taken) = self.queue.pop_front() else { break };
-                if let Some((ordinal, id, row)) = self.take(taken) {
+                let ended = self.ended_now.len();
+                let called = self.take(taken);
+                failed += (self.ended_now.len() - ended) as u64;
+                if let Some((ordinal, id, row)) = called {
                     flight.push(work(shared, ordinal, id, row));
                 }
             }
@@ -180,6 +184,21 @@ impl Driver {
 
     fn has_room(&self, in_flight: usize) -> bool {
         in_flight < self.parallel && !self.lags_behind()
+    }
+
+    /// Rows that failed, those included that are not in the ledger yet. A row that makes
+    /// every further one pointless counts as more than any limit.
+    fn failed_so_far(&self) -> u64 {
+        let fatal = |ended: &Ended| ended.failure.as_ref().is_some_and(is_fatal);
+        if self.ended_now.iter().any(fatal) {
+            return u64::MAX;
+        }
+        let failed = self.ended_now.iter().filter(|ended| ended.outcome.is_err()).count();
+        self.tally.failed_rows + failed as u64
+    }
+
+    fn may_go_on(&self, failed: u64) -> bool {
+        failed < self.max_errors.unwrap_or(u64::MAX)
     }
 
     fn lags_behind(&self) -> bool {
@@ -230,11 +249,15 @@ impl Driver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
-                self.observer.observe(&Event::Read { position: batch.position, skipped: batch.skipped });
+                let Batch { position, selected, skipped, .. } = batch;
+                self.observer.observe(&Event::Read { position, selected, skipped });
                 self.queue.extend(batch.taken);
             }
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
-            None => self.feed = None,
+            None => {
+                self.feed = None;
+                self.observer.observe(&Event::AllRead);
+            }
         }
     }
 

@@ -126,13 +126,13 @@ impl WorkFolder {
         drop(fs::remove_file(self.ledger(header)));
     }
 
-    /// Removes what rowmill put there, and the folder if nothing else is in it.
+    /// Removes the run that has its ledger here. A copy of standard input stays: it was
+    /// made for the run that is about to begin.
     ///
     /// # Errors
     ///
     /// The header cannot be removed.
-    pub fn clear(&self) -> Result<(), Problem> {
-        self.tidy();
+    pub fn forget_run(&self) -> Result<(), Problem> {
         let header = self.header().ok().flatten();
         let path = self.path.join(HEADER);
         match fs::remove_file(&path) {
@@ -142,6 +142,17 @@ impl WorkFolder {
         if let Some(header) = header {
             self.forget_ledger(&header);
         }
+        Ok(())
+    }
+
+    /// Removes what rowmill put there, and the folder if nothing else is in it.
+    ///
+    /// # Errors
+    ///
+    /// The header cannot be removed.
+    pub fn clear(&self) -> Result<(), Problem> {
+        self.tidy();
+        self.forget_run()?;
         // A folder with other files in it is the user's and stays.
         drop(fs::remove_dir(&self.path));
         Ok(())
