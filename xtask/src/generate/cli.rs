@@ -22,7 +22,7 @@ fn section(out: &mut String, command: &Command, path: &str) {
     let about = command.get_long_about().or_else(|| command.get_about());
     out.push_str(&format!("\n## `{path}`\n"));
     if let Some(about) = about {
-        out.push_str(&format!("\n{}\n", about.to_string().trim_end()));
+        out.push_str(&format!("\n{}\n", sentence(&about.to_string())));
     }
     // The same command under a second name is described once.
     if path == "rowmill batch run" {
@@ -35,7 +35,7 @@ fn section(out: &mut String, command: &Command, path: &str) {
         out.push('\n');
         for child in &children {
             let name = child.get_name();
-            let about = child.get_about().map(ToString::to_string).unwrap_or_default();
+            let about = sentence(&child.get_about().map(ToString::to_string).unwrap_or_default());
             out.push_str(&format!("- [`{path} {name}`](#{}): {about}\n", anchor(&format!("{path} {name}"))));
         }
     }
@@ -90,13 +90,19 @@ fn entry(argument: &Arg) -> String {
     let required = if argument.is_required_set() && !argument.is_positional() { " (required)" } else { "" };
     let help = argument.get_long_help().or_else(|| argument.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    let mut paragraphs: Vec<_> = help.split("\n\n").map(|text| text.replace('\n', " ")).collect();
+    let mut paragraphs: Vec<_> = help.split("\n\n").map(sentence).collect();
     let facts = facts(argument);
     if !facts.is_empty() {
         paragraphs.push(facts.join(" "));
     }
     // Two spaces break the line, so that the help stands below the flag.
     format!("- {short}`{}`{required}  \n  {}\n", invocation(argument), paragraphs.join("\n\n  "))
+}
+
+/// The text with the full stop that the parser takes off.
+fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.is_empty() || text.ends_with(['.', ':', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 fn facts(argument: &Arg) -> Vec<String> {
