@@ -202,7 +202,8 @@ impl Driver {
     }
 
     fn lags_behind(&self) -> bool {
-        self.next_ordinal - self.publisher.progress.published() >= MAX_AHEAD
+        let progress = &self.publisher.progress;
+        progress.is_full() || self.next_ordinal - progress.published() >= MAX_AHEAD
     }
 
     /// Gives a row its place; rows that need no call end here.
@@ -231,6 +232,10 @@ impl Driver {
     async fn wait<F: Future<Output = Ended>>(&mut self, flight: &mut FuturesUnordered<F>) -> Woke {
         let wants_rows = self.queue.is_empty() && self.has_room(flight.len());
         let lags_behind = self.lags_behind();
+        if !lags_behind && !self.queue.is_empty() && flight.len() < self.parallel {
+            // The publisher has caught up since rows were last taken, and nothing else may wake the loop.
+            return Woke::Published;
+        }
         let draining = self.stop.is_draining();
         let Self { feed, ended_now, stop, publisher, .. } = self;
         tokio::select! {

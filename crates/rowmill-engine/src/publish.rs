@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -17,7 +17,9 @@ use tokio::sync::Notify;
 use crate::Sinks;
 
 /// Records held for their turn take at most this much memory; the rest is read back.
-const HELD_BYTES: usize = 8 * 1024 * 1024;
+const HELD_BYTES: usize = 1024 * 1024;
+/// Records on their way to the publisher, in bytes; beyond this the loop takes no further rows.
+const QUEUED_BYTES: usize = 1024 * 1024;
 
 /// A record on its way to the sinks.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(crate) enum Content {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     published: AtomicU64,
+    queued: AtomicUsize,
     failed: AtomicBool,
     moved: Notify,
 }
@@ -47,6 +50,11 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn published(&self) -> u64 {
         self.published.load(Ordering::Acquire)
+    }
+
+    /// Whether so much waits for the publisher that more would only fill memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queued.load(Ordering::Acquire) >= QUEUED_BYTES
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -77,7 +85,9 @@ impl Publisher {
             .spawn(move || {
                 let mut queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
                 let outcome = receiver.iter().try_for_each(|parcels| {
+                    let taken = bytes(&parcels);
                     queue.take(parcels)?;
+                    shared.queued.fetch_sub(taken, Ordering::AcqRel);
                     shared.published.store(queue.next, Ordering::Release);
                     shared.moved.notify_one();
                     Ok(())
@@ -94,6 +104,7 @@ impl Publisher {
     /// Sends records on. After a failure they stay in the ledger only.
     pub(crate) fn send(&self, parcels: Vec<Parcel>) {
         if !parcels.is_empty() {
+            self.progress.queued.fetch_add(bytes(&parcels), Ordering::AcqRel);
             // The receiver is gone only after a failure, which `finish` reports.
             drop(self.sender.send(parcels));
         }
@@ -180,6 +191,13 @@ impl Queue {
     fn flush(&mut self) -> Result<(), Problem> {
         self.sinks.ordered.iter_mut().chain(&mut self.sinks.arrival).try_for_each(|sink| sink.flush())
     }
+}
+
+/// What these records hold of memory.
+fn bytes(parcels: &[Parcel]) -> usize {
+    let of =
+        |parcel: &Parcel| if let Content::Ended(record, _) = &parcel.content { record.line.len() } else { 0 };
+    parcels.iter().map(of).sum()
 }
 
 fn publish(sinks: &mut [Box<dyn Sink>], record: &Record) -> Result<(), Problem> {
