@@ -90,6 +90,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         ended_now: Vec::new(),
         kept_now: Vec::new(),
         last_success: None,
+        failed: 0,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
@@ -129,6 +130,8 @@ struct Driver {
     ended_now: Vec<Ended>,
     kept_now: Vec<Parcel>,
     last_success: Option<Duration>,
+    /// Rows that failed, in the ledger or on the way there.
+    failed: u64,
     began: Instant,
 }
 
@@ -163,7 +166,8 @@ impl Driver {
                 return 0;
             }
             match self.wait(&mut flight).await {
-                Woke::Rows | Woke::Published => {}
+                Woke::Rows => self.heed_ended(),
+                Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
                 Woke::Abort => {
@@ -198,8 +202,9 @@ impl Driver {
                 Some((ordinal, id, row))
             }
             Work::Fail(error, row) => {
-                let now = self.began.elapsed();
-                self.ended_now.push(Ended::unasked(ordinal, id, number, error, row, now));
+                let ended = Ended::unasked(ordinal, id, number, error, row, self.began.elapsed());
+                self.heed(&ended);
+                self.ended_now.push(ended);
                 None
             }
             Work::Kept(span) => {
@@ -272,22 +277,33 @@ impl Driver {
         self.publisher.send(parcels);
     }
 
-    /// Counts a row that the ledger has, and decides whether the run goes on.
+    /// Decides whether the run goes on after the rows that have just ended. This comes
+    /// before any further row is taken, because a row that is taken is sent.
+    fn heed_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended_now);
+        let answered = ended.iter().filter(|row| row.calls.iter().any(|call| call.error.is_none()));
+        self.last_success = answered.map(|row| row.end).max().or(self.last_success);
+        ended.iter().for_each(|row| self.heed(row));
+        self.ended_now = ended;
+    }
+
+    fn heed(&mut self, ended: &Ended) {
+        self.failed += u64::from(ended.outcome.is_err());
+        if let Some(problem) = self.run_stopper(ended) {
+            self.end_early(StopCause::Problem(problem));
+        }
+        if let Some(limit) = self.max_errors.filter(|&limit| self.failed >= limit) {
+            self.end_early(StopCause::MaxErrors(limit));
+        }
+    }
+
+    /// Counts a row that the ledger has.
     fn settle(&mut self, ended: &Ended, include_input: bool) {
         let called = self.in_flight.remove(&ended.ordinal).is_some();
         self.tally.add(&ended.report(include_input));
         self.tally.unknown_calls += ended.unknown_calls;
         let ok = ended.outcome.is_ok();
         self.observer.observe(&Event::Ended { ok, called, usage: total_usage(&ended.calls) });
-        if ended.calls.iter().any(|call| call.error.is_none()) {
-            self.last_success = Some(ended.end);
-        }
-        if let Some(problem) = self.run_stopper(ended) {
-            self.end_early(StopCause::Problem(problem));
-        }
-        if let Some(limit) = self.max_errors.filter(|&limit| self.tally.failed_rows >= limit) {
-            self.end_early(StopCause::MaxErrors(limit));
-        }
     }
 
     /// The problem that makes every further row pointless, if this row met one.
