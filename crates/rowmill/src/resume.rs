@@ -27,12 +27,11 @@ pub(crate) struct Beginning {
 
 /// Starts a new run: whatever was there is replaced.
 pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Beginning, Problem> {
-    folder.clear()?;
-    let folder = WorkFolder::open(folder.path())?;
+    folder.forget_run()?;
     let header = Header { telemetry: telemetry_base(spec, 0), ..header };
     folder.write_header(&header)?;
     Ok(Beginning {
-        ledger: FileLedger::open(&folder, &header, 0, reserve(spec.parallel))?,
+        ledger: FileLedger::open(folder, &header, 0, reserve(spec.parallel))?,
         telemetry: telemetry_sink(spec, 0)?,
         header,
         resume: Resume::default(),
