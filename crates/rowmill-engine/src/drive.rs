@@ -89,12 +89,14 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         taken_now: Vec::new(),
         ended_now: Vec::new(),
         kept_now: Vec::new(),
+        held_back: None,
         last_success: None,
         failed: 0,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, mut stopped, publisher, .. } = driver;
+    let Driver { tally, mut stopped, publisher, held_back, .. } = driver;
+    publisher.send(held_back.unwrap_or_default());
     let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
     let published = published.unwrap_or_else(|error| {
         Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
@@ -129,6 +131,9 @@ struct Driver {
     taken_now: Vec<u64>,
     ended_now: Vec<Ended>,
     kept_now: Vec<Parcel>,
+    /// Records that are published last, because the ledger is writing to its reserve and
+    /// the output must not take it away.
+    held_back: Option<Vec<Parcel>>,
     last_success: Option<Duration>,
     /// Rows that failed, in the ledger or on the way there.
     failed: u64,
@@ -256,6 +261,9 @@ impl Driver {
                 if !self.taken_now.is_empty() {
                     self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
                 }
+                if appended.trouble.is_some() {
+                    self.held_back.get_or_insert_default();
+                }
                 self.publish(&ended, records, appended.records);
                 ended.iter().for_each(|ended| self.settle(ended, include_input));
                 if let Some(problem) = appended.trouble {
@@ -274,7 +282,10 @@ impl Driver {
             offset += length as u64;
             parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
         }
-        self.publisher.send(parcels);
+        match &mut self.held_back {
+            Some(held) => held.append(&mut parcels),
+            None => self.publisher.send(parcels),
+        }
     }
 
     /// Decides whether the run goes on after the rows that have just ended. This comes
