@@ -108,10 +108,9 @@ impl CallError {
             | CallFailure::Connect
             | CallFailure::Broken
             | CallFailure::Malformed => Fault::Transient { after: self.retry_after },
-            CallFailure::Refused
-            | CallFailure::Filtered
-            | CallFailure::Cancelled
-            | CallFailure::Internal => Fault::Permanent,
+            CallFailure::Refused | CallFailure::Filtered | CallFailure::Cancelled | CallFailure::Internal => {
+                Fault::Permanent
+            }
             CallFailure::Unauthorized | CallFailure::UnknownModel => Fault::Fatal,
         }
     }
