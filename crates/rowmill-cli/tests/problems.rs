@@ -2,6 +2,12 @@
 //! once the cause is gone a resume finishes without asking anything twice. What a provider
 //! can do to a run (nothing at the port, a wrong key, an unknown model) is in `faults.rs`.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what fails here fails the test, and a skip is told"
+)]
+
 mod faults_support;
 
 use std::fs;
@@ -243,7 +249,7 @@ fn missing_permissions_are_named_and_once_given_the_run_goes_on() {
     };
     open("", 0o777);
     let run =
-        |output: &str| home.run_with(&["-i", "in.jsonl", "-o", output, "-m", "passthrough"]).as_nobody();
+        |output: &str| home.run_with(&["-i", "in.jsonl", "-o", output, "-m", "passthrough"]).by_nobody();
     if rustix::process::getuid().is_root()
         && run("out.jsonl").args(&["--limit", "0", "--overwrite"]).try_end().is_none()
     {

@@ -74,11 +74,15 @@ fn a_resume_with_nothing_to_do_sends_nothing_and_changes_nothing() {
 fn a_torn_line_a_missing_newline_and_blank_lines_are_mended() {
     type Damage = fn(&str) -> String;
     let damages: [(&str, Damage, usize); 5] = [
-        ("torn last line", |text| text[..text.len() - 20].to_owned(), 1),
+        ("torn last line", |text| text.get(..text.len() - 20).unwrap().to_owned(), 1),
         ("missing newline", |text| text.trim_end().to_owned(), 0),
         ("blank lines", |text| text.replace('\n', "\n\n  \n"), 0),
         ("blank lines at the end", |text| format!("{text}\n\n"), 0),
-        ("a torn line after a missing row", |text| format!("{}{{\"id\":4", &text[..text.len() / 2]), 3),
+        (
+            "a torn line after a missing row",
+            |text| format!("{}{{\"id\":4", text.get(..text.len() / 2).unwrap()),
+            3,
+        ),
     ];
     for (what, damage, lost) in damages {
         let simulator = Simulator::start_blocking(Script::new());

@@ -68,7 +68,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;
     let header = Header::new(&run, &seconds(started), &fingerprint, None);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (output, lock, beginning)) = blocking(spec, {
+    let (spec, (output, _lock, beginning)) = blocking(spec, {
         let folder = folder.clone();
         move |spec| begin(spec, &folder, header)
     })
@@ -110,7 +110,6 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         resumed,
     };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
-    drop(lock);
     Ok(report)
 }
 

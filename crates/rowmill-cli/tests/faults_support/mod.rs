@@ -176,7 +176,7 @@ impl Run {
     }
 
     /// Runs as a user for whom permissions count, where we are root.
-    pub(crate) fn as_nobody(mut self) -> Self {
+    pub(crate) fn by_nobody(mut self) -> Self {
         if rustix::process::getuid().is_root() {
             self.command.uid(65_534).gid(65_534);
         }
