@@ -32,7 +32,7 @@ impl SmallDisk {
         if !mounted {
             println!("skipped: only root can mount a small file system here");
         }
-        mounted.then_some(Self { folder })
+        mounted.then(|| Self { folder })
     }
 
     fn grow(&self) {

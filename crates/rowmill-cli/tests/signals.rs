@@ -56,8 +56,11 @@ fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
     ]);
     let envelopes = home.envelopes();
     assert_eq!(envelopes.len(), 14);
-    for envelope in &envelopes[10..] {
-        assert_eq!((&envelope["ok"], &envelope["error"]["type"]), (&false.into(), &"Interrupted".into()));
+    // Which calls came first is not said, so neither is which rows were cut.
+    let cut: Vec<_> = envelopes.iter().filter(|envelope| envelope["ok"] == false).collect();
+    assert_eq!(cut.len(), 4);
+    for envelope in cut {
+        assert_eq!(envelope["error"]["type"], "Interrupted");
         assert!(envelope["error"]["message"].as_str().unwrap().contains("unknown"));
     }
     simulator.wait_until_blocking(|stats| stats.in_flight == 0);
