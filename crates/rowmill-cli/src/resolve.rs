@@ -29,6 +29,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Show {
     pub(crate) progress: bool,
     pub(crate) every: Option<u64>,
+    /// At most how many rows there will be, where a flag says so.
+    pub(crate) wanted: Option<u64>,
     pub(crate) json_summary: bool,
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
     let show = Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
+        wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
         json_summary: !flags.no_final_summary && (flags.final_summary || output != Output::Stdout),
     };
     if flags.final_summary && output == Output::Stdout {

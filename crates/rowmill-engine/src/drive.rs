@@ -249,11 +249,15 @@ impl Driver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
-                self.observer.observe(&Event::Read { position: batch.position, skipped: batch.skipped });
+                let Batch { position, selected, skipped, .. } = batch;
+                self.observer.observe(&Event::Read { position, selected, skipped });
                 self.queue.extend(batch.taken);
             }
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
-            None => self.feed = None,
+            None => {
+                self.feed = None;
+                self.observer.observe(&Event::AllRead);
+            }
         }
     }
 
@@ -267,11 +271,12 @@ impl Driver {
         match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
             Err(problem) => self.end_early(StopCause::Problem(problem)),
             Ok(appended) => {
+                self.publish(&ended, records, appended.records);
+                ended.iter().for_each(|ended| self.settle(ended, include_input));
+                // After those that made room for them, or observers would count too many in flight.
                 if !self.taken_now.is_empty() {
                     self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
                 }
-                self.publish(&ended, records, appended.records);
-                ended.iter().for_each(|ended| self.settle(ended, include_input));
                 if let Some(problem) = appended.trouble {
                     self.end_early(StopCause::Problem(problem));
                 }
