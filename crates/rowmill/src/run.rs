@@ -62,7 +62,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let (model_string, model) = prepare::model(&spec, &texts, &http, control)?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
-        move |spec| prepare::rows(spec, &folder)
+        move |spec| prepare::rows(spec, &folder).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
     let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;

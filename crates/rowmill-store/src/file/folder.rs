@@ -108,6 +108,14 @@ impl WorkFolder {
         self.path.join(SPOOL)
     }
 
+    /// Takes back what was put into the folder at `path` before a run began: the copy of
+    /// standard input, and the folder itself if nothing else is in it.
+    pub fn take_back(path: &Path) {
+        // What is not there needs no removing.
+        drop(fs::remove_file(path.join(SPOOL)));
+        drop(fs::remove_dir(path));
+    }
+
     pub(super) fn reserve(&self) -> PathBuf {
         self.path.join(RESERVE)
     }
