@@ -96,3 +96,14 @@ fn a_sampled_pipe_is_checked_before_the_first_call_and_leaves_nothing_behind() {
     }
     assert_eq!(simulator.stats().connections, 0);
 }
+
+#[test]
+fn a_copy_of_a_pipe_that_a_killed_run_left_is_no_hindrance() {
+    let place = Place::new();
+    place.write(".out.jsonl.rowmill/input.spool", "{\"n\":\"stale\"}\n");
+    let flags =
+        ["--input-format", "jsonl", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}", "--sample", "5"];
+    place.pipe(b"{\"n\":\"new\"}\n", &flags).ok();
+    assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("new")]);
+    assert_eq!(place.names("."), ["out.jsonl", "tmp"]);
+}

@@ -279,7 +279,7 @@ fn models_lists_providers_with_the_state_of_their_keys() {
 fn a_refused_key_or_an_unknown_model_stops_the_run_after_one_call() {
     for protocol in PROTOCOLS {
         for (script, code) in
-            [(Script::new().key("another"), "RM1402"), (Script::new().model("other"), "RM1403")]
+            [(Script::new().key("another"), "RM2001"), (Script::new().model("other"), "RM2002")]
         {
             let (simulator, place) = scripted(script);
             place.write_rows(9);
