@@ -102,6 +102,14 @@ impl Workspace {
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(option_env!("CARGO").unwrap_or("cargo"));
         command.current_dir(&self.root);
+        // `cargo run` describes this task's crate in the environment; a build script that looks
+        // at such a variable would make cargo build half of the graph anew, back and forth.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(&name);
+            }
+        }
         command
     }
 

@@ -1,7 +1,5 @@
 //! What was measured, as text for people and as `docs/benchmarks.md`.
 
-use std::fmt::Write as _;
-
 /// One thing that was measured.
 #[derive(Debug, Default)]
 pub(super) struct Section {
@@ -41,28 +39,23 @@ pub(super) fn document(facts: &[(&'static str, String)], sections: &[Section]) -
          | | |\n|---|---|\n",
     );
     for (name, value) in facts {
-        push(&mut out, format_args!("| {name} | {value} |\n"));
+        out.push_str(&format!("| {name} | {value} |\n"));
     }
     out.push_str("\n## Targets\n\n| target | measured | |\n|---|---|---|\n");
     for verdict in sections.iter().flat_map(|section| &section.verdicts) {
-        push(&mut out, format_args!("| {} | {} | {} |\n", verdict.target, verdict.measured, verdict.word()));
+        out.push_str(&format!("| {} | {} | {} |\n", verdict.target, verdict.measured, verdict.word()));
     }
     for section in sections {
-        push(&mut out, format_args!("\n## {}\n\n{}\n\n```sh\n", section.title, section.about));
+        out.push_str(&format!("\n## {}\n\n{}\n\n```sh\n", section.title, section.about));
         for command in &section.commands {
-            push(&mut out, format_args!("{command}\n"));
+            out.push_str(&format!("{command}\n"));
         }
         out.push_str("```\n\n");
         for line in &section.numbers {
-            push(&mut out, format_args!("- {line}\n"));
+            out.push_str(&format!("- {line}\n"));
         }
     }
     out
-}
-
-fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    drop(out.write_fmt(text));
 }
 
 /// Values in the order in which they were measured.

@@ -48,7 +48,7 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
     let built = workspace.build(&flags.profile, &binaries)?;
     let folder = workspace.target()?.join("bench");
     fs::create_dir_all(&folder)?;
-    allow_open_files();
+    allow_open_files()?;
     let facts = machine::facts(workspace, wrk, &flags.profile);
     let stage = Stage {
         rowmill: built.join("rowmill"),
@@ -91,9 +91,9 @@ fn tell(section: &Section) {
 }
 
 /// The simulator needs a file descriptor for every call in flight and inherits the limit.
-fn allow_open_files() {
+fn allow_open_files() -> Result<(), Failure> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // A soft limit may always be raised to the hard one.
-    drop(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }));
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .map_err(Failure::of("cannot raise the limit on open files"))
 }
