@@ -9,7 +9,7 @@ use rowmill_core::retry;
 use rowmill_data::output::{LineSink, OutputFile, Part};
 use rowmill_engine::{Plan, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::environment;
@@ -68,7 +68,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;
     let header = Header::new(&run, &seconds(started), &fingerprint, None);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (output, beginning)) = blocking(spec, {
+    let (spec, (output, lock, beginning)) = blocking(spec, {
         let folder = folder.clone();
         move |spec| begin(spec, &folder, header)
     })
@@ -110,19 +110,21 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         resumed,
     };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
+    drop(lock);
     Ok(report)
 }
 
-/// Makes the output ours and finds out what there is to go on with.
+/// Makes the output and the work folder ours and finds out what there is to go on with.
 fn begin(
     spec: &RunSpec,
     folder: &WorkFolder,
     header: Header,
-) -> Result<(Option<OutputFile>, Beginning), Problem> {
+) -> Result<(Option<OutputFile>, FolderLock, Beginning), Problem> {
     let output = match &spec.output {
         Output::File(path) => Some(OutputFile::claim(path, prepare::claim(spec.existing))?),
         Output::Stdout => None,
     };
+    let lock = folder.lock()?;
     let beginning = if spec.existing.resumes() {
         resumed(spec, folder, output.as_ref(), header)?
     } else {
@@ -131,7 +133,7 @@ fn begin(
         }
         fresh(spec, folder, header)?
     };
-    Ok((output, beginning))
+    Ok((output, lock, beginning))
 }
 
 fn sinks(spec: &RunSpec, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {

@@ -133,11 +133,14 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
         .hint(hint)
 }
 
-/// A new file beside `path` that will take its place.
+/// A new file beside `path` that will take its place, no more open to others than it.
 pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.rowmill-new"));
     let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
+    if let Ok(found) = path.metadata() {
+        file.set_permissions(found.permissions()).map_err(|error| cannot_write(&beside, &error))?;
+    }
     Ok((beside, file))
 }
 
