@@ -1,2 +1,7 @@
-//! Empty.
-fn main() {}
+//! The command `cargo xtask`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    xtask::main()
+}

@@ -37,11 +37,11 @@ pub(crate) enum BatchCommand {
     Run(Box<RunFlags>),
 }
 
-/// List providers: which key each needs, whether it is set, and which settings it takes.
+/// List providers: which key each needs and whether it is set; as JSON also which settings it takes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill models\n  rowmill models --json")]
 pub(crate) struct ModelsFlags {
-    /// Print JSON.
+    /// Print JSON, with everything that is known of each provider.
     #[arg(long)]
     pub(crate) json: bool,
 }

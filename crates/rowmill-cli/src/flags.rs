@@ -10,8 +10,8 @@ use rowmill::Format;
 ///
 /// Every row of the input becomes a prompt, is answered by the model, and leaves one
 /// line in the output: an envelope with its id, its result or its error. The run is
-/// recorded as it goes: stop it with Ctrl-C, or lose power, and `--resume` goes on
-/// where it was without paying twice.
+/// recorded as it goes: after Ctrl-C or a crash, `--resume` goes on where it was and
+/// pays for no finished row again.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
 pub(crate) struct RunFlags {
@@ -177,11 +177,11 @@ pub(crate) struct RunFlags {
 
 const EXAMPLES: &str = "\
 Examples:
-  Try a prompt on ten rows, with a built-in model that needs no key:
-    rowmill run -i reviews.jsonl -o results.jsonl -m simulated --limit 10 \\
+  Try a prompt on ten rows and see the results, with a built-in model that needs no key:
+    rowmill run -i reviews.jsonl -o - -m simulated --limit 10 \\
       --prompt 'Classify this review: {{review}}'
 
-  Then run the rest with a real model, with results in a fixed shape, 64 rows at a time:
+  Then run all of them with a real model, with results in a fixed shape, 64 rows at a time:
     rowmill run -i reviews.jsonl -o results.jsonl -m 'responses.gpt-5.4-mini?reasoning=low' \\
       --instruction classify.md --template review.md --json-schema sentiment.schema.json \\
       --id-field id --parallel 64

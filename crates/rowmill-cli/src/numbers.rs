@@ -15,15 +15,21 @@ pub(crate) fn grouped(value: u64) -> String {
     out
 }
 
+/// `1 row`, `2 rows`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// A rate with as many digits as say something.
 pub(crate) fn rate(value: f64) -> String {
     if value >= 100.0 { grouped(value.round() as u64) } else { format!("{value:.1}") }
 }
 
-/// A length of time: `0.4s`, `12s`, `3m 05s`, `2h 10m`.
+/// A length of time: `40ms`, `0.4s`, `12s`, `3m 05s`, `2h 10m`.
 pub(crate) fn time(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
+        0 if duration.as_millis() < 100 => format!("{}ms", duration.as_millis()),
         0..10 => format!("{:.1}s", duration.as_secs_f64()),
         10..60 => format!("{seconds}s"),
         60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
@@ -38,10 +44,11 @@ mod tests {
     #[test]
     fn numbers_are_written_for_people() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 2000].map(|rows| counted(rows, "row")), ["0 rows", "1 row", "2,000 rows"]);
         assert_eq!([0.04, 12.34, 99.96, 8123.4].map(rate), ["0.0", "12.3", "100.0", "8,123"]);
         assert_eq!(
-            [400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))),
-            ["0.4s", "12s", "3m 05s", "2h 10m"]
+            [40, 400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))),
+            ["40ms", "0.4s", "12s", "3m 05s", "2h 10m"]
         );
     }
 }

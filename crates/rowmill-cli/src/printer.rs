@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use rowmill::{Notice, Problem, RunReport, StopCause};
 
-use crate::numbers::{grouped, rate, time};
+use crate::numbers::{counted, grouped, rate, time};
 
 /// Prints data. A reader that has gone away is no error of ours.
 pub(crate) fn data(text: &str) {
@@ -45,7 +45,7 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
     let seconds = numbers.duration_ms / 1000.0;
     let ok = numbers.processed_rows - numbers.failed_rows;
     let mut lines = Vec::new();
-    let mut first = format!("{} rows: {} ok", grouped(numbers.processed_rows), grouped(ok));
+    let mut first = format!("{}: {} ok", counted(numbers.processed_rows, "row"), grouped(ok));
     if numbers.failed_rows > 0 {
         first.push_str(&format!(", {} failed", grouped(numbers.failed_rows)));
     }
@@ -53,10 +53,11 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
         first.push_str(&format!(", {} skipped (done before)", grouped(numbers.skipped_rows)));
     }
     let took = time(std::time::Duration::from_secs_f64(seconds));
-    first.push_str(&format!(
-        " in {took} ({} rows/s)",
-        rate(numbers.processed_rows as f64 / seconds.max(0.001))
-    ));
+    first.push_str(&format!(" in {took}"));
+    // Of the shortest runs a rate says nothing.
+    if seconds >= 0.1 {
+        first.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
+    }
     lines.push(first);
     if numbers.usage.total_tokens > 0 {
         let cached = match numbers.cache.read_tokens {
@@ -66,10 +67,12 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
         let (input, output) = (numbers.usage.prompt_tokens, numbers.usage.completion_tokens);
         lines.push(format!("tokens: {} in{cached}, {} out", grouped(input), grouped(output)));
     }
-    if let Some(list) = counted(numbers.failures.iter()) {
+    if let Some(list) = by_kind(numbers.failures.iter()) {
         lines.push(format!("failed: {list}"));
     }
-    if let Some(list) = counted(numbers.calls.failed.iter()) {
+    // Where no call was repeated, they are the failures told above.
+    let repeated = numbers.calls.made > numbers.processed_rows || numbers.calls.failed != numbers.failures;
+    if let Some(list) = by_kind(numbers.calls.failed.iter()).filter(|_| repeated) {
         lines.push(format!("calls:  {} made, of which failed: {list}", grouped(numbers.calls.made)));
     }
     if numbers.calls.outcome_unknown + report.unknown_rows > 0 {
@@ -85,7 +88,7 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
     lines.join("\n")
 }
 
-fn counted<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
+fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
     let list: Vec<String> = counts.map(|(kind, count)| format!("{} {kind}", grouped(*count))).collect();
     (!list.is_empty()).then(|| list.join(", "))
 }
@@ -101,6 +104,9 @@ fn next_step(report: &RunReport) -> Option<String> {
             Some(format!("stopped after {limit} failed rows; {resume} goes on"))
         }
         Some(StopCause::Problem(_)) => None,
+        None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => {
+            Some(format!("correct the input or the template, then {resume} tries the failed rows again"))
+        }
         None if report.summary.numbers.failed_rows > 0 => {
             Some(format!("{resume} tries the failed rows again"))
         }

@@ -27,6 +27,10 @@ struct Counts {
     in_flight: AtomicU64,
     retrying: AtomicU64,
     tokens: AtomicU64,
+    /// Rows that were chosen so far, and at most how many ever will be.
+    selected: AtomicU64,
+    wanted: AtomicU64,
+    all_read: AtomicBool,
     bytes_read: AtomicU64,
     bytes_total: AtomicU64,
     draining: AtomicBool,
@@ -57,7 +61,8 @@ impl Progress {
         let live = show.progress && std::io::stderr().is_terminal();
         let bar = if live { live_bar() } else { ProgressBar::hidden() };
         let every = show.every.filter(|_| show.progress);
-        let counts = Arc::new(Counts::default());
+        let wanted = AtomicU64::new(show.wanted.unwrap_or(u64::MAX));
+        let counts = Arc::new(Counts { wanted, ..Counts::default() });
         let ended = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let mut progress = Self { counts, bar, every, began, painter: None, ended };
@@ -115,7 +120,8 @@ impl Observer for Watcher {
     fn observe(&self, event: &Event<'_>) {
         let counts = &self.counts;
         match event {
-            Event::Read { position, skipped } => {
+            Event::Read { position, selected, skipped } => {
+                counts.selected.fetch_add(*selected, Relaxed);
                 counts.bytes_read.store(position.read, Relaxed);
                 counts.bytes_total.store(position.total.unwrap_or(0), Relaxed);
                 counts.skipped.fetch_add(*skipped, Relaxed);
@@ -137,6 +143,7 @@ impl Observer for Watcher {
             Event::Retrying { .. } => {
                 counts.retrying.fetch_add(1, Relaxed);
             }
+            Event::AllRead => counts.all_read.store(true, Relaxed),
             Event::Draining => counts.draining.store(true, Relaxed),
             _ => {}
         }
@@ -149,7 +156,14 @@ impl Counts {
         let elapsed = began.elapsed();
         let processed = self.processed.load(Relaxed);
         let per_second = processed as f64 / elapsed.as_secs_f64().max(0.001);
-        let mut line = format!("{} rows, {} rows/s", grouped(processed), rate(per_second));
+        let total = self.total();
+        let mut line = match total {
+            Some(total) => {
+                let share = (processed + self.skipped.load(Relaxed)) * 100 / total.max(1);
+                format!("{share}% {} rows, {} rows/s", grouped(processed), rate(per_second))
+            }
+            None => format!("{} rows, {} rows/s", grouped(processed), rate(per_second)),
+        };
         let mut add = |count: u64, what: &str| {
             if count > 0 {
                 line.push_str(&format!(", {} {what}", grouped(count)));
@@ -162,19 +176,35 @@ impl Counts {
         add(self.in_flight.load(Relaxed), "in flight");
         if self.draining.load(Relaxed) {
             line.push_str(", stopping");
-        } else if let Some(left) = self.time_left(elapsed) {
+        } else if let Some(left) = total.and_then(|total| self.time_left(total, elapsed)) {
             line.push_str(&format!(", about {} left", time(left)));
         }
         line
     }
 
-    /// From the share of the input that was read; rows still in flight are a small part of it.
-    fn time_left(&self, elapsed: Duration) -> Option<Duration> {
-        let (read, total) = (self.bytes_read.load(Relaxed), self.bytes_total.load(Relaxed));
-        if read == 0 || total <= read || elapsed < Duration::from_secs(1) {
+    /// How many rows there will be: counted once all are read, before that estimated
+    /// from the share of the input that was read.
+    fn total(&self) -> Option<u64> {
+        let selected = self.selected.load(Relaxed);
+        if self.all_read.load(Relaxed) {
+            return Some(selected);
+        }
+        let (read, bytes) = (self.bytes_read.load(Relaxed), self.bytes_total.load(Relaxed));
+        let wanted = Some(self.wanted.load(Relaxed)).filter(|&wanted| wanted < u64::MAX);
+        let estimate = (read > 0 && bytes > 0).then(|| (selected as f64 * bytes as f64 / read as f64) as u64);
+        match (estimate, wanted) {
+            (Some(estimate), Some(wanted)) => Some(estimate.min(wanted)),
+            (estimate, wanted) => estimate.or(wanted),
+        }
+    }
+
+    fn time_left(&self, total: u64, elapsed: Duration) -> Option<Duration> {
+        let processed = self.processed.load(Relaxed);
+        let done = processed + self.skipped.load(Relaxed);
+        if processed == 0 || total <= done || elapsed < Duration::from_secs(1) {
             return None;
         }
-        Some(elapsed.mul_f64((total - read) as f64 / read as f64))
+        Some(elapsed.mul_f64((total - done) as f64 / processed as f64))
     }
 }
 

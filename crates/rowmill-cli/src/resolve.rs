@@ -29,6 +29,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Show {
     pub(crate) progress: bool,
     pub(crate) every: Option<u64>,
+    /// At most how many rows there will be, where a flag says so.
+    pub(crate) wanted: Option<u64>,
     pub(crate) json_summary: bool,
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
     let show = Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
+        wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
         json_summary: !flags.no_final_summary && (flags.final_summary || output != Output::Stdout),
     };
     if flags.final_summary && output == Output::Stdout {
@@ -79,10 +82,7 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
         error_output: flags.error_output,
         telemetry_output: flags.telemetry_output,
         summary_output: flags.summary_output,
-        parallel: flags
-            .parallel
-            .map_or(defaults.parallel.unwrap_or(DEFAULT_PARALLEL), |rows| rows as usize)
-            .max(1),
+        parallel: parallel(flags.parallel, file)?,
         max_errors: flags.max_errors,
         retries: flags.retries.or(defaults.retries).unwrap_or(DEFAULT_RETRIES),
         retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
@@ -117,6 +117,19 @@ fn check_conflicts(flags: &RunFlags) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// How many rows are worked on at once; the file must keep to the range of the flag.
+fn parallel(flag: Option<u64>, file: &ConfigFile) -> Result<usize, Problem> {
+    match (flag, file.config.run.parallel) {
+        (Some(rows), _) => Ok(rows as usize),
+        (None, Some(0)) => {
+            let shown = file.path.as_deref().unwrap_or(Path::new("rowmill.toml")).display();
+            let message = format!("`parallel` in `{shown}` must be greater than zero");
+            Err(Problem::new(ProblemCode::InvalidConfig, message))
+        }
+        (None, configured) => Ok(configured.unwrap_or(DEFAULT_PARALLEL)),
+    }
 }
 
 /// A time from the flag, or from the file, whose mistakes are told as the file's.

@@ -42,9 +42,9 @@ impl Fingerprint {
         compare("input", Some(&self.input.path), Some(&now.input.path));
         compare("id field", self.id_field.as_deref(), now.id_field.as_deref());
         compare("model", Some(&self.model), Some(&now.model));
-        compare("prompt", Some(&self.prompt), Some(&now.prompt));
-        compare("instruction", self.instruction.as_deref(), now.instruction.as_deref());
-        compare("schema", self.schema.as_deref(), now.schema.as_deref());
+        compare("prompt", Some(short(&self.prompt)), Some(short(&now.prompt)));
+        compare("instruction", self.instruction.as_deref().map(short), now.instruction.as_deref().map(short));
+        compare("schema", self.schema.as_deref().map(short), now.schema.as_deref().map(short));
         if self.input.path == now.input.path && self.input != now.input {
             found.push(format!(
                 "content of the input: was {}, now {}; row numbers may have moved (with `--id-field` rows may come and go)",
@@ -60,10 +60,15 @@ fn shown(value: Option<&str>) -> String {
     value.map_or_else(|| "none".to_owned(), |text| format!("`{text}`"))
 }
 
+/// Enough of a digest to tell two apart.
+fn short(digest: &str) -> &str {
+    digest.get(..8).unwrap_or(digest)
+}
+
 fn size(input: &InputIdentity) -> String {
     let bytes = input.size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} bytes"));
     match &input.probe {
-        Some(probe) => format!("{bytes} (digest {})", probe.get(..8).unwrap_or(probe)),
+        Some(probe) => format!("{bytes} (digest {})", short(probe)),
         None => bytes,
     }
 }

@@ -191,9 +191,13 @@ pub enum Event<'a> {
     Read {
         /// How far.
         position: Position,
-        /// Rows that are done already and were passed over.
+        /// Rows that were chosen since the last time.
+        selected: u64,
+        /// Those of them that are done already and were passed over.
         skipped: u64,
     },
+    /// The last row that is wanted was read.
+    AllRead,
     /// Rows were taken and their calls are about to be sent.
     Taken {
         /// How many.

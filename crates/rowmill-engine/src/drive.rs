@@ -240,11 +240,15 @@ impl Driver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
-                self.observer.observe(&Event::Read { position: batch.position, skipped: batch.skipped });
+                let Batch { position, selected, skipped, .. } = batch;
+                self.observer.observe(&Event::Read { position, selected, skipped });
                 self.queue.extend(batch.taken);
             }
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
-            None => self.feed = None,
+            None => {
+                self.feed = None;
+                self.observer.observe(&Event::AllRead);
+            }
         }
     }
 
@@ -258,14 +262,15 @@ impl Driver {
         match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
             Err(problem) => self.end_early(StopCause::Problem(problem)),
             Ok(appended) => {
-                if !self.taken_now.is_empty() {
-                    self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
-                }
                 if appended.trouble.is_some() {
                     self.held_back.get_or_insert_default();
                 }
                 self.publish(&ended, records, appended.records);
                 ended.iter().for_each(|ended| self.settle(ended, include_input));
+                // After those that ended, so that nobody sees more in flight than allowed.
+                if !self.taken_now.is_empty() {
+                    self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
+                }
                 if let Some(problem) = appended.trouble {
                     self.end_early(StopCause::Problem(problem));
                 }

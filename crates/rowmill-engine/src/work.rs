@@ -181,22 +181,24 @@ impl Turn<'_> {
     async fn call(&mut self, request: &Request) -> Result<Completion, CallError> {
         let sent = Instant::now();
         let limit = self.shared.worker.timeout;
-        let outcome = match tokio::time::timeout(limit, self.shared.worker.model.complete(request)).await {
+        let mut outcome = match tokio::time::timeout(limit, self.shared.worker.model.complete(request)).await
+        {
             Ok(outcome) => outcome,
             Err(_) => {
                 let message = format!("no complete answer within {} s", limit.as_secs_f64());
                 Err(CallError::new(CallFailure::Timeout, message))
             }
         };
-        self.calls.push(match &outcome {
+        self.calls.push(match &mut outcome {
+            // What only the report needs is moved into it, not copied.
             Ok(completion) => CallReport {
                 error: None,
                 status: None,
                 timing: completion.timing,
                 usage: completion.usage,
-                raw_usage: completion.raw_usage.clone(),
-                model: completion.model.clone(),
-                service_tier: completion.service_tier.clone(),
+                raw_usage: completion.raw_usage.take(),
+                model: completion.model.take(),
+                service_tier: completion.service_tier.take(),
             },
             Err(error) => CallReport {
                 error: Some(error.failure.kind()),

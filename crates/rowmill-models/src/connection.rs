@@ -47,10 +47,12 @@ impl Connection {
         let key = key(provider, environment)?.map(|(_, key)| key);
         let mut secrets: Vec<Secret> = key.iter().cloned().collect();
         let headers = headers(provider, environment, &mut secrets)?;
+        let base_url = base_url(provider, environment)?;
+        secrets.extend(base_url.as_ref().and_then(Url::password).map(Secret::new));
         Ok(Self {
             provider: provider.name().to_owned(),
             protocol: provider.protocol(),
-            base_url: base_url(provider, environment)?,
+            base_url,
             key,
             headers,
             quirks: provider.quirks(),
@@ -95,7 +97,7 @@ impl fmt::Debug for Connection {
         out.debug_struct("Connection")
             .field("provider", &self.provider)
             .field("protocol", &self.protocol)
-            .field("base_url", &self.base_url())
+            .field("base_url", &self.base_url().map(|url| self.redact(url)))
             .field("key", &self.key)
             .finish_non_exhaustive()
     }

@@ -167,7 +167,11 @@ impl fmt::Display for Setting {
             Self::Number(number) => write!(out, "{number}"),
             Self::Integer(number) => write!(out, "{number}"),
             Self::Switch(on) => write!(out, "{on}"),
-            Self::Span(span) => write!(out, "{}us", span.as_micros()),
+            Self::Span(span) => match span.as_micros() {
+                micros if micros.is_multiple_of(1_000_000) => write!(out, "{}s", micros / 1_000_000),
+                micros if micros.is_multiple_of(1_000) => write!(out, "{}ms", micros / 1_000),
+                micros => write!(out, "{micros}us"),
+            },
             Self::Texts(texts) => match texts.as_slice() {
                 [text] if !text.starts_with('[') => out.write_str(text),
                 texts => write!(out, "{}", serde_json::Value::from(texts)),
@@ -257,4 +261,20 @@ fn texts(value: &str) -> Option<Vec<String>> {
         return Some(vec![value.to_owned()]);
     }
     serde_json::from_str::<Vec<String>>(value).ok().filter(|texts| !texts.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_shown_in_the_largest_unit_that_holds_it_whole() {
+        for (value, shown) in
+            [("2m", "120s"), ("1500ms", "1500ms"), ("0.2s", "200ms"), ("7us", "7us"), ("0", "0s")]
+        {
+            let setting = Key::Latency.read(value).unwrap();
+            assert_eq!(setting.to_string(), shown);
+            assert_eq!(Key::Latency.read(shown), Ok(setting));
+        }
+    }
 }

@@ -28,10 +28,10 @@ fn a_model_string_means_one_provider_one_model_and_its_settings() {
         ("generic.llama3.2", "generic.llama3.2"),
         ("passthrough", "passthrough"),
         ("openai.openai", "openai.openai"),
-        ("slow?delay=0.1s", "slow?delay=100000us"),
+        ("slow?delay=0.1s", "slow?delay=100ms"),
         (
             "simulated?latency=50ms&jitter=0.2&failure_rate=0.02&seed=1",
-            "simulated?seed=1&latency=50000us&jitter=0.2&failure_rate=0.02",
+            "simulated?seed=1&latency=50ms&jitter=0.2&failure_rate=0.02",
         ),
         ("openai.m?", "openai.m"),
         ("openai.m?temp=1&temperature=0.5", "openai.m?temperature=0.5"),

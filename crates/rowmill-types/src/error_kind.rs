@@ -30,9 +30,9 @@ macro_rules! error_kinds {
 
 error_kinds! {
     InvalidJson = "InvalidJSON", "The line is not valid JSON or not valid UTF-8.",
-        "Fix the line in the input and run again with `--resume`.";
+        "Fix the line in the input and run again with `--resume` (and `--accept-changes`, unless rows have an `--id-field`).";
     InvalidRow = "InvalidRow", "The record was read but is not a row: not an object, a broken header, too many columns or too long.",
-        "Fix the record in the input and run again with `--resume`.";
+        "Fix the record in the input and run again with `--resume` (and `--accept-changes`, unless rows have an `--id-field`).";
     MissingIdField = "MissingIdField", "The row lacks the field named by `--id-field`.",
         "Add the field to the row, or name another one.";
     InvalidIdField = "InvalidIdField", "The id field is empty, null, an array or an object (on standard input, where ids cannot be checked first).",
@@ -40,7 +40,7 @@ error_kinds! {
     DuplicateId = "DuplicateId", "Another row of standard input had the same id before.",
         "Make ids unique, or leave `--id-field` out.";
     MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
-        "Correct the template or the row and run again with `--resume`.";
+        "Correct the template or the row and run again with `--resume --accept-changes`.";
     StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the repairs that were allowed.",
         "Look at `raw_text` in the error; raise `--repairs`, relax the schema or choose a stronger model.";
     Refusal = "Refusal", "The model refused to answer.",
@@ -71,6 +71,22 @@ error_kinds! {
         "Run again with `--resume`.";
     Internal = "InternalError", "rowmill itself failed on this row; other rows are not affected.",
         "Please report it with the message.";
+}
+
+impl ErrorKind {
+    /// Whether the row itself or the template must be corrected before another try can help.
+    #[must_use]
+    pub fn needs_correction(self) -> bool {
+        matches!(
+            self,
+            Self::InvalidJson
+                | Self::InvalidRow
+                | Self::MissingIdField
+                | Self::InvalidIdField
+                | Self::DuplicateId
+                | Self::MissingTemplateField
+        )
+    }
 }
 
 impl std::fmt::Display for ErrorKind {

@@ -28,9 +28,11 @@ pub(crate) struct Beginning {
 pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Beginning, Problem> {
     folder.forget_run()?;
     let header = Header { telemetry: telemetry_base(spec, 0), ..header };
+    // Emptied before the header names it, so that no line of an older run can count.
+    let ledger = FileLedger::open(folder, &header, 0, spec.parallel * RESERVED_PER_PLACE)?;
     folder.write_header(&header)?;
     Ok(Beginning {
-        ledger: FileLedger::open(folder, &header, 0, spec.parallel * RESERVED_PER_PLACE)?,
+        ledger,
         telemetry: telemetry_sink(spec, 0)?,
         header,
         resume: Resume::default(),

@@ -31,8 +31,8 @@ fn as_text(entry: &CatalogueEntry) -> String {
         KeyState::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
         KeyState::NotNeeded => "built in, no key".to_owned(),
     };
-    let place = entry.base_url.as_deref().unwrap_or_default();
-    format!("{:<14} {:<44} {key}\n{:14} {place}", entry.provider, entry.about, "").trim_end().to_owned()
+    let place = entry.base_url.as_ref().map_or_else(String::new, |url| format!(", at {url}"));
+    format!("{:<14} {}\n{:14} {key}{place}", entry.provider, entry.about, "")
 }
 
 fn as_json(entry: &CatalogueEntry) -> serde_json::Value {

@@ -89,6 +89,12 @@ impl OutputFile {
         self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
     }
 
+    /// Removes the file again.
+    pub fn discard(self) {
+        // One that cannot be removed is empty and told of by the next run.
+        drop(fs::remove_file(&self.path));
+    }
+
     /// Removes a torn last line and adds a missing newline.
     ///
     /// # Errors

@@ -130,6 +130,14 @@ impl WorkFolder {
         self.path.join(SPOOL)
     }
 
+    /// Takes back what was put into the folder at `path` before a run began: the copy of
+    /// standard input, and the folder itself if nothing else is in it.
+    pub fn take_back(path: &Path) {
+        // What is not there needs no removing.
+        drop(fs::remove_file(path.join(SPOOL)));
+        drop(fs::remove_dir(path));
+    }
+
     pub(super) fn reserve(&self) -> PathBuf {
         self.path.join(RESERVE)
     }
@@ -148,21 +156,8 @@ impl WorkFolder {
         drop(fs::remove_file(self.ledger(header)));
     }
 
-    /// Removes what rowmill put there, and the folder if nothing else is in it.
-    ///
-    /// # Errors
-    ///
-    /// The header cannot be removed.
-    pub fn clear(&self) -> Result<(), Problem> {
-        self.tidy();
-        self.forget_run()?;
-        // A folder with other files in it is the user's and stays.
-        drop(fs::remove_dir(&self.path));
-        Ok(())
-    }
-
-    /// Removes the header and the ledger of an earlier run, so that a new one can begin.
-    /// What this run has put there already stays.
+    /// Removes the run that has its ledger here. A copy of standard input stays: it was
+    /// made for the run that is about to begin.
     ///
     /// # Errors
     ///
@@ -177,6 +172,19 @@ impl WorkFolder {
         if let Some(header) = header {
             self.forget_ledger(&header);
         }
+        Ok(())
+    }
+
+    /// Removes what rowmill put there, and the folder if nothing else is in it.
+    ///
+    /// # Errors
+    ///
+    /// The header cannot be removed.
+    pub fn clear(&self) -> Result<(), Problem> {
+        self.tidy();
+        self.forget_run()?;
+        // A folder with other files in it is the user's and stays.
+        drop(fs::remove_dir(&self.path));
         Ok(())
     }
 }

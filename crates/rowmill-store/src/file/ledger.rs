@@ -51,7 +51,7 @@ impl FileLedger {
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
         let reserve_bytes = (reserved_rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
-        fs::write(&reserve, vec![0; reserve_bytes]).map_err(|error| cannot_write(&reserve, &error))?;
+        set_aside(&reserve, reserve_bytes).map_err(|error| cannot_write(&reserve, &error))?;
         Ok(Self { file, path, length, reserve, reserve_bytes, reserved_rows, lines: Vec::new() })
     }
 
@@ -96,7 +96,7 @@ impl FileLedger {
         }
         // Doubled at least, so that growing answers do not mean a write each time.
         self.reserve_bytes = wanted.next_power_of_two();
-        let written = fs::write(&self.reserve, vec![0; self.reserve_bytes]);
+        let written = set_aside(&self.reserve, self.reserve_bytes);
         written.err().map(|error| cannot_write(&self.reserve, &error))
     }
 
@@ -116,6 +116,12 @@ impl FileLedger {
         self.length += lines.len() as u64;
         Ok(trouble)
     }
+}
+
+/// Takes room on the disk. Zeros are written, because a file with a hole takes none.
+fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 
 struct FileReader {

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Results in a fixed shape: each one is checked against the schema before it is a result.
+set -euo pipefail
+cd "$(dirname "$0")"
+rowmill=${ROWMILL:-cargo run --quiet --release --}
+
+$rowmill run -i ../reviews.jsonl -o results.jsonl --overwrite -m simulated \
+  --instruction ../classify.md --template review.md --json-schema ../sentiment.schema.json \
+  --id-field id --no-final-summary
+
+head -n 3 results.jsonl

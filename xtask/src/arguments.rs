@@ -1,0 +1,83 @@
+//! The tasks and their flags.
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::generate::Mode;
+use crate::workspace::Workspace;
+use crate::{Failure, bench, deny, generate, layers, licences, real_model, talk};
+
+/// Tasks of rowmill's developers and its CI.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Write the documents that are made from the code: `docs/cli.md`, `docs/errors.md`, `docs/exit-codes.md`.
+    Generate {
+        /// Write nothing; fail if a document is stale.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check that crates depend on each other only in the directions of the design.
+    Layers,
+    /// Check the licence of every dependency against the list in `deny.toml`.
+    Licences,
+    /// Run cargo-deny, where it is installed.
+    Deny,
+    Bench(BenchFlags),
+    RealModel(RealModelFlags),
+}
+
+/// Measure rowmill against `wrk` and its own targets, and write `docs/benchmarks.md`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchFlags {
+    /// Use a twentieth of the rows and leave `docs/benchmarks.md` alone.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Fail when a target is missed.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// The cargo profile to build and measure.
+    #[arg(long, default_value = "dist")]
+    pub(crate) profile: String,
+    /// Measure only scenarios whose name contains this text; leaves `docs/benchmarks.md` alone.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+}
+
+/// Classify twenty reviews with a real model on this machine, without a key.
+#[derive(Debug, Args)]
+pub(crate) struct RealModelFlags {
+    /// The cargo profile to build rowmill with.
+    #[arg(long, default_value = "dev")]
+    pub(crate) profile: String,
+}
+
+/// Runs the task that the command line names.
+#[must_use]
+pub fn main() -> ExitCode {
+    match Workspace::here().and_then(|workspace| perform(Arguments::parse().task, &workspace)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            talk::note(format_args!("error: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
+    match task {
+        Task::Generate { check } => generate(workspace.root(), if check { Mode::Check } else { Mode::Write }),
+        Task::Layers => layers(workspace),
+        Task::Licences => licences(workspace),
+        Task::Deny => deny::deny(workspace),
+        Task::Bench(flags) => bench::bench(workspace, &flags),
+        Task::RealModel(flags) => real_model::real_model(workspace, &flags),
+    }
+}

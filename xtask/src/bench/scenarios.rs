@@ -1,0 +1,247 @@
+//! What is measured, one function each.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::measure::{Cost, Server, cost_of, median, shown};
+use super::report::{Section, Verdict, list, whole};
+use super::suite::Stage;
+use super::{capture, rows, wrk};
+use crate::Failure;
+
+/// A scenario takes a stage and tells what it measured.
+type Scenario = fn(&Stage) -> Result<Section, Failure>;
+
+/// All scenarios, in the order of the report.
+pub(super) const ALL: &[(&str, Scenario)] = &[
+    ("throughput", throughput),
+    ("structured results", structured),
+    ("memory", memory),
+    ("start-up", start_up),
+    ("many calls in flight", many_in_flight),
+    ("reading and resuming", reading),
+];
+
+const PROMPT: &str = "Is this review positive, negative or neutral? {{review}}";
+const MODEL: &str = "generic.simulated";
+const ROUNDS: usize = 3;
+/// What `wrk` sends in turn.
+const CAPTURED: u64 = 1_000;
+
+fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command {
+    let mut command = stage.run(input, "results.jsonl", MODEL);
+    command.args(["--overwrite", "-p", PROMPT, "--parallel", &parallel.to_string()]);
+    command.env("GENERIC_BASE_URL", server.base_url());
+    command
+}
+
+/// 64 in flight against an instant server, beside `wrk` with the same bytes.
+fn throughput(stage: &Stage) -> Result<Section, Failure> {
+    let count = stage.rows(200_000);
+    let server = Server::start(&stage.simulator, &["--instant"])?;
+    rows::write(&stage.folder.join("rows.jsonl"), count)?;
+    let sample = |base_url: &str| {
+        let mut command = calls(stage, "rows.jsonl", &server, 1);
+        command.args(["--limit", &CAPTURED.to_string()]).env("GENERIC_BASE_URL", base_url);
+        command
+    };
+    let requests = capture::requests(sample, server.address())?;
+    wrk::script(&stage.folder.join("requests.lua"), &requests)?;
+
+    let (mut wrk_cpu, mut wrk_rate, mut cpu, mut rate) = (vec![], vec![], vec![], vec![]);
+    let mut load = wrk::command("requests.lua", (10 / stage.divisor).max(2), &server.base_url());
+    load.current_dir(&stage.folder);
+    let mut run = calls(stage, "rows.jsonl", &server, 64);
+    for _ in 0..ROUNDS {
+        let yardstick = wrk::run(&mut load)?;
+        wrk_cpu.push(yardstick.cost.cpu_per(yardstick.requests));
+        wrk_rate.push(yardstick.cost.rate(yardstick.requests));
+        let (cost, _) = cost_of(&mut run)?;
+        cpu.push(cost.cpu_per(count));
+        rate.push(cost.rate(count));
+    }
+    let ratio = median(&cpu) / median(&wrk_cpu);
+    Ok(Section {
+        title: "Throughput at 64 in flight",
+        about: "CPU (user and system) of the client for each row, against a server that answers from prepared \
+                bytes. `wrk` sends, byte for byte, requests that rowmill made. Runs alternate; the median counts.",
+        commands: vec!["rowmill-simulator --instant".into(), shown(&load), shown(&run)],
+        numbers: vec![
+            format!("wrk: {} µs of CPU per request (median {:.1})", list(&wrk_cpu), median(&wrk_cpu)),
+            format!(
+                "rowmill: {} µs of CPU per row (median {:.1}), {} rows",
+                list(&cpu),
+                median(&cpu),
+                whole(count as f64)
+            ),
+            format!(
+                "wrk: {} requests/s, rowmill: {} rows/s (medians)",
+                whole(median(&wrk_rate)),
+                whole(median(&rate))
+            ),
+        ],
+        verdicts: vec![
+            Verdict {
+                target: "CPU per row at most 3 times that of `wrk`",
+                measured: format!("{ratio:.2} times"),
+                reached: ratio <= 3.0,
+            },
+            Verdict {
+                target: "at least 8,000 rows/s",
+                measured: format!("{} rows/s", whole(median(&rate))),
+                reached: median(&rate) >= 8_000.0,
+            },
+        ],
+    })
+}
+
+/// The same with a schema that every answer is checked against.
+fn structured(stage: &Stage) -> Result<Section, Failure> {
+    let count = stage.rows(200_000);
+    let answer = r#"{"sentiment":"positive","confidence":0.93,"reason":"it arrived on time"}"#;
+    let schema = r#"{"type":"object","properties":{"sentiment":{"enum":["positive","negative","neutral"]},
+        "confidence":{"type":"number","minimum":0,"maximum":1},"reason":{"type":"string","maxLength":200}},
+        "required":["sentiment","confidence","reason"],"additionalProperties":false}"#;
+    std::fs::write(stage.folder.join("schema.json"), schema)?;
+    rows::write(&stage.folder.join("rows.jsonl"), count)?;
+    let server = Server::start(&stage.simulator, &["--instant", "--instant-text", answer])?;
+    let mut run = calls(stage, "rows.jsonl", &server, 64);
+    run.args(["--json-schema", "schema.json"]);
+    let (cost, _) = cost_of(&mut run)?;
+    Ok(Section {
+        title: "Structured results",
+        about: "As above, with a JSON Schema of three fields sent along and every answer checked against it. For information.",
+        commands: vec![shown(&run)],
+        numbers: vec![format!(
+            "{:.1} µs of CPU per row, {} rows/s",
+            cost.cpu_per(count),
+            whole(cost.rate(count))
+        )],
+        verdicts: vec![],
+    })
+}
+
+/// Peak memory for few and for many rows.
+fn memory(stage: &Stage) -> Result<Section, Failure> {
+    let server = Server::start(&stage.simulator, &["--instant"])?;
+    let (few, many) = (10_000, stage.rows(1_000_000));
+    let measure = |count: u64| {
+        rows::write(&stage.folder.join("rows.jsonl"), count)?;
+        let mut run = calls(stage, "rows.jsonl", &server, 64);
+        let (cost, _) = cost_of(&mut run)?;
+        Ok::<(Cost, String), Failure>((cost, shown(&run)))
+    };
+    let ((small, _), (large, command)) = (measure(few)?, measure(many)?);
+    let (low, high) = (small.peak_megabytes(), large.peak_megabytes());
+    let apart = (high / low - 1.0).abs() * 100.0;
+    Ok(Section {
+        title: "Memory",
+        about: "The most memory that rowmill had at once (the kernel's maximum resident set), 64 in flight.",
+        commands: vec![command],
+        numbers: vec![
+            format!("{} rows: {low:.1} MB", whole(few as f64)),
+            format!("{} rows: {high:.1} MB, {} rows/s", whole(many as f64), whole(large.rate(many))),
+        ],
+        verdicts: vec![
+            Verdict {
+                target: "peak memory under 60 MB at 10,000 and at 1,000,000 rows",
+                measured: format!("{low:.1} MB and {high:.1} MB"),
+                reached: low.max(high) < 60.0,
+            },
+            Verdict {
+                target: "equal within 20 %",
+                measured: format!("{apart:.0} % apart"),
+                reached: apart <= 20.0,
+            },
+        ],
+    })
+}
+
+/// How long the smallest run takes.
+fn start_up(stage: &Stage) -> Result<Section, Failure> {
+    rows::write(&stage.folder.join("one.jsonl"), 1)?;
+    let mut run = stage.run("one.jsonl", "one-result.jsonl", "passthrough");
+    run.arg("--overwrite");
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        times.push(cost_of(&mut run)?.0.wall.as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let middle = median(&times);
+    let (first, last) =
+        (times.first().copied().unwrap_or_default(), times.last().copied().unwrap_or_default());
+    Ok(Section {
+        title: "Start-up",
+        about: "One row with the built-in model `passthrough`, from start to exit, 50 times.",
+        commands: vec![shown(&run)],
+        numbers: vec![format!("median {middle:.1} ms (from {first:.1} to {last:.1})")],
+        verdicts: vec![Verdict {
+            target: "a one-row `passthrough` run under 30 ms",
+            measured: format!("{middle:.1} ms"),
+            reached: middle < 30.0,
+        }],
+    })
+}
+
+/// Slow answers, many at once: the time should be that of the answers alone.
+fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
+    let (count, parallel) = (stage.rows(20_000), stage.rows(2_000));
+    let server = Server::start(&stage.simulator, &["--instant", "--latency", "1s"])?;
+    rows::write(&stage.folder.join("slow.jsonl"), count)?;
+    let mut run = calls(stage, "slow.jsonl", &server, parallel);
+    let (cost, _) = cost_of(&mut run)?;
+    let ideal = Duration::from_secs(count / parallel).as_secs_f64();
+    let over = (cost.wall.as_secs_f64() / ideal - 1.0) * 100.0;
+    Ok(Section {
+        title: "Many calls in flight",
+        about: "Every answer takes one second, so the ideal time is rows divided by calls in flight.",
+        commands: vec!["rowmill-simulator --instant --latency 1s".into(), shown(&run)],
+        numbers: vec![format!(
+            "{} rows, {} in flight: {:.2} s (ideal {ideal:.0} s), {:.1} µs of CPU per row, peak {:.1} MB",
+            whole(count as f64),
+            whole(parallel as f64),
+            cost.wall.as_secs_f64(),
+            cost.cpu_per(count),
+            cost.peak_megabytes()
+        )],
+        verdicts: vec![Verdict {
+            target: "20,000 rows at 1 s latency with `--parallel 2000` within 15 % of the ideal time",
+            measured: format!("{over:.1} % over"),
+            reached: over <= 15.0,
+        }],
+    })
+}
+
+/// How fast rows go through without a model, and how soon a resume sees that all is done.
+fn reading(stage: &Stage) -> Result<Section, Failure> {
+    let count = stage.rows(1_000_000);
+    rows::write(&stage.folder.join("many.jsonl"), count)?;
+    let mut read = stage.run("many.jsonl", "many-results.jsonl", "passthrough");
+    read.args(["--overwrite", "--parallel", "64"]);
+    let (reading, _) = cost_of(&mut read)?;
+    let mut resume = stage.run("many.jsonl", "many-results.jsonl", "passthrough");
+    resume.args(["--resume", "--parallel", "64"]);
+    let (resuming, _) = cost_of(&mut resume)?;
+    let seconds = resuming.wall.as_secs_f64();
+    Ok(Section {
+        title: "Reading and resuming",
+        about: "All rows through the built-in model `passthrough`, which answers at once; then a resume of the \
+                finished output, which finds nothing to do.",
+        commands: vec![shown(&read), shown(&resume)],
+        numbers: vec![
+            format!(
+                "{} rows: {} rows/s, {:.1} µs of CPU per row, peak {:.1} MB",
+                whole(count as f64),
+                whole(reading.rate(count)),
+                reading.cpu_per(count),
+                reading.peak_megabytes()
+            ),
+            format!("resume: {seconds:.2} s, peak {:.1} MB", resuming.peak_megabytes()),
+        ],
+        verdicts: vec![Verdict {
+            target: "resume of a finished 1,000,000-row output under 3 s",
+            measured: format!("{seconds:.2} s"),
+            reached: seconds < 3.0,
+        }],
+    })
+}

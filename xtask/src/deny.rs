@@ -1,0 +1,22 @@
+//! `cargo xtask deny`: cargo-deny where it is installed.
+
+use crate::workspace::Workspace;
+use crate::{Failure, talk};
+
+/// Checks licences, bans and sources with cargo-deny.
+pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
+    let installed = workspace.cargo().args(["deny", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        talk::note(
+            "cargo-deny is not installed: get it with `cargo install --locked cargo-deny`. \
+             `cargo xtask licences` checks licences without it.",
+        );
+        return Ok(());
+    }
+    let status = workspace
+        .cargo()
+        .args(["deny", "--offline", "check", "licenses", "bans", "sources"])
+        .status()
+        .map_err(Failure::of("cannot start cargo-deny"))?;
+    if status.success() { Ok(()) } else { Err(Failure::new("cargo-deny found something; see above")) }
+}

@@ -1,0 +1,51 @@
+//! Writes the documents, or tells which are stale.
+
+use std::fs;
+use std::path::Path;
+
+use super::{cli, errors, exit_codes};
+use crate::{Failure, talk};
+
+/// What is done with a document that differs from the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is written.
+    Write,
+    /// It is named, and the task fails.
+    Check,
+}
+
+/// Makes all documents below `root`, or checks that they are what would be made.
+///
+/// # Errors
+///
+/// A document cannot be written, or is stale and was only to be checked.
+pub fn generate(root: &Path, mode: Mode) -> Result<(), Failure> {
+    let documents = [
+        ("docs/cli.md", cli::document(rowmill_cli::command())),
+        ("docs/errors.md", errors::document()),
+        ("docs/exit-codes.md", exit_codes::document()),
+    ];
+    let mut stale = Vec::new();
+    for (name, text) in documents {
+        let path = root.join(name);
+        if fs::read_to_string(&path).is_ok_and(|existing| existing == text) {
+            continue;
+        }
+        stale.push(name);
+        if mode == Mode::Write {
+            let folder = path.parent().unwrap_or(root);
+            fs::create_dir_all(folder)
+                .and_then(|()| fs::write(&path, &text))
+                .map_err(Failure::of(format_args!("cannot write `{name}`")))?;
+            talk::say(format_args!("wrote {name}"));
+        }
+    }
+    if mode == Mode::Check && !stale.is_empty() {
+        let names = stale.join(", ");
+        return Err(Failure::new(format!(
+            "stale: {names}. They are made from the code: run `cargo xtask generate` and commit what it writes"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! `docs/errors.md`: every code and every error type.
+
+use rowmill_types::{ErrorKind, ProblemCode};
+
+/// The text of the document.
+pub(super) fn document() -> String {
+    let mut out = String::from(
+        "<!-- Made by `cargo xtask generate`; do not edit. -->\n\
+         # Errors\n\n\
+         Two things can go wrong. A **problem** stops the command; it has a code that never changes its\n\
+         meaning, and the [exit code](exit-codes.md) tells scripts. A **failed row** is data: its envelope has\n\
+         `\"ok\": false` and an error with a `type`, and the run goes on.\n\n\
+         ## Problems that stop a command\n",
+    );
+    for code in ProblemCode::ALL {
+        entry(&mut out, code.code(), code.what(), code.next());
+    }
+    out.push_str("\n## Error types of failed rows\n");
+    for kind in ErrorKind::ALL {
+        entry(&mut out, kind.name(), kind.what(), kind.next());
+    }
+    out
+}
+
+fn entry(out: &mut String, name: &str, what: &str, next: &str) {
+    out.push_str(&format!("\n### {name}\n\n{what}\n\n*What to do:* {next}\n"));
+}

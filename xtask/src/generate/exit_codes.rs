@@ -1,0 +1,19 @@
+//! `docs/exit-codes.md`: how the process ends.
+
+use rowmill_types::ExitCode;
+
+/// The text of the document.
+pub(super) fn document() -> String {
+    let mut out = String::from(
+        "<!-- Made by `cargo xtask generate`; do not edit. -->\n\
+         # Exit codes\n\n\
+         The same for every command.\n\n\
+         | code | meaning |\n\
+         |---:|---|\n",
+    );
+    for &code in ExitCode::ALL {
+        out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning()));
+    }
+    out.push_str("\nWhat stopped a run has a code of its own: see [errors](errors.md).\n");
+    out
+}

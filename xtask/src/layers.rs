@@ -1,0 +1,83 @@
+//! `cargo xtask layers`: crates depend on each other only in the directions of the design.
+
+use std::collections::BTreeSet;
+
+use crate::workspace::{Crate, Workspace};
+use crate::{Failure, talk};
+
+/// Each crate and what it may need, lowest first. Dependencies for tests are free.
+///
+/// Adapters (data, models, store) see neither each other nor the engine; only `rowmill`
+/// names adapters; nothing but tests stands on the testkit.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("rowmill-types", &[]),
+    ("rowmill-core", &["rowmill-types"]),
+    ("rowmill-http", &["rowmill-types"]),
+    ("rowmill-engine", &["rowmill-core", "rowmill-types"]),
+    ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-types"]),
+    ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-types"]),
+    ("rowmill-store", &["rowmill-core", "rowmill-types"]),
+    (
+        "rowmill",
+        &[
+            "rowmill-core",
+            "rowmill-data",
+            "rowmill-engine",
+            "rowmill-http",
+            "rowmill-models",
+            "rowmill-store",
+            "rowmill-types",
+        ],
+    ),
+    ("rowmill-cli", &["rowmill"]),
+    ("rowmill-testkit", &["rowmill-core", "rowmill-types"]),
+    ("xtask", &["rowmill-cli", "rowmill-types"]),
+];
+
+/// Prints the graph and checks it.
+///
+/// # Errors
+///
+/// A crate needs another one that it must not see.
+pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
+    let crates = workspace.own_crates()?;
+    for (name, _) in ALLOWED {
+        if let Some(own) = crates.iter().find(|own| own.name == *name) {
+            let needs: Vec<_> = needs(own, &crates).into_iter().collect();
+            talk::say(format_args!("{name:<16} -> {}", needs.join(", ")));
+        }
+    }
+    let violations = violations(&crates);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
+        violations.join("; ")
+    )))
+}
+
+/// What in this graph goes against the design.
+#[must_use]
+pub fn violations(crates: &[Crate]) -> Vec<String> {
+    let mut found = Vec::new();
+    for own in crates {
+        let Some((name, allowed)) = ALLOWED.iter().find(|(name, _)| *name == own.name) else {
+            found.push(format!("`{}` has no place in the graph", own.name));
+            continue;
+        };
+        for needed in needs(own, crates) {
+            if !allowed.contains(&needed) {
+                found.push(format!("`{name}` must not depend on `{needed}`"));
+            }
+        }
+    }
+    found
+}
+
+/// The crates of the workspace that this one is built with, tests aside.
+fn needs<'a>(own: &'a Crate, crates: &[Crate]) -> BTreeSet<&'a str> {
+    let own_names: BTreeSet<_> = crates.iter().map(|own| own.name.as_str()).collect();
+    let built_with = own.dependencies.iter().filter(|needed| needed.kind.as_deref() != Some("dev"));
+    built_with.map(|needed| needed.name.as_str()).filter(|name| own_names.contains(name)).collect()
+}

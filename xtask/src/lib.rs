@@ -1,0 +1,20 @@
+//! What developers and CI run besides `cargo`: generated documents, the crate graph,
+//! licences, benchmarks, and a run with a real model.
+
+mod arguments;
+mod bench;
+mod deny;
+mod failure;
+mod generate;
+mod layers;
+mod licences;
+mod real_model;
+mod talk;
+mod workspace;
+
+pub use arguments::main;
+pub use failure::Failure;
+pub use generate::{Mode, generate};
+pub use layers::{layers, violations};
+pub use licences::licences;
+pub use workspace::{Crate, Workspace};

@@ -1,0 +1,133 @@
+//! The workspace as cargo describes it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::Failure;
+
+/// The workspace that this task belongs to.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+/// A crate, of the workspace or from elsewhere.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Crate {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence, as an SPDX expression.
+    pub license: Option<String>,
+    /// What it needs directly.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What a crate needs.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Dependency {
+    /// The name of the needed crate.
+    pub name: String,
+    /// `None` for a normal dependency, else `dev` or `build`.
+    pub kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Crate>,
+    target_directory: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace whose `xtask` this is.
+    ///
+    /// # Errors
+    ///
+    /// The folder that it was built in is gone.
+    pub fn here() -> Result<Self, Failure> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = root.canonicalize().map_err(Failure::of("cannot find the workspace"))?;
+        Ok(Self { root })
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The crates of the workspace itself.
+    ///
+    /// # Errors
+    ///
+    /// Cargo cannot read the manifests.
+    pub fn own_crates(&self) -> Result<Vec<Crate>, Failure> {
+        Ok(self.metadata(&["--no-deps"])?.packages)
+    }
+
+    /// All crates that are built, of the workspace and from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Cargo cannot read the manifests, or dependencies have not been downloaded yet.
+    pub fn all_crates(&self) -> Result<Vec<Crate>, Failure> {
+        // For this platform only: what others need is not downloaded.
+        let platform = self.platform()?;
+        Ok(self.metadata(&["--filter-platform", &platform])?.packages)
+    }
+
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> Result<PathBuf, Failure> {
+        Ok(self.metadata(&["--no-deps"])?.target_directory)
+    }
+
+    /// Builds binaries and returns the folder that they are in.
+    pub(crate) fn build(&self, profile: &str, binaries: &[(&str, &str)]) -> Result<PathBuf, Failure> {
+        let mut command = self.cargo();
+        command.args(["build", "--profile", profile]);
+        for (package, binary) in binaries {
+            command.args(["--package", package, "--bin", binary]);
+        }
+        let status = command.status().map_err(Failure::of("cannot start cargo"))?;
+        if !status.success() {
+            return Err(Failure::new(format!("`cargo build --profile {profile}` failed")));
+        }
+        let folder = if profile == "dev" { "debug" } else { profile };
+        Ok(self.target()?.join(folder))
+    }
+
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+        command.current_dir(&self.root);
+        // `cargo run` describes this task's crate in the environment; a build script that looks
+        // at such a variable would make cargo build half of the graph anew, back and forth.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(&name);
+            }
+        }
+        command
+    }
+
+    fn platform(&self) -> Result<String, Failure> {
+        let output = Command::new("rustc").arg("-vV").output().map_err(Failure::of("cannot start rustc"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+        host.map(ToOwned::to_owned).ok_or_else(|| Failure::new("`rustc -vV` names no host"))
+    }
+
+    fn metadata(&self, more: &[&str]) -> Result<Metadata, Failure> {
+        let arguments = ["metadata", "--format-version", "1", "--offline"];
+        let output =
+            self.cargo().args(arguments).args(more).output().map_err(Failure::of("cannot start cargo"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Failure::new(format!("`cargo metadata --offline` failed: {said}")));
+        }
+        serde_json::from_slice(&output.stdout).map_err(Failure::of("cannot read what cargo tells"))
+    }
+}

@@ -1,0 +1,41 @@
+//! The documents that are made from the code, and the check that keeps them true.
+
+use std::fs;
+
+use xtask::{Mode, Workspace, generate};
+
+#[test]
+fn the_documents_in_the_repository_are_what_the_code_says() {
+    let workspace = Workspace::here().unwrap();
+    if let Err(stale) = generate(workspace.root(), Mode::Check) {
+        panic!("{stale}");
+    }
+}
+
+#[test]
+fn a_check_names_what_is_stale_and_writes_nothing() {
+    let folder = std::env::temp_dir().join(format!("rowmill-xtask-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let stale = generate(&folder, Mode::Check).unwrap_err().to_string();
+    assert!(stale.starts_with("stale: docs/cli.md, docs/errors.md, docs/exit-codes.md."), "{stale}");
+    assert!(stale.contains("run `cargo xtask generate`"), "{stale}");
+    assert!(!folder.join("docs").exists());
+
+    generate(&folder, Mode::Write).unwrap();
+    generate(&folder, Mode::Check).unwrap();
+    let reference = fs::read_to_string(folder.join("docs/cli.md")).unwrap();
+    fs::write(folder.join("docs/cli.md"), format!("{reference}more")).unwrap();
+    let stale = generate(&folder, Mode::Check).unwrap_err().to_string();
+    assert!(stale.starts_with("stale: docs/cli.md. "), "{stale}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_reference_describes_a_flag_with_its_value_and_variable() {
+    let workspace = Workspace::here().unwrap();
+    let reference = fs::read_to_string(workspace.root().join("docs/cli.md")).unwrap();
+    let parts = ["## `rowmill run`", "`-m`, `--model <MODEL>`", "Environment: `ROWMILL_MODEL`.", "Examples:"];
+    for part in parts {
+        assert!(reference.contains(part), "{part}");
+    }
+}

@@ -1,0 +1,50 @@
+//! The crate graph and the licences of what it is built from.
+
+use xtask::{Workspace, layers, licences, violations};
+
+#[test]
+fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
+    if let Err(violation) = layers(&Workspace::here().unwrap()) {
+        panic!("{violation}");
+    }
+}
+
+#[test]
+fn an_adapter_that_sees_another_is_named_and_a_test_dependency_is_not() {
+    let mut crates = Workspace::here().unwrap().own_crates().unwrap();
+    let of = |name: &str, crates: &[xtask::Crate]| crates.iter().position(|own| own.name == name).unwrap();
+    let (data, cli) = (of("rowmill-data", &crates), of("rowmill-cli", &crates));
+    let needed = crates[cli].dependencies.iter().find(|needed| needed.name == "rowmill").unwrap().clone();
+    for (name, kind) in [("rowmill-models", None), ("rowmill-testkit", None), ("rowmill-engine", Some("dev"))]
+    {
+        let mut needed = needed.clone();
+        needed.name = name.to_owned();
+        needed.kind = kind.map(ToOwned::to_owned);
+        crates[data].dependencies.push(needed);
+    }
+    let found = violations(&crates);
+    assert_eq!(
+        found,
+        [
+            "`rowmill-data` must not depend on `rowmill-models`",
+            "`rowmill-data` must not depend on `rowmill-testkit`",
+        ]
+    );
+}
+
+#[test]
+fn a_new_crate_must_get_a_place_in_the_graph() {
+    let mut crates = Workspace::here().unwrap().own_crates().unwrap();
+    let mut stranger = crates[0].clone();
+    stranger.name = "rowmill-stranger".to_owned();
+    stranger.dependencies.clear();
+    crates.push(stranger);
+    assert_eq!(violations(&crates), ["`rowmill-stranger` has no place in the graph"]);
+}
+
+#[test]
+fn every_crate_is_under_an_allowed_licence() {
+    if let Err(refused) = licences(&Workspace::here().unwrap()) {
+        panic!("{refused}");
+    }
+}
