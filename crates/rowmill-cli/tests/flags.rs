@@ -1,7 +1,5 @@
 //! Every flag of `rowmill run` does what its help says, and refuses what it must.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 mod support;
 
 use rowmill_testkit::Script;

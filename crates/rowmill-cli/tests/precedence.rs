@@ -1,7 +1,5 @@
 //! A flag wins over the environment, the environment over `rowmill.toml`, the file over the default.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 mod support;
 
 use rowmill_testkit::Script;

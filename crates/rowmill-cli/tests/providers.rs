@@ -275,6 +275,27 @@ fn models_lists_providers_with_the_state_of_their_keys() {
     assert!(!text.contains("sk-never-shown") && !json.to_string().contains("sk-never-shown"));
 }
 
+#[test]
+fn a_refused_key_or_an_unknown_model_stops_the_run_after_one_call() {
+    for protocol in PROTOCOLS {
+        for (script, code) in
+            [(Script::new().key("another"), "RM2001"), (Script::new().model("other"), "RM2002")]
+        {
+            let (simulator, place) = scripted(script);
+            place.write_rows(9);
+            let ended = place.run_rows(&["-m", protocol.model, "--parallel", "1"]).code(1);
+            assert_eq!(ended.stderr.matches("error[").count(), 1, "{}", ended.stderr);
+            ended.says(code).says("help: ");
+            assert_eq!(
+                (simulator.stats().requests, place.json("out.jsonl").len()),
+                (1, 1),
+                "{}",
+                protocol.model
+            );
+        }
+    }
+}
+
 /// Demands that a text is in no file of a folder.
 fn assert_nowhere(folder: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -326,4 +347,31 @@ fn a_password_in_a_base_url_is_nowhere_to_be_seen() {
         assert!(!text.contains("planted-password"), "{text}");
     }
     assert_nowhere(&place.path("."), "planted-password");
+}
+
+#[test]
+fn a_token_in_the_address_of_a_text_is_nowhere_to_be_seen() {
+    let script = Script::new().text("t.md", "Row {{n}}");
+    let (simulator, place) = scripted(script);
+    place.write_rows(1);
+    let host = simulator.url().replace("http://", "");
+    let template = format!("http://user:planted-token@{host}/text/t.md?token=planted-token");
+    let missing = format!("http://{host}/text/none.md?token=planted-token");
+    let run = |flag: &str, source: &str| {
+        place.run_rows(&[
+            "-m",
+            "openai.m",
+            flag,
+            source,
+            "--overwrite",
+            "--keep-temp",
+            "--summary-output",
+            "sum.json",
+        ])
+    };
+    for ended in [run("--template", &template).ok(), run("--instruction", &missing).code(1)] {
+        assert!(!ended.stdout.contains("planted-token"), "{}", ended.stdout);
+        assert!(!ended.stderr.contains("planted-token"), "{}", ended.stderr);
+    }
+    assert_nowhere(&place.path("."), "planted-token");
 }

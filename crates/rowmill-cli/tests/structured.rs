@@ -1,7 +1,5 @@
 //! Results that must satisfy a schema.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 mod support;
 
 use std::os::unix::fs::PermissionsExt;

@@ -96,7 +96,8 @@ pub fn repair_request(violations: &[String]) -> String {
 }
 
 /// The JSON inside a Markdown code fence, or the trimmed text when there is none.
-fn strip_fences(answer: &str) -> &str {
+#[must_use]
+pub fn strip_fences(answer: &str) -> &str {
     let trimmed = answer.trim();
     if !trimmed.contains("```") || serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok() {
         return trimmed;

@@ -13,4 +13,4 @@ mod text;
 pub use dataset::dataset;
 pub use input::{Format, InputSpec, Location};
 pub use spool::spool;
-pub use text::load_text;
+pub use text::{load_text, shown_source};

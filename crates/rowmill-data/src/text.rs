@@ -24,7 +24,7 @@ pub async fn load_text(source: &str, what: &'static str, http: &HttpClient) -> R
         Place::File(path) => read_file(&path, what)?,
         Place::Web(url) => fetch(url, what, http).await?,
     };
-    let shown = shown(source);
+    let shown = shown_source(source);
     if bytes.len() > MAX_TEXT {
         return Err(problem(format!("text for `{what}` is longer than {} MiB: `{shown}`", MAX_TEXT >> 20))
             .hint(format!("give a shorter text to `{what}`")));
@@ -45,7 +45,7 @@ enum Place {
 fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
     let Some((scheme, _)) = source.split_once("://") else { return Ok(Place::File(source.into())) };
     let not_an_address = || {
-        problem(format!("address for `{what}` cannot be used: `{}`", shown(source)))
+        problem(format!("address for `{what}` cannot be used: `{}`", shown_source(source)))
             .hint("write it as `https://host/path` or `file:///folder/name`")
     };
     match scheme.to_ascii_lowercase().as_str() {
@@ -84,7 +84,7 @@ fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
 }
 
 async fn fetch(url: Url, what: &str, http: &HttpClient) -> Result<Vec<u8>, Problem> {
-    let shown = shown(url.as_str());
+    let shown = shown_source(url.as_str());
     let answer = http.get(url).await.map_err(|failure| {
         problem(format!("no answer for `{what}` from `{shown}`"))
             .cause(failure)
@@ -103,8 +103,9 @@ async fn fetch(url: Url, what: &str, http: &HttpClient) -> Result<Vec<u8>, Probl
     Ok(body.into())
 }
 
-/// An address without the parts that may hold a secret.
-fn shown(source: &str) -> String {
+/// A path as it is, an address without the parts that may hold a secret.
+#[must_use]
+pub fn shown_source(source: &str) -> String {
     let Some((scheme, rest)) = source.split_once("://") else { return source.to_owned() };
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = path.split_once('/').map_or((path, None), |(host, path)| (host, Some(path)));
@@ -131,7 +132,7 @@ mod tests {
             ("https://me:word@host:8/a@b?token=x#y", "https://host:8/a@b"),
             ("https://me@host?token=x", "https://host"),
         ] {
-            assert_eq!(shown(source), expected);
+            assert_eq!(shown_source(source), expected);
         }
     }
 }

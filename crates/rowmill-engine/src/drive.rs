@@ -89,11 +89,14 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         taken_now: Vec::new(),
         ended_now: Vec::new(),
         kept_now: Vec::new(),
+        held_back: None,
         last_success: None,
+        failed: 0,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, mut stopped, publisher, .. } = driver;
+    let Driver { tally, mut stopped, publisher, held_back, .. } = driver;
+    publisher.send(held_back.unwrap_or_default());
     let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
     let published = published.unwrap_or_else(|error| {
         Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
@@ -128,7 +131,12 @@ struct Driver {
     taken_now: Vec<u64>,
     ended_now: Vec<Ended>,
     kept_now: Vec<Parcel>,
+    /// Records that are published last, because the ledger is writing to its reserve and
+    /// the output must not take it away.
+    held_back: Option<Vec<Parcel>>,
     last_success: Option<Duration>,
+    /// Rows that failed, in the ledger or on the way there.
+    failed: u64,
     began: Instant,
 }
 
@@ -152,13 +160,9 @@ impl Driver {
             self.end_early(StopCause::Interrupted);
         }
         loop {
-            let mut failed = self.failed_so_far();
-            while self.has_room(flight.len()) && self.may_go_on(failed) {
+            while self.has_room(flight.len()) {
                 let Some(taken) = self.queue.pop_front() else { break };
-                let ended = self.ended_now.len();
-                let called = self.take(taken);
-                failed += (self.ended_now.len() - ended) as u64;
-                if let Some((ordinal, id, row)) = called {
+                if let Some((ordinal, id, row)) = self.take(taken) {
                     flight.push(work(shared, ordinal, id, row));
                 }
             }
@@ -167,7 +171,8 @@ impl Driver {
                 return 0;
             }
             match self.wait(&mut flight).await {
-                Woke::Rows | Woke::Published => {}
+                Woke::Rows => self.heed_ended(),
+                Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
                 Woke::Abort => {
@@ -184,21 +189,6 @@ impl Driver {
 
     fn has_room(&self, in_flight: usize) -> bool {
         in_flight < self.parallel && !self.lags_behind()
-    }
-
-    /// Rows that failed, those included that are not in the ledger yet. A row that makes
-    /// every further one pointless counts as more than any limit.
-    fn failed_so_far(&self) -> u64 {
-        let fatal = |ended: &Ended| ended.failure.as_ref().is_some_and(is_fatal);
-        if self.ended_now.iter().any(fatal) {
-            return u64::MAX;
-        }
-        let failed = self.ended_now.iter().filter(|ended| ended.outcome.is_err()).count();
-        self.tally.failed_rows + failed as u64
-    }
-
-    fn may_go_on(&self, failed: u64) -> bool {
-        failed < self.max_errors.unwrap_or(u64::MAX)
     }
 
     fn lags_behind(&self) -> bool {
@@ -218,8 +208,9 @@ impl Driver {
                 Some((ordinal, id, row))
             }
             Work::Fail(error, row) => {
-                let now = self.began.elapsed();
-                self.ended_now.push(Ended::unasked(ordinal, id, number, error, row, now));
+                let ended = Ended::unasked(ordinal, id, number, error, row, self.began.elapsed());
+                self.heed(&ended);
+                self.ended_now.push(ended);
                 None
             }
             Work::Kept(span) => {
@@ -276,9 +267,12 @@ impl Driver {
         match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
             Err(problem) => self.end_early(StopCause::Problem(problem)),
             Ok(appended) => {
+                if appended.trouble.is_some() {
+                    self.held_back.get_or_insert_default();
+                }
                 self.publish(&ended, records, appended.records);
                 ended.iter().for_each(|ended| self.settle(ended, include_input));
-                // After those that made room for them, or observers would count too many in flight.
+                // After those that ended, so that nobody sees more in flight than allowed.
                 if !self.taken_now.is_empty() {
                     self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
                 }
@@ -298,25 +292,39 @@ impl Driver {
             offset += length as u64;
             parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
         }
-        self.publisher.send(parcels);
+        match &mut self.held_back {
+            Some(held) => held.append(&mut parcels),
+            None => self.publisher.send(parcels),
+        }
     }
 
-    /// Counts a row that the ledger has, and decides whether the run goes on.
+    /// Decides whether the run goes on after the rows that have just ended. This comes
+    /// before any further row is taken, because a row that is taken is sent.
+    fn heed_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended_now);
+        let answered = ended.iter().filter(|row| row.calls.iter().any(|call| call.error.is_none()));
+        self.last_success = answered.map(|row| row.end).max().or(self.last_success);
+        ended.iter().for_each(|row| self.heed(row));
+        self.ended_now = ended;
+    }
+
+    fn heed(&mut self, ended: &Ended) {
+        self.failed += u64::from(ended.outcome.is_err());
+        if let Some(problem) = self.run_stopper(ended) {
+            self.end_early(StopCause::Problem(problem));
+        }
+        if let Some(limit) = self.max_errors.filter(|&limit| self.failed >= limit) {
+            self.end_early(StopCause::MaxErrors(limit));
+        }
+    }
+
+    /// Counts a row that the ledger has.
     fn settle(&mut self, ended: &Ended, include_input: bool) {
         let called = self.in_flight.remove(&ended.ordinal).is_some();
         self.tally.add(&ended.report(include_input));
         self.tally.unknown_calls += ended.unknown_calls;
         let ok = ended.outcome.is_ok();
         self.observer.observe(&Event::Ended { ok, called, usage: total_usage(&ended.calls) });
-        if ended.calls.iter().any(|call| call.error.is_none()) {
-            self.last_success = Some(ended.end);
-        }
-        if let Some(problem) = self.run_stopper(ended) {
-            self.end_early(StopCause::Problem(problem));
-        }
-        if let Some(limit) = self.max_errors.filter(|&limit| self.tally.failed_rows >= limit) {
-            self.end_early(StopCause::MaxErrors(limit));
-        }
     }
 
     /// The problem that makes every further row pointless, if this row met one.

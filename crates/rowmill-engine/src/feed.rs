@@ -71,7 +71,8 @@ impl Feed {
     fn read_all(mut self, sender: &mpsc::Sender<Result<Batch, Problem>>) {
         let mut seen = IdSet::default();
         let mut rows = Vec::new();
-        loop {
+        // Not even the first row is waited for where none is wanted.
+        while !self.selector.is_finished() {
             let more = match self.source.read(&mut rows, ROOM) {
                 Ok(more) => more,
                 Err(problem) => {

@@ -157,8 +157,18 @@ const MODEL_WORDS: &[&str] = &[
 const BAD_KEY_WORDS: &[&str] =
     &["invalid_api_key", "api_key_invalid", "api key not valid", "incorrect api key", "invalid api key"];
 
+/// How content filters of vendors name themselves in errors.
+const FILTER_WORDS: &[&str] = &[
+    "content_filter",
+    "content filtering policy",
+    "content_policy_violation",
+    "content management policy",
+    "responsibleaipolicyviolation",
+];
+
 fn classify(status: u16, body: &ErrorBody) -> CallFailure {
     match status {
+        400 | 403 | 422 if body.says(FILTER_WORDS) => CallFailure::Filtered,
         401 => CallFailure::Unauthorized,
         403 if body.says(KEY_WORDS) => CallFailure::Unauthorized,
         404 => CallFailure::UnknownModel,
@@ -172,7 +182,8 @@ fn classify(status: u16, body: &ErrorBody) -> CallFailure {
 
 /// What an error without a status means.
 fn by_words(body: &ErrorBody) -> Option<CallFailure> {
-    let table: [(&[&str], CallFailure); 6] = [
+    let table: [(&[&str], CallFailure); 7] = [
+        (FILTER_WORDS, CallFailure::Filtered),
         (
             &["rate_limit", "insufficient_quota", "resource_exhausted", "too many requests"],
             CallFailure::RateLimited,

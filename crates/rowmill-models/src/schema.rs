@@ -1,5 +1,6 @@
 //! Making a JSON Schema fit what providers accept, without changing what it means.
 
+use rowmill_core::validate::strip_fences;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -65,11 +66,11 @@ impl Prepared {
     }
 }
 
-/// Takes the value out of the object that carries it; other text stays as it is.
+/// Takes the value out of the object that carries it, also out of a code fence; other text
+/// stays as it is.
 pub(crate) fn unwrap(text: String) -> String {
-    let Ok(fields) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(&text) else {
-        return text;
-    };
+    let found = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(strip_fences(&text));
+    let Ok(fields) = found else { return text };
     match fields.get(CARRIER) {
         Some(value) if fields.len() == 1 => value.get().to_owned(),
         _ => text,

@@ -93,5 +93,8 @@ fn unwrapping_takes_the_value_and_leaves_other_text() {
         (r#"{"value":"#, r#"{"value":"#),
     ] {
         assert_eq!(unwrap(text.to_owned()), expected);
+        let fenced = format!("```json\n{text}\n```");
+        let unfenced = if text == expected { &fenced } else { expected };
+        assert_eq!(unwrap(fenced.clone()), unfenced);
     }
 }

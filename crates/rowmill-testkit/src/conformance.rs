@@ -53,7 +53,7 @@ fn cases() -> Vec<(&'static str, Expected)> {
         ("conformance", Expected::Answer(Finish::Complete, Text::Some)),
         ("conformance [[empty]]", Expected::Answer(Finish::Complete, Text::None)),
         ("conformance [[length]]", Expected::Answer(Finish::Length, Text::Some)),
-        ("conformance [[filter]]", Expected::Either(Finish::Filtered, Refused)),
+        ("conformance [[filter]]", Expected::Either(Finish::Filtered, CallFailure::Filtered)),
         ("conformance [[refusal]]", Expected::Either(Finish::Refused, Refused)),
         ("conformance [[400]]", Expected::Failure(&[Refused], Some(400))),
         ("conformance [[401]]", Expected::Failure(&[Unauthorized], Some(401))),

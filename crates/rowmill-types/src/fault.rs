@@ -37,6 +37,8 @@ pub enum CallFailure {
     Malformed,
     /// The provider refused the request (other 4xx).
     Refused,
+    /// A content filter refused the request or its answer.
+    Filtered,
     /// The credential is missing or was refused (401, 403).
     Unauthorized,
     /// The provider does not know the model (404 and its like).
@@ -58,6 +60,7 @@ impl CallFailure {
             Self::Connect | Self::Broken => ErrorKind::Connection,
             Self::Malformed => ErrorKind::InvalidResponse,
             Self::Refused => ErrorKind::BadRequest,
+            Self::Filtered => ErrorKind::ContentFilter,
             Self::Unauthorized => ErrorKind::Unauthorized,
             Self::UnknownModel => ErrorKind::ModelNotFound,
             Self::Cancelled => ErrorKind::Interrupted,
@@ -105,7 +108,9 @@ impl CallError {
             | CallFailure::Connect
             | CallFailure::Broken
             | CallFailure::Malformed => Fault::Transient { after: self.retry_after },
-            CallFailure::Refused | CallFailure::Cancelled | CallFailure::Internal => Fault::Permanent,
+            CallFailure::Refused | CallFailure::Filtered | CallFailure::Cancelled | CallFailure::Internal => {
+                Fault::Permanent
+            }
             CallFailure::Unauthorized | CallFailure::UnknownModel => Fault::Fatal,
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{OutputFile, rewrite_errors, settle};
+use rowmill_data::shown_source;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -108,19 +109,19 @@ fn summary(
             Output::Stdout => "-".into(),
         },
         schema: match &spec.schema {
-            Schema::Source(source) => Some(source.clone()),
+            Schema::Source(source) => Some(shown_source(source)),
             Schema::None | Schema::PythonModel(_) => None,
         },
         schema_model: match &spec.schema {
             Schema::PythonModel(name) => Some(name.clone()),
             Schema::None | Schema::Source(_) => None,
         },
-        instruction: spec.instruction.clone(),
+        instruction: spec.instruction.as_deref().map(shown_source),
         variables,
         template: match &spec.prompt {
             Prompt::Default => "<default>".into(),
             Prompt::Inline(_) => "<inline>".into(),
-            Prompt::Source(source) => source.clone(),
+            Prompt::Source(source) => shown_source(source),
         },
         output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
         parallel: spec.parallel,

@@ -114,6 +114,8 @@ pub(crate) fn model(
 pub(crate) fn rows(spec: &RunSpec, folder: &Path) -> Result<Rows, Problem> {
     let mut dataset = dataset(&spec.input)?;
     if spec.selection.sample.is_some() && !dataset.rereadable() {
+        // A run that was killed may have left its copy, which no resume can use.
+        WorkFolder::take_back(folder);
         dataset = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
     }
     let ids = IdRule { field: spec.id_field.clone().map(Into::into) };

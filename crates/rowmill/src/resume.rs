@@ -10,10 +10,9 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::spec::{Existing, RunSpec};
 
-/// The first answers that no longer fit on a full disk fit into this much per row in flight.
-const RESERVE_PER_ROW: usize = 4 * 1024;
-const LEAST_RESERVE: usize = 64 * 1024;
-const MOST_RESERVE: usize = 16 * 1024 * 1024;
+/// When a disk is full, the rows that have just ended and those in flight must still fit
+/// into the ledger, while the output may be taking as much from the same disk.
+const RESERVED_PER_PLACE: usize = 4;
 
 /// What a run begins from.
 pub(crate) struct Beginning {
@@ -29,9 +28,11 @@ pub(crate) struct Beginning {
 pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Beginning, Problem> {
     folder.forget_run()?;
     let header = Header { telemetry: telemetry_base(spec, 0), ..header };
+    // Emptied before the header names it, so that no line of an older run can count.
+    let ledger = FileLedger::open(folder, &header, 0, spec.parallel * RESERVED_PER_PLACE)?;
     folder.write_header(&header)?;
     Ok(Beginning {
-        ledger: FileLedger::open(folder, &header, 0, reserve(spec.parallel))?,
+        ledger,
         telemetry: telemetry_sink(spec, 0)?,
         header,
         resume: Resume::default(),
@@ -87,7 +88,7 @@ pub(crate) fn resumed(
         sink.flush()?;
     }
     folder.write_header(&header)?;
-    let ledger = FileLedger::open(folder, &header, scanned.length, reserve(spec.parallel))?;
+    let ledger = FileLedger::open(folder, &header, scanned.length, spec.parallel * RESERVED_PER_PLACE)?;
     Ok(Beginning { header, ledger, resume, telemetry: sink, settings_unknown })
 }
 
@@ -134,8 +135,4 @@ fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
 
 fn telemetry_length(spec: &RunSpec) -> u64 {
     spec.telemetry_output.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len())
-}
-
-fn reserve(parallel: usize) -> usize {
-    (parallel * RESERVE_PER_ROW).clamp(LEAST_RESERVE, MOST_RESERVE)
 }

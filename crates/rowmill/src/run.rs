@@ -4,12 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::ports::Observer;
+use rowmill_core::ports::{Model, Observer};
+use rowmill_core::prompt::Template;
 use rowmill_core::retry;
+use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{LineSink, OutputFile, Part};
 use rowmill_engine::{Plan, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::environment;
@@ -17,7 +19,7 @@ use crate::finish::{Ended, finish};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
-use crate::spec::{Output, RunSpec};
+use crate::spec::{Existing, Output, RunSpec};
 use crate::texts;
 
 /// How a run is watched and stopped.
@@ -62,13 +64,13 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let (model_string, model) = prepare::model(&spec, &texts, &http, control)?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
-        move |spec| prepare::rows(spec, &folder)
+        move |spec| prepare::rows(spec, &folder).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
     let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;
     let header = Header::new(&run, &seconds(started), &fingerprint, None);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (output, beginning)) = blocking(spec, {
+    let (spec, (output, _lock, beginning)) = blocking(spec, {
         let folder = folder.clone();
         move |spec| begin(spec, &folder, header)
     })
@@ -83,15 +85,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: Worker {
-            model,
-            template: texts.template,
-            schema: texts.schema,
-            repairs: spec.repairs,
-            retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
-            timeout: spec.timeout,
-            include_input: spec.include_input,
-        },
+        worker: worker(&spec, model, texts.template, texts.schema),
         parallel: spec.parallel,
         max_errors: spec.max_errors,
         ledger: Box::new(ledger),
@@ -113,25 +107,53 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     Ok(report)
 }
 
-/// Makes the output ours and finds out what there is to go on with.
+fn worker(spec: &RunSpec, model: Arc<dyn Model>, template: Template, schema: Option<ResultSchema>) -> Worker {
+    Worker {
+        model,
+        template,
+        schema,
+        repairs: spec.repairs,
+        retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
+        timeout: spec.timeout,
+        include_input: spec.include_input,
+    }
+}
+
+/// Makes the output and the work folder ours and finds out what there is to go on with.
 fn begin(
     spec: &RunSpec,
     folder: &WorkFolder,
     header: Header,
-) -> Result<(Option<OutputFile>, Beginning), Problem> {
+) -> Result<(Option<OutputFile>, FolderLock, Beginning), Problem> {
     let output = match &spec.output {
         Output::File(path) => Some(OutputFile::claim(path, prepare::claim(spec.existing))?),
         Output::Stdout => None,
     };
-    let beginning = if spec.existing.resumes() {
-        resumed(spec, folder, output.as_ref(), header)?
-    } else {
-        if let Some(output) = &output {
-            output.cut(0)?;
+    match folder.lock().and_then(|lock| Ok((lock, beginning(spec, folder, output.as_ref(), header)?))) {
+        Ok((lock, beginning)) => Ok((output, lock, beginning)),
+        Err(problem) => {
+            if let Some(output) = output.filter(|_| spec.existing == Existing::Refuse) {
+                // It is new and empty, and would only be in the way of the next run.
+                output.discard();
+            }
+            Err(problem)
         }
-        fresh(spec, folder, header)?
-    };
-    Ok((output, beginning))
+    }
+}
+
+fn beginning(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    output: Option<&OutputFile>,
+    header: Header,
+) -> Result<Beginning, Problem> {
+    if spec.existing.resumes() {
+        return resumed(spec, folder, output, header);
+    }
+    if let Some(output) = output {
+        output.cut(0)?;
+    }
+    fresh(spec, folder, header)
 }
 
 fn sinks(spec: &RunSpec, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {

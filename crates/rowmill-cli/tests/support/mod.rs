@@ -7,6 +7,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rowmill_testkit::{Script, Simulator};
@@ -160,12 +162,12 @@ impl Place {
 
     /// Runs `rowmill` with these arguments.
     pub(crate) fn rowmill(&self, arguments: &[&str]) -> Ended {
-        Ended::of(self.command(arguments).output().unwrap())
+        finish(self.command(arguments).spawn().unwrap())
     }
 
     /// Runs `rowmill` in a folder below this one.
     pub(crate) fn rowmill_in(&self, folder: &str, arguments: &[&str]) -> Ended {
-        Ended::of(self.command(arguments).current_dir(self.path(folder)).output().unwrap())
+        finish(self.command(arguments).current_dir(self.path(folder)).spawn().unwrap())
     }
 
     /// Runs `rowmill run` with these arguments.
@@ -199,9 +201,14 @@ impl Place {
     }
 }
 
-/// Waits for a process that was started.
+/// Waits for a process that was started. One that does not end fails the test.
+#[track_caller]
 pub(crate) fn finish(child: Child) -> Ended {
-    Ended::of(child.wait_with_output().unwrap())
+    let (sender, receiver) = mpsc::channel();
+    // Nobody listens any more once the wait was given up.
+    thread::spawn(move || drop(sender.send(child.wait_with_output())));
+    let output = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("the command does not end"));
+    Ended::of(output.unwrap())
 }
 
 /// Looks again and again, without a pause, until there is something.
@@ -213,7 +220,7 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(began.elapsed() < PATIENCE, "what was waited for did not come");
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 

@@ -89,6 +89,12 @@ impl OutputFile {
         self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
     }
 
+    /// Removes the file again.
+    pub fn discard(self) {
+        // One that cannot be removed is empty and told of by the next run.
+        drop(fs::remove_file(&self.path));
+    }
+
     /// Removes a torn last line and adds a missing newline.
     ///
     /// # Errors
@@ -133,11 +139,14 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
         .hint(hint)
 }
 
-/// A new file beside `path` that will take its place.
+/// A new file beside `path` that will take its place, no more open to others than it.
 pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.rowmill-new"));
     let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
+    if let Ok(found) = path.metadata() {
+        file.set_permissions(found.permissions()).map_err(|error| cannot_write(&beside, &error))?;
+    }
     Ok((beside, file))
 }
 

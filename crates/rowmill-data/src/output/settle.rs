@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rowmill_core::select::IdSet;
 use rowmill_types::{Problem, RowId};
@@ -23,6 +23,8 @@ const STRETCH_BUFFER: usize = 32 * 1024;
 struct Layout {
     /// Byte ranges within which row numbers only grow.
     stretches: Vec<Range<u64>>,
+    /// Whether there are blank lines.
+    gaps: bool,
     /// For ids that occur more than once, where the last envelope begins.
     last: HashMap<RowId, u64>,
 }
@@ -36,9 +38,10 @@ struct Layout {
 /// It cannot be read or written; the old file is then as it was.
 pub fn settle(path: &Path) -> Result<bool, Problem> {
     let layout = look(path)?;
-    if layout.stretches.len() <= 1 && layout.last.is_empty() {
+    if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
         return Ok(false);
     }
+    let path = &target(path);
     let (beside, file) = replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     merge(path, &layout, &mut out)?;
@@ -46,12 +49,17 @@ pub fn settle(path: &Path) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// Writes the failed envelopes of a settled output to `errors`, replacing it.
+/// Writes the failed envelopes of a settled output to `errors`, replacing it. A device or
+/// a pipe is left alone: what was written there cannot be taken back.
 ///
 /// # Errors
 ///
 /// A file cannot be read or written.
 pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
+    if errors.metadata().is_ok_and(|found| !found.is_file()) {
+        return Ok(());
+    }
+    let errors = &target(errors);
     let (beside, file) = replacement(errors)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
     let mut lines = Lines::open(output, 0..u64::MAX, 1 << 18)?;
@@ -63,6 +71,11 @@ pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
     finish(out, &beside, errors)
 }
 
+/// The file itself where `path` is a link, so that the link stays.
+fn target(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
 fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
     let file = out.into_inner().map_err(|error| cannot_write(beside, error.error()))?;
     replace(beside, file, path)
@@ -72,9 +85,11 @@ fn look(path: &Path) -> Result<Layout, Problem> {
     let mut layout = Layout::default();
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
-    let mut previous = 0;
+    let (mut previous, mut previous_end) = (0, 0);
     each(path, |lines, head| {
         let end = lines.offset + lines.bytes.len() as u64;
+        layout.gaps |= lines.offset != previous_end;
+        previous_end = end;
         match layout.stretches.last_mut() {
             Some(stretch) if head.number > previous => stretch.end = end,
             _ => layout.stretches.push(lines.offset..end),
@@ -184,6 +199,13 @@ mod tests {
             line("e", 5, true),
         ];
         assert_eq!(settled(&lines), (true, expected.concat()));
+    }
+
+    #[test]
+    fn blank_lines_are_removed() {
+        let (a, b) = (line("a", 1, true), line("b", 2, true));
+        assert_eq!(settled(&["\n".into(), a.clone(), b.clone()]), (true, [a.as_str(), &b].concat()));
+        assert_eq!(settled(&[a.clone(), " \n\n".into(), b.clone()]), (true, [a, b].concat()));
     }
 
     #[test]

@@ -43,8 +43,12 @@ impl LineSink {
     pub fn append(path: &Path, part: Part, keep: u64) -> Result<Self, Problem> {
         let failed = |error: io::Error| cannot_write(path, &error);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
-        let length = keep.min(file.metadata().map_err(failed)?.len());
-        file.set_len(length).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        let length = keep.min(found.len());
+        // A device or a pipe has nothing that could be cut off.
+        if found.is_file() {
+            file.set_len(length).map_err(failed)?;
+        }
         Ok(Self { part, target: Target::File { file, path: path.to_owned(), length }, pending: Vec::new() })
     }
 

@@ -1,6 +1,6 @@
 //! The folder that holds what a run needs while it is not finished.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,10 @@ use super::ledger::cannot_write;
 const HEADER: &str = "run.json";
 const RESERVE: &str = "reserve";
 const SPOOL: &str = "input.spool";
+
+/// A work folder that no other run can use while this is alive.
+#[derive(Debug)]
+pub struct FolderLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 /// The work folder of a run. Only files that rowmill put there are ever removed.
 #[derive(Debug, Clone)]
@@ -36,6 +40,24 @@ impl WorkFolder {
             .hint("choose another one with `--work-dir`")
         })?;
         Ok(Self { path: path.to_owned() })
+    }
+
+    /// Keeps other runs out of the folder for as long as the lock is held.
+    ///
+    /// # Errors
+    ///
+    /// Another run has it.
+    pub fn lock(&self) -> Result<FolderLock, Problem> {
+        let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another run has its ledger in `{}`", self.path.display());
+                Err(Problem::new(ProblemCode::OutputBusy, message)
+                    .hint("wait for it, or choose another folder with `--work-dir`"))
+            }
+            // Where folders cannot be locked, the lock of the output has to do.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(FolderLock(file)),
+        }
     }
 
     /// The default place: beside the output.
@@ -106,6 +128,14 @@ impl WorkFolder {
     #[must_use]
     pub fn spool(&self) -> PathBuf {
         self.path.join(SPOOL)
+    }
+
+    /// Takes back what was put into the folder at `path` before a run began: the copy of
+    /// standard input, and the folder itself if nothing else is in it.
+    pub fn take_back(path: &Path) {
+        // What is not there needs no removing.
+        drop(fs::remove_file(path.join(SPOOL)));
+        drop(fs::remove_dir(path));
     }
 
     pub(super) fn reserve(&self) -> PathBuf {

@@ -10,6 +10,11 @@ use rowmill_types::{Problem, ProblemCode};
 use super::format::taken_line;
 use super::{Header, WorkFolder};
 
+/// What a row's record takes, until larger ones are seen.
+const TYPICAL_RECORD: usize = 4 * 1024;
+const LEAST_RESERVE: usize = 64 * 1024;
+const MOST_RESERVE: usize = 32 * 1024 * 1024;
+
 /// A ledger in a file. One per run; the output's lock keeps others away.
 #[derive(Debug)]
 pub struct FileLedger {
@@ -17,6 +22,8 @@ pub struct FileLedger {
     path: PathBuf,
     length: u64,
     reserve: PathBuf,
+    reserve_bytes: usize,
+    reserved_rows: usize,
     lines: Vec<u8>,
 }
 
@@ -24,8 +31,9 @@ impl FileLedger {
     /// Opens the ledger that `header` names, after its first `length` bytes of whole
     /// lines; what follows was cut by a crash and is removed.
     ///
-    /// `reserve_bytes` are set aside on the same disk, to be given up when the disk
-    /// is full, so that answers in flight at that moment can still be written.
+    /// Room for the records of `reserved_rows` rows is set aside on the same disk, to be
+    /// given up when the disk is full, so that answers in flight at that moment can still
+    /// be written.
     ///
     /// # Errors
     ///
@@ -34,7 +42,7 @@ impl FileLedger {
         folder: &WorkFolder,
         header: &Header,
         length: u64,
-        reserve_bytes: usize,
+        reserved_rows: usize,
     ) -> Result<Self, Problem> {
         let path = folder.ledger(header);
         let failed = |error: std::io::Error| cannot_write(&path, &error);
@@ -42,8 +50,9 @@ impl FileLedger {
             OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
-        fs::write(&reserve, vec![0; reserve_bytes]).map_err(|error| cannot_write(&reserve, &error))?;
-        Ok(Self { file, path, length, reserve, lines: Vec::new() })
+        let reserve_bytes = (reserved_rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
+        set_aside(&reserve, reserve_bytes).map_err(|error| cannot_write(&reserve, &error))?;
+        Ok(Self { file, path, length, reserve, reserve_bytes, reserved_rows, lines: Vec::new() })
     }
 
     fn write_at_end(&mut self, lines: &[u8]) -> std::io::Result<()> {
@@ -66,7 +75,7 @@ impl Ledger for FileLedger {
         for record in group.records {
             lines.extend_from_slice(&record.line);
         }
-        let trouble = self.write(&lines)?;
+        let trouble = self.write(&lines)?.or_else(|| self.enlarge_reserve(group));
         self.lines = lines;
         Ok(Appended { records, trouble })
     }
@@ -78,6 +87,19 @@ impl Ledger for FileLedger {
 }
 
 impl FileLedger {
+    /// Sets more aside once records turn out larger; what it returns is why it cannot.
+    fn enlarge_reserve(&mut self, group: Group<'_>) -> Option<Problem> {
+        let largest = group.records.iter().map(|record| record.line.len()).max().unwrap_or_default();
+        let wanted = largest.saturating_mul(self.reserved_rows).min(MOST_RESERVE);
+        if wanted <= self.reserve_bytes {
+            return None;
+        }
+        // Doubled at least, so that growing answers do not mean a write each time.
+        self.reserve_bytes = wanted.next_power_of_two();
+        let written = set_aside(&self.reserve, self.reserve_bytes);
+        written.err().map(|error| cannot_write(&self.reserve, &error))
+    }
+
     /// Writes whole lines; what it returns is why the reserve had to be given up.
     fn write(&mut self, lines: &[u8]) -> Result<Option<Problem>, Problem> {
         let mut trouble = None;
@@ -87,12 +109,19 @@ impl FileLedger {
                 return Err(problem);
             }
             drop(fs::remove_file(&self.reserve));
+            self.reserve_bytes = usize::MAX;
             self.write_at_end(lines).map_err(|error| cannot_write(&self.path, &error))?;
             trouble = Some(problem);
         }
         self.length += lines.len() as u64;
         Ok(trouble)
     }
+}
+
+/// Takes room on the disk. Zeros are written, because a file with a hole takes none.
+fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 
 struct FileReader {

@@ -6,7 +6,7 @@ mod header;
 mod ledger;
 mod scan;
 
-pub use folder::WorkFolder;
+pub use folder::{FolderLock, WorkFolder};
 pub use format::Line;
 pub use header::{Header, SinkBase};
 pub use ledger::FileLedger;

@@ -1,0 +1,246 @@
+//! A run with fakes on every port, which writes down what happens in which order.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rowmill_core::ports::{
+    Appended, Dataset, Event, Group, Ledger, LedgerReader, Model, Observer, Published, Sink, Span,
+};
+use rowmill_core::prompt::Template;
+use rowmill_core::record::{EnvelopeHead, Record};
+use rowmill_core::resume::Resume;
+use rowmill_core::retry;
+use rowmill_core::select::{IdRule, Selection, Selector};
+use rowmill_engine::{IdCheck, Plan, Sinks, Stop, Worker};
+use rowmill_testkit::FakeDataset;
+use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
+
+/// What happened, in order, as short lines such as `ledger 3` and `output 3`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn add(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The numbers of all lines that begin with `word`, in order.
+    pub(crate) fn rows(&self, word: &str) -> Vec<u64> {
+        let rest = |line: String| line.strip_prefix(&format!("{word} ")).map(str::to_owned);
+        self.lines().into_iter().filter_map(rest).map(|row| row.parse().unwrap()).collect()
+    }
+
+    /// Waits until something has happened, without letting time pass.
+    pub(crate) async fn until(&self, happened: impl Fn(&Self) -> bool) {
+        while !happened(self) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) fn place(&self, line: &str) -> usize {
+        let found = self.lines().iter().position(|other| other == line);
+        found.unwrap_or_else(|| panic!("`{line}` is not in {:?}", self.lines()))
+    }
+}
+
+/// A ledger in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FakeLedger {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    log: Log,
+    /// The group from which the reserve is needed, and the one from which nothing helps.
+    trouble_at: Option<usize>,
+    fails_at: Option<usize>,
+    groups: usize,
+}
+
+impl FakeLedger {
+    pub(crate) fn trouble_at(mut self, group: usize) -> Self {
+        self.trouble_at = Some(group);
+        self
+    }
+
+    pub(crate) fn fails_at(mut self, group: usize) -> Self {
+        self.fails_at = Some(group);
+        self
+    }
+}
+
+pub(crate) fn disk_full() -> Problem {
+    Problem::new(ProblemCode::WriteFailed, "the disk is full")
+}
+
+impl Ledger for FakeLedger {
+    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem> {
+        self.groups += 1;
+        if self.fails_at.is_some_and(|at| self.groups >= at) {
+            return Err(disk_full());
+        }
+        group.taken.iter().for_each(|row| self.log.add(format!("taken {row}")));
+        let mut bytes = self.bytes.lock().unwrap();
+        let records = bytes.len() as u64;
+        for record in group.records {
+            self.log.add(format!("ledger {}", EnvelopeHead::parse(record.envelope()).unwrap().number));
+            bytes.extend_from_slice(&record.line);
+        }
+        let trouble = self.trouble_at.filter(|at| self.groups >= *at).map(|_| disk_full());
+        Ok(Appended { records, trouble })
+    }
+
+    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl LedgerReader for FakeLedger {
+    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem> {
+        let start = span.offset as usize;
+        self.log.add("read back".into());
+        Ok(self.bytes.lock().unwrap()[start..start + span.length as usize].to_vec())
+    }
+}
+
+/// Keeps the envelopes that it is given, and says so under its name.
+pub(crate) struct FakeSink {
+    pub(crate) name: &'static str,
+    pub(crate) log: Log,
+    pub(crate) envelopes: Arc<Mutex<Vec<Value>>>,
+    pub(crate) fails: bool,
+}
+
+impl Sink for FakeSink {
+    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+        if self.fails {
+            return Err(disk_full());
+        }
+        let envelope: Value = serde_json::from_slice(published.envelope).unwrap();
+        self.log.add(format!("{} {}", self.name, envelope["row_number"]));
+        self.envelopes.lock().unwrap().push(envelope);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+struct Watcher(Log);
+
+impl Observer for Watcher {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::Retrying { wait, .. } => self.0.add(format!("wait {}", wait.as_millis())),
+            Event::Draining => self.0.add("draining".into()),
+            _ => {}
+        }
+    }
+}
+
+/// A run that is put together step by step.
+pub(crate) struct Bench {
+    pub(crate) plan: Plan,
+    pub(crate) log: Log,
+    envelopes: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Bench {
+    /// Rows whose prompts are the numbers from 1 to `rows`.
+    pub(crate) fn new(rows: usize, model: Arc<dyn Model>) -> Self {
+        let texts = (1..=rows).map(|number| format!("{{\"p\":\"{number}\"}}"));
+        Self::over(FakeDataset::from_texts(texts), model)
+    }
+
+    pub(crate) fn over(dataset: FakeDataset, model: Arc<dyn Model>) -> Self {
+        let (log, envelopes) = (Log::default(), Arc::default());
+        let sink = |name| -> Box<dyn Sink> {
+            Box::new(FakeSink { name, log: log.clone(), envelopes: Arc::clone(&envelopes), fails: false })
+        };
+        let mut sinks = Sinks::default();
+        sinks.ordered.push(sink("output"));
+        let plan = Plan {
+            run: "run".into(),
+            source: dataset.open().unwrap(),
+            selector: Selector::new(&Selection::default(), None).unwrap(),
+            ids: IdRule::default(),
+            id_check: IdCheck::Done,
+            resume: Resume::default(),
+            worker: Worker {
+                model,
+                template: Template::parse("{{p}}".into()),
+                schema: None,
+                repairs: 1,
+                retry: retry::Policy::default(),
+                timeout: Duration::from_secs(600),
+                include_input: false,
+            },
+            parallel: 4,
+            max_errors: None,
+            ledger: Box::new(FakeLedger { log: log.clone(), ..FakeLedger::default() }),
+            sinks,
+            observer: Arc::new(Watcher(log.clone())),
+            stop: Stop::default(),
+        };
+        Self { plan, log, envelopes }
+    }
+
+    pub(crate) fn ledger(&self) -> FakeLedger {
+        FakeLedger { log: self.log.clone(), ..FakeLedger::default() }
+    }
+
+    pub(crate) fn sink(&self, name: &'static str, fails: bool) -> Box<dyn Sink> {
+        Box::new(FakeSink { name, log: self.log.clone(), envelopes: Arc::default(), fails })
+    }
+
+    /// What is needed once the plan has gone into the engine.
+    pub(crate) fn split(self) -> (Plan, Watched) {
+        (self.plan, Watched { log: self.log, envelopes: self.envelopes })
+    }
+}
+
+/// What a run left.
+pub(crate) struct Watched {
+    pub(crate) log: Log,
+    envelopes: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Watched {
+    pub(crate) fn envelopes(&self) -> Vec<Value> {
+        self.envelopes.lock().unwrap().clone()
+    }
+
+    /// The numbers of all rows with an envelope, in the order of the output.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.envelopes().iter().map(|envelope| envelope["row_number"].as_u64().unwrap()).collect()
+    }
+
+    /// The error types of the rows, `ok` for those without.
+    pub(crate) fn outcomes(&self) -> Vec<String> {
+        let outcome = |envelope: &Value| envelope["error"]["type"].as_str().unwrap_or("ok").to_owned();
+        self.envelopes().iter().map(outcome).collect()
+    }
+}
+
+/// The record of a row that is ok, as a ledger line.
+pub(crate) fn kept_line(number: u64) -> Vec<u8> {
+    let envelope =
+        format!(r#"{{"id":{number},"row_number":{number},"ok":true,"result":"kept","error":null}}"#);
+    let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
+    Record::parse(line.into_bytes()).unwrap().line
+}
+
+impl FakeLedger {
+    /// Puts a record into the ledger as an earlier run left it; its place.
+    pub(crate) fn holds(&self, line: &[u8]) -> Span {
+        let mut bytes = self.bytes.lock().unwrap();
+        let span = Span { offset: bytes.len() as u64, length: line.len() as u32 };
+        bytes.extend_from_slice(line);
+        span
+    }
+}
