@@ -2,12 +2,9 @@
 //! ledger in one go, and sends it on.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::ports::{Event, Group, Ledger, Observer, Span};
 use rowmill_core::record::{Record, total_usage};
@@ -16,6 +13,7 @@ use rowmill_types::{CallFailure, ErrorKind, Problem, ProblemCode, RowError, RowI
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::arrivals::{gather, receive_from};
 use crate::feed::{Batch, Feed, Taken, Work};
 use crate::publish::{Content, Parcel, Publisher};
 use crate::work::{Ended, Shared, is_fatal, work};
@@ -24,8 +22,6 @@ use crate::{Plan, Stop};
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
 /// waits for it, so that what is held for its turn stays bounded.
 const MAX_AHEAD: u64 = 262_144;
-/// Rows that ended are written at the latest when this many are gathered.
-const MAX_GROUP: usize = 512;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -382,28 +378,5 @@ impl Driver {
         }
         self.commit(include_input);
         unknown
-    }
-}
-
-/// Waits until at least one row has ended and takes all that have.
-async fn gather<F: Future<Output = Ended>>(flight: &mut FuturesUnordered<F>, ended: &mut Vec<Ended>) {
-    poll_fn(|context| {
-        while ended.len() < MAX_GROUP {
-            match flight.poll_next_unpin(context) {
-                Poll::Ready(Some(row)) => ended.push(row),
-                Poll::Ready(None) | Poll::Pending => break,
-            }
-        }
-        if ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-}
-
-async fn receive_from(
-    feed: &mut Option<mpsc::Receiver<Result<Batch, Problem>>>,
-) -> Option<Result<Batch, Problem>> {
-    match feed {
-        Some(feed) => feed.recv().await,
-        None => None,
     }
 }

@@ -1,6 +1,7 @@
 //! The one driver of runs. It names no adapter: everything outside comes
 //! through the ports of `rowmill-core`.
 
+mod arrivals;
 mod drive;
 mod feed;
 mod plan;
