@@ -6,8 +6,9 @@ use rowmill_http::HttpClient;
 use rowmill_models::{Connection, ModelString, Providers, Setup, build};
 use rowmill_testkit::conformance::check_model;
 use rowmill_testkit::{Script, Simulator};
+use rowmill_types::Problem;
 
-async fn deviations(model: &str) -> Vec<String> {
+async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
     let simulator = Simulator::start(Script::new()).await;
     let url = simulator.url().to_owned();
     let environment = move |name: &str| match name {
@@ -17,12 +18,11 @@ async fn deviations(model: &str) -> Vec<String> {
         _ => None,
     };
     let providers = Providers::default();
-    let model = ModelString::parse(model, &providers).expect("the model string is right");
-    let connection =
-        Connection::resolve(&model, &providers, &environment).expect("address and key are there");
+    let model = ModelString::parse(model, &providers)?;
+    let connection = Connection::resolve(&model, &providers, &environment)?;
     let setup = Setup { model, connection, instruction: None, schema: None, notice: Arc::new(|_| ()) };
-    let model = build(setup, &HttpClient::new(&|_| None)).expect("the settings fit together");
-    check_model(&*model, &simulator).await
+    let model = build(setup, &HttpClient::new(&|_| None))?;
+    Ok(check_model(&*model, &simulator).await)
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn every_protocol_and_transport_keeps_the_contract_of_the_port() {
         "google.m",
         "google.m?stream=true",
     ] {
-        found.extend(deviations(model).await.into_iter().map(|what| format!("{model}: {what}")));
+        found.extend(deviations(model).await.unwrap().into_iter().map(|what| format!("{model}: {what}")));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
