@@ -1,5 +1,6 @@
 //! OpenAI chat completions and every compatible server.
 
+mod answer;
 pub(crate) mod client;
 mod stream;
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Chat completions that come as a stream of events.
 
-use std::borrow::Cow;
-
 use rowmill_types::Finish;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wire::{ToolCall, finish, usage};
-use crate::reading::{Assembly, Reading, Step, Text, Unread, keep, no_error};
+use super::answer::{Answer, Choice, ToolCall};
+use super::wire::{finish, usage};
+use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
 use crate::schema;
 use crate::sse::Event;
 
@@ -51,7 +49,7 @@ impl Assembly for ChatAssembly {
         if event.data.trim() == "[DONE]" {
             return Ok(Step::Done);
         }
-        let chunk: Chunk<'_> = serde_json::from_str(&event.data)?;
+        let chunk: Answer<'_> = serde_json::from_str(&event.data)?;
         no_error(chunk.error)?;
         if let Some(raw) = chunk.usage {
             self.usage = keep(Some(raw));
@@ -86,38 +84,4 @@ impl Assembly for ChatAssembly {
             service_tier: self.service_tier,
         })
     }
-}
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(default, borrow)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default, borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    model: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    service_tier: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(default, borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(default, borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct Delta<'a> {
-    #[serde(default, borrow)]
-    content: Option<Text<'a>>,
-    #[serde(default, borrow)]
-    refusal: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
 }

@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::answer::{Answer, ToolCall};
 use super::stream::ChatAssembly;
 use crate::body::{Parts, Shape, Template, put};
 use crate::build::Setup;
 use crate::call::ErrorBody;
 use crate::exchange::Delivery;
 use crate::quirks::{Quirks, Reasoning, Structured};
-use crate::reading::{Reading, Text, Unread, Wire, keep, no_error};
+use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
 use crate::settings::{Key, Setting, Settings};
 
@@ -180,66 +181,6 @@ fn structured(fields: &mut Map<String, Value>, prepared: &Prepared, way: Structu
             put(fields, "tools", Some(json!([{"type": "function", "function": function}])));
             let choice = json!({"type": "function", "function": {"name": schema::NAME}});
             put(fields, "tool_choice", Some(choice));
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(default, borrow)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default, borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    model: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    service_tier: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(default, borrow)]
-    message: Option<Said<'a>>,
-    #[serde(default, borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct Said<'a> {
-    #[serde(default, borrow)]
-    content: Option<Text<'a>>,
-    #[serde(default, borrow)]
-    refusal: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
-}
-
-/// A tool call, whole or a piece of one.
-#[derive(Deserialize)]
-pub(super) struct ToolCall<'a> {
-    #[serde(default, borrow)]
-    function: Option<Function<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(default, borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl ToolCall<'_> {
-    /// The arguments as JSON text. They are a string that holds JSON, but some
-    /// servers send the JSON itself.
-    pub(super) fn text(self) -> Option<String> {
-        let arguments = self.function?.arguments?.get();
-        if arguments.starts_with('"') {
-            serde_json::from_str(arguments).ok()
-        } else {
-            Some(arguments.to_owned())
         }
     }
 }
