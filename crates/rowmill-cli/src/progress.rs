@@ -58,7 +58,9 @@ struct Watcher {
 impl Progress {
     /// Starts to show progress as the user wants it.
     pub(crate) fn start(show: Show) -> Self {
-        let live = show.progress && std::io::stderr().is_terminal();
+        // A line that is drawn over and over would run into envelopes on the same screen.
+        let shares_screen = show.envelopes_on_stdout && std::io::stdout().is_terminal();
+        let live = show.progress && std::io::stderr().is_terminal() && !shares_screen;
         let bar = if live { live_bar() } else { ProgressBar::hidden() };
         let every = show.every.filter(|_| show.progress);
         let wanted = AtomicU64::new(show.wanted.unwrap_or(u64::MAX));

@@ -29,6 +29,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Show {
     pub(crate) progress: bool,
     pub(crate) every: Option<u64>,
+    /// Whether envelopes go to standard output.
+    pub(crate) envelopes_on_stdout: bool,
     /// At most how many rows there will be, where a flag says so.
     pub(crate) wanted: Option<u64>,
     pub(crate) json_summary: bool,
@@ -42,6 +44,7 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
     let show = Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
+        envelopes_on_stdout: output == Output::Stdout,
         wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
         json_summary: !flags.no_final_summary && (flags.final_summary || output != Output::Stdout),
     };
