@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    ConfigFile, Existing, InputSpec, Location, Output, Problem, ProblemCode, Prompt, RunSpec, Sample, Schema,
-    Selection, VariableFlags,
+    ConfigFile, Existing, InputSpec, Location, Output, Problem, ProblemCode, Prompt, RunDefaults, RunSpec,
+    Sample, Schema, Selection, VariableFlags,
 };
 
 use crate::flags::{RunFlags, duration};
@@ -65,7 +65,7 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
         },
         instruction: flags.instruction,
         variables: VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
-        model: flags.model.or_else(|| defaults.model.clone()).ok_or_else(no_model)?,
+        model: model(flags.model, defaults)?,
         schema: match (flags.json_schema, flags.schema_model) {
             (Some(source), _) => Schema::Source(source),
             (None, Some(name)) => Schema::PythonModel(name),
@@ -148,6 +148,12 @@ fn time(
 
 fn usage(message: impl Into<String>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
+}
+
+/// The model string. A variable that is set to nothing counts as unset.
+fn model(flag: Option<String>, defaults: &RunDefaults) -> Result<String, Problem> {
+    let named = flag.filter(|name| !name.is_empty()).or_else(|| defaults.model.clone());
+    named.ok_or_else(no_model)
 }
 
 fn no_model() -> Problem {

@@ -211,13 +211,22 @@ fn model_strings_that_cannot_be_used_list_what_exists() {
         ("openai.m?temperature", "`temperature` is not of the form `key=value`", "`openai` takes:"),
         ("passthrough?seed=1", "`passthrough` does not take the key `seed`", "`passthrough` takes no keys"),
         ("openai.m.high", "`openai.m.high` ends in `.high`", "`openai.m?reasoning=high`"),
-        ("", "the model is empty", "write `provider.model`"),
     ] {
         let (simulator, place) = simulated();
         place.write_rows(1);
         place.run_rows(&["-m", model]).code(1).says(&format!("error[RM1201]: {message}")).says(help);
         assert_eq!((simulator.stats().connections, place.exists("out.jsonl")), (0, false), "{model}");
     }
+}
+
+#[test]
+fn a_model_that_is_set_to_nothing_counts_as_not_named() {
+    let mut place = Place::new();
+    place.write_rows(1);
+    place.set("ROWMILL_MODEL", "");
+    place.run_rows(&[]).code(2).says("error[RM0001]: no model was named\n").says("help: use `--model`");
+    place.write("rowmill.toml", "[run]\nmodel = \"passthrough\"\n");
+    place.run_rows(&[]).ok();
 }
 
 #[test]

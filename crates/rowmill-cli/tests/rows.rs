@@ -61,7 +61,7 @@ fn a_bad_line_is_one_failed_row_and_the_run_goes_on() {
     assert_eq!(code, 3);
     let rows = expected(&[
         (1, "[a]"),
-        (2, "InvalidJSON: Line 2: EOF while parsing a value at line 1 column 5"),
+        (2, "InvalidJSON: Line 2: EOF while parsing a value at column 5"),
         (3, "InvalidRow: Line 3: expected a JSON object, got an array"),
         (4, "InvalidRow: Line 4: expected a JSON object, got a string"),
         (5, "InvalidRow: Line 5: expected a JSON object, got a number"),
@@ -69,8 +69,8 @@ fn a_bad_line_is_one_failed_row_and_the_run_goes_on() {
         (7, "InvalidRow: Line 7: expected a JSON object, got null"),
         (8, "InvalidJSON: Line 8: not valid UTF-8 at byte 7"),
         (9, "InvalidJSON: Line 9: half of a surrogate pair in a `\\u` escape"),
-        (10, "InvalidJSON: Line 10: expected value at line 1 column 6"),
-        (11, "InvalidJSON: Line 11: trailing characters at line 1 column 11"),
+        (10, "InvalidJSON: Line 10: expected value at column 6"),
+        (11, "InvalidJSON: Line 11: trailing characters at column 11"),
         (12, "[z]"),
     ]);
     assert_eq!(told(&envelopes), rows);

@@ -88,7 +88,11 @@ impl Row {
     /// Text that is not JSON, or is JSON but not an object, or holds half of a
     /// surrogate pair, is a [`BadRow`] whose message begins with `Line N: `.
     pub fn parse(number: u64, text: String) -> Result<Self, BadRow> {
-        let bad = |kind, what: String| BadRow { number, kind, message: format!("Line {number}: {what}") };
+        let bad = |kind, what: String| {
+            // The parser sees one line and calls it line 1, which would only confuse.
+            let what = what.replace(" at line 1 column ", " at column ");
+            BadRow { number, kind, message: format!("Line {number}: {what}") }
+        };
         let first = text.trim_start().as_bytes().first().copied();
         if first.is_some_and(|byte| byte != b'{') {
             let kind_of_value = match serde_json::from_str::<IgnoredAny>(&text) {

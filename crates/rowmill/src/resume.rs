@@ -61,35 +61,58 @@ pub(crate) fn resumed(
         })?;
         file.mend(&found)?;
     }
-    let base = before.as_ref().and_then(|before| before.telemetry.clone());
-    let telemetry_now = telemetry_base(spec, telemetry_length(spec));
-    let same_file = matches!((&base, &telemetry_now), (Some(base), Some(now)) if base.path == now.path);
-    let telemetry = if same_file { base.clone() } else { telemetry_now };
-    let header = match before {
-        Some(before) => Header { fingerprint: now.fingerprint, telemetry: telemetry.clone(), ..before },
-        None => Header { telemetry: telemetry.clone(), ..now },
+    let length = match &before {
+        Some(before) => scan_ledger(folder, before, &mut resume)?,
+        // A ledger that no header names counts for nothing.
+        None => 0,
     };
-    // With its own base the file is written again from the ledger, so a crash between
-    // ledger and telemetry leaves no gap.
-    let mut sink = telemetry_sink(spec, telemetry.map_or(u64::MAX, |base| base.length))?;
-    let scanned = scan(&folder.ledger(&header), |line, span, bytes| {
+    let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
+    let base = telemetry.as_ref().map(|(_, base)| base.clone());
+    let header = match before {
+        Some(before) => Header { fingerprint: now.fingerprint, telemetry: base, ..before },
+        None => Header { telemetry: base, ..now },
+    };
+    let ledger = FileLedger::open(folder, &header, length, spec.parallel * RESERVED_PER_PLACE)?;
+    folder.write_header(&header)?;
+    Ok(Beginning { header, ledger, resume, telemetry: telemetry.map(|(sink, _)| sink), settings_unknown })
+}
+
+/// Takes in what the ledger says; returns how many bytes of it are whole lines.
+fn scan_ledger(folder: &WorkFolder, header: &Header, resume: &mut Resume) -> Result<u64, Problem> {
+    let scanned = scan(&folder.ledger(header), |line, span, _| {
         match line {
             Line::Taken(rows) => resume.saw_taken(&rows),
-            Line::Ended(head) => {
-                resume.saw_ended(&head, span);
-                if let Some(sink) = sink.as_mut().filter(|_| same_file) {
-                    replay(sink, bytes)?;
-                }
-            }
+            Line::Ended(head) => resume.saw_ended(&head, span),
         }
         Ok(())
     })?;
-    if let Some(sink) = &mut sink {
-        sink.flush()?;
-    }
-    folder.write_header(&header)?;
-    let ledger = FileLedger::open(folder, &header, scanned.length, spec.parallel * RESERVED_PER_PLACE)?;
-    Ok(Beginning { header, ledger, resume, telemetry: sink, settings_unknown })
+    Ok(scanned.length)
+}
+
+/// The telemetry file to go on with, and what it held before the ledger began.
+///
+/// A file that the ledger knows is written again from the ledger, so a crash between
+/// ledger and telemetry leaves no gap.
+fn resumed_telemetry(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    before: Option<&Header>,
+) -> Result<Option<(LineSink, SinkBase)>, Problem> {
+    let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
+    let known = before.and_then(|before| {
+        let base = before.telemetry.clone().filter(|base| base.path == now.path)?;
+        Some((before, base))
+    });
+    let Some((before, base)) = known else {
+        return Ok(telemetry_sink(spec, u64::MAX)?.map(|sink| (sink, now)));
+    };
+    let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
+    scan(&folder.ledger(before), |line, _, bytes| match line {
+        Line::Taken(_) => Ok(()),
+        Line::Ended(_) => replay(&mut sink, bytes),
+    })?;
+    sink.flush()?;
+    Ok(Some((sink, base)))
 }
 
 /// Leaves an ended run with an empty ledger: the output has every record. The header

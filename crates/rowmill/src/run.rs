@@ -189,7 +189,9 @@ fn tell_beginning(
     }
     if settings_unknown {
         (control.notice)(Notice::Warning(
-            "the ledger of the earlier run is gone, so it is not known whether model, prompt or schema have changed".into(),
+            "the earlier run left no ledger (all its rows were ok, or the work folder is gone), \
+             so a changed model, prompt or schema cannot be noticed"
+                .into(),
         ));
     }
 }

@@ -39,6 +39,11 @@ impl OutputFile {
             let message = format!("`{shown}`, given to `{flag}`, is a folder");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a file in it"));
         }
+        if flag == "--output" && path.exists() && !path.is_file() {
+            let message = format!("`{shown}`, given to `{flag}`, is not a regular file");
+            return Err(Problem::new(ProblemCode::OutputPath, message)
+                .hint("use `--output -` and send standard output there"));
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             let message = format!("the folder `{}` of `{flag}` does not exist", folder.display());
@@ -64,7 +69,11 @@ impl OutputFile {
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { file, path: path.to_owned() }),
+            Ok(()) => {
+                // What a crash left while it was to take the place of this file; it was not complete.
+                drop(fs::remove_file(replacement_path(path)));
+                Ok(Self { file, path: path.to_owned() })
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = format!("another run is writing to `{}`", path.display());
                 Err(Problem::new(ProblemCode::OutputBusy, message)
@@ -139,10 +148,14 @@ pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
         .hint(hint)
 }
 
+fn replacement_path(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.rowmill-new"))
+}
+
 /// A new file beside `path` that will take its place, no more open to others than it.
 pub(super) fn replacement(path: &Path) -> Result<(PathBuf, File), Problem> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.rowmill-new"));
+    let beside = replacement_path(path);
     let file = File::create(&beside).map_err(|error| cannot_write(&beside, &error))?;
     if let Ok(found) = path.metadata() {
         file.set_permissions(found.permissions()).map_err(|error| cannot_write(&beside, &error))?;

@@ -150,10 +150,12 @@ impl WorkFolder {
         }
     }
 
-    /// Removes a ledger that the header names no longer. The header decides what
-    /// counts, so a leftover does no harm.
+    /// Removes the ledger that `header` names and older ones that a crash left. The header
+    /// decides what counts, so a leftover does no harm.
     pub fn forget_ledger(&self, header: &Header) {
-        drop(fs::remove_file(self.ledger(header)));
+        for generation in 1..=header.generation {
+            drop(fs::remove_file(self.ledger(&Header { generation, ..header.clone() })));
+        }
     }
 
     /// Removes the run that has its ledger here. A copy of standard input stays: it was

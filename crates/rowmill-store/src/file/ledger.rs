@@ -70,11 +70,13 @@ impl Ledger for FileLedger {
     fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem> {
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
-        taken_line(group.taken, &mut lines);
-        let records = self.length + lines.len() as u64;
+        let records = self.length;
         for record in group.records {
             lines.extend_from_slice(&record.line);
         }
+        // After the records: a kill in the middle of the write then costs no answer for the
+        // sake of rows that were not sent yet.
+        taken_line(group.taken, &mut lines);
         let trouble = self.write(&lines)?.or_else(|| self.enlarge_reserve(group));
         self.lines = lines;
         Ok(Appended { records, trouble })

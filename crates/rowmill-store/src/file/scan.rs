@@ -122,7 +122,7 @@ mod tests {
 
         let (seen, scanned) = described(&path);
 
-        assert_eq!(seen, ["taken [4, 5]", "ended 4"]);
+        assert_eq!(seen, ["ended 4", "taken [4, 5]"]);
         assert_eq!(scanned, Scanned { length: whole, torn: true });
         let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();
         again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
