@@ -114,6 +114,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Adds to a client's failure whether this server was there at all.
+    pub(super) fn explain(&mut self, failure: &Failure) -> Failure {
+        let state = match self.child.try_wait() {
+            Ok(Some(status)) => format!("the simulator had ended: {status}"),
+            Ok(None) => "the simulator is still running".to_owned(),
+            Err(error) => format!("the state of the simulator is unknown: {error}"),
+        };
+        Failure::new(format!("{failure}\n{state}"))
+    }
+
     /// Host and port.
     pub(super) fn address(&self) -> &str {
         &self.address

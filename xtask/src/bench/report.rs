@@ -34,8 +34,8 @@ pub(super) fn document(facts: &[(&'static str, String)], sections: &[Section]) -
          # Benchmarks\n\n\
          Made with `cargo xtask bench`, which builds rowmill and its simulator, runs the simulator as a second\n\
          process on the same machine, and measures rowmill beside `wrk`, a load generator in C that only sends\n\
-         and receives. Client and server share the cores, and so does whatever else the machine does: ratios and\n\
-         CPU times carry over to other machines, rates do not.\n\n\
+         and receives. Client and server share the cores, and so does whatever else the machine does: ratios\n\
+         are steadier than times, and times than rates.\n\n\
          | | |\n|---|---|\n",
     );
     for (name, value) in facts {

@@ -38,7 +38,7 @@ fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command 
 /// 64 in flight against an instant server, beside `wrk` with the same bytes.
 fn throughput(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(200_000);
-    let server = Server::start(&stage.simulator, &["--instant"])?;
+    let mut server = Server::start(&stage.simulator, &["--instant"])?;
     rows::write(&stage.folder.join("rows.jsonl"), count)?;
     let sample = |base_url: &str| {
         let mut command = calls(stage, "rows.jsonl", &server, 1);
@@ -53,10 +53,10 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
     load.current_dir(&stage.folder);
     let mut run = calls(stage, "rows.jsonl", &server, 64);
     for _ in 0..ROUNDS {
-        let yardstick = wrk::run(&mut load)?;
+        let yardstick = wrk::run(&mut load).map_err(|failure| server.explain(&failure))?;
         wrk_cpu.push(yardstick.cost.cpu_per(yardstick.requests));
         wrk_rate.push(yardstick.cost.rate(yardstick.requests));
-        let (cost, _) = cost_of(&mut run)?;
+        let (cost, _) = cost_of(&mut run).map_err(|failure| server.explain(&failure))?;
         cpu.push(cost.cpu_per(count));
         rate.push(cost.rate(count));
     }
