@@ -226,6 +226,9 @@ impl Reporter {
             // Often the base URL is wrong, and only the address shows it.
             error.message = format!("{} ({} answered 404)", cut(&error.message), self.address);
         }
+        if let (CallFailure::Unauthorized, Some(variable)) = (error.failure, &self.connection.key_variable) {
+            error.message = format!("{} (the key is the one in `{variable}`)", cut(&error.message));
+        }
         self.clean(error)
     }
 

@@ -24,6 +24,8 @@ pub struct Connection {
     pub protocol: Protocol,
     pub(crate) base_url: Option<Url>,
     pub(crate) key: Option<Secret>,
+    /// The variable that held the key.
+    pub(crate) key_variable: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) quirks: Quirks,
     secrets: Vec<Secret>,
@@ -44,7 +46,7 @@ impl Connection {
             Problem::new(ProblemCode::InvalidModel, format!("unknown provider `{}`", model.provider))
                 .hint("`rowmill models` lists the providers")
         })?;
-        let key = key(provider, environment)?.map(|(_, key)| key);
+        let (key_variable, key) = key(provider, environment)?.unzip();
         let mut secrets: Vec<Secret> = key.iter().cloned().collect();
         let headers = headers(provider, environment, &mut secrets)?;
         let base_url = base_url(provider, environment)?;
@@ -54,6 +56,7 @@ impl Connection {
             protocol: provider.protocol(),
             base_url,
             key,
+            key_variable,
             headers,
             quirks: provider.quirks(),
             secrets,
