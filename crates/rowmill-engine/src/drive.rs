@@ -217,12 +217,14 @@ impl Driver {
     }
 
     async fn wait<F: Future<Output = Ended>>(&mut self, flight: &mut FuturesUnordered<F>) -> Woke {
-        let wants_rows = self.queue.is_empty() && self.has_room(flight.len());
+        // Looked at once: were the publisher to catch up between two looks, nothing would
+        // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
-        if !lags_behind && !self.queue.is_empty() && flight.len() < self.parallel {
-            // The publisher has caught up since rows were last taken, and nothing else may wake the loop.
+        let has_room = flight.len() < self.parallel && !lags_behind;
+        if has_room && !self.queue.is_empty() {
             return Woke::Published;
         }
+        let wants_rows = has_room && self.queue.is_empty();
         let draining = self.stop.is_draining();
         let Self { feed, ended_now, stop, publisher, .. } = self;
         tokio::select! {
