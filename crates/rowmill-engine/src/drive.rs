@@ -263,7 +263,11 @@ impl Driver {
         let ended = std::mem::take(&mut self.ended_now);
         let records: Vec<Record> = ended.iter().map(|ended| ended.record(include_input)).collect();
         match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
-            Err(problem) => self.end_early(StopCause::Problem(problem)),
+            Err(problem) => {
+                self.end_early(StopCause::Problem(problem));
+                // No answer could be kept any more, so none is waited for and none is asked for.
+                self.stop.abort();
+            }
             Ok(appended) => {
                 if appended.trouble.is_some() {
                     self.held_back.get_or_insert_default();

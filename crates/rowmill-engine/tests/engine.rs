@@ -227,13 +227,19 @@ async fn a_ledger_that_needed_its_reserve_drains_the_run_and_keeps_what_was_in_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_published_that_the_ledger_could_not_take() {
-    let mut bench = Bench::new(100, Arc::new(FakeModel::default().delay(seconds(1))));
+async fn nothing_is_sent_or_published_that_the_ledger_could_not_take() {
+    let model = Arc::new(FakeModel::default().delay(seconds(1)));
+    let mut bench = Bench::new(100, model.clone());
     bench.plan.ledger = Box::new(bench.ledger().fails_at(3));
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
     assert_eq!(watched.numbers(), watched.log.rows("ledger"));
+    assert_eq!(
+        model.seen().len(),
+        watched.log.rows("taken").len(),
+        "a call that is not in the ledger is not made"
+    );
 }
 
 #[tokio::test(start_paused = true)]
