@@ -14,5 +14,6 @@ pub mod select;
 pub mod simulate;
 pub mod stats;
 pub mod summary;
+pub mod time_span;
 pub mod validate;
 pub mod variables;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use rowmill_core::time_span;
+
 macro_rules! keys {
     ($($variant:ident = $name:literal, $also:expr, $takes:expr, $about:literal;)*) => {
         /// A key of a model string, as in `?temperature=0`.
@@ -123,7 +125,7 @@ impl Key {
                 "false" | "off" | "0" => Some(Setting::Switch(false)),
                 _ => None,
             },
-            Takes::Span => span(value).map(Setting::Span),
+            Takes::Span => time_span::parse(value).map(Setting::Span),
             Takes::Texts => texts(value).map(Setting::Texts),
         };
         setting.ok_or_else(|| self.allowed())
@@ -235,22 +237,6 @@ fn word(words: &'static [&'static str], value: &str) -> Option<Setting> {
         other => other,
     };
     words.iter().find(|word| **word == meant).map(|word| Setting::Word(word))
-}
-
-fn span(value: &str) -> Option<Duration> {
-    let digits = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
-    let (number, unit) = value.split_at(digits);
-    let number: f64 = number.parse().ok()?;
-    let seconds = match unit {
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "s" | "" => number,
-        "m" => number * 60.0,
-        _ => return None,
-    };
-    // A millisecond written as a fraction of a second must not become 0.9999.
-    let micros = (seconds * 1e6).round();
-    (0.0..=86_400e6).contains(&micros).then(|| Duration::from_secs_f64(micros / 1e6))
 }
 
 fn texts(value: &str) -> Option<Vec<String>> {

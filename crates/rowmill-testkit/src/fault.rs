@@ -137,14 +137,3 @@ impl Delivery {
         }
     }
 }
-
-/// Reads a duration such as `20ms`, `1.5s` or `2` (seconds).
-#[must_use]
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.trim().parse::<f64>().ok()? * unit;
-    Duration::try_from_secs_f64(seconds).ok()
-}

@@ -25,7 +25,7 @@ mod websocket;
 
 pub use fake_model::{FakeModel, answer, busy, failure};
 pub use fake_source::FakeDataset;
-pub use fault::{Fault, When, parse_duration};
+pub use fault::{Fault, When};
 pub use recorder::{RequestSeen, Stats};
 pub use script::{Answer, Script};
 pub use simulator::Simulator;

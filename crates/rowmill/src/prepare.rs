@@ -61,8 +61,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
             return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
         }
     }
-    let unfinished = work_folder.join("run.json").exists();
-    if spec.existing == Existing::Refuse && unfinished {
+    if spec.existing == Existing::Refuse && WorkFolder::has_run(work_folder) {
         let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
             .hint("use `--resume` to go on with it, or `--overwrite` to start again"));

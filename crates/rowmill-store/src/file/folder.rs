@@ -79,10 +79,10 @@ impl WorkFolder {
         self.path.join(format!("ledger-{}.jsonl", header.generation))
     }
 
-    /// Whether a run has its ledger here.
+    /// Whether a run has its ledger in the folder at `path`, which need not exist.
     #[must_use]
-    pub fn has_run(&self) -> bool {
-        self.path.join(HEADER).exists()
+    pub fn has_run(path: &Path) -> bool {
+        path.join(HEADER).exists()
     }
 
     /// Which run has its ledger here, if any.

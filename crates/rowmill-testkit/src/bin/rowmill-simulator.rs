@@ -52,7 +52,7 @@ struct Flags {
 const DRIP: Duration = Duration::from_millis(50);
 
 fn duration(text: &str) -> Result<Duration, String> {
-    rowmill_testkit::parse_duration(text)
+    rowmill_core::time_span::parse(text)
         .ok_or_else(|| format!("`{text}` is no duration; write `20ms` or `1.5s`"))
 }
 
