@@ -1,7 +1,5 @@
 //! The damage that the simulator can do.
 
-use std::time::Duration;
-
 /// One way in which an answer goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
