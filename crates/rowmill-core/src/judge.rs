@@ -65,6 +65,7 @@ mod tests {
             timing: CallTiming::default(),
             model: None,
             service_tier: None,
+            rates: None,
         }
     }
 

@@ -92,6 +92,34 @@ pub trait Model: Send + Sync + Debug {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>>;
 }
 
+/// Answers that were paid for, by the key of what was asked. Only good answers are kept.
+///
+/// A store is a help and never a hindrance: where it fails, it says so once through
+/// its own notice, finds nothing and keeps nothing.
+pub trait AnswerStore: Send + Sync + Debug {
+    /// The answer to a request that was asked before.
+    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>>;
+
+    /// Keeps an answer. It can be found as soon as this returns, and is on disk soon after,
+    /// at the latest when the store is dropped.
+    fn keep(&self, key: AskedKey, answer: &KeptAnswer);
+}
+
+/// Names everything that shapes an answer: model, settings, instruction, schema, messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AskedKey(pub u128);
+
+/// An answer that can be given again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// The text.
+    pub text: String,
+    /// What it used when it was paid for, where the provider told.
+    pub usage: Option<rowmill_types::Usage>,
+    /// The model that answered, where the provider told.
+    pub model: Option<String>,
+}
+
 /// Where a record stands in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {

@@ -110,6 +110,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
         status: Some(status),
         code: body_says.code,
         retry_after: wait.or(body_says.retry_after),
+        rates: None,
     }
 }
 
@@ -125,6 +126,7 @@ pub(crate) fn from_error(status: Option<u16>, body: ErrorBody) -> CallError {
         message: body.message.unwrap_or_else(|| "the provider reported an error without a reason".to_owned()),
         code: body.code,
         retry_after: body.retry_after,
+        rates: None,
     }
 }
 

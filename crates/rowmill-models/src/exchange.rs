@@ -143,5 +143,6 @@ pub(crate) fn completion(reading: Reading, timing: CallTiming) -> Completion {
         timing,
         model: reading.model,
         service_tier: reading.service_tier,
+        rates: None,
     }
 }

@@ -150,6 +150,7 @@ pub fn answer(text: impl Into<String>) -> Completion {
         timing: CallTiming::default(),
         model: Some("fake".to_owned()),
         service_tier: None,
+        rates: None,
     }
 }
 

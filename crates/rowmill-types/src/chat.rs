@@ -1,6 +1,6 @@
 //! One turn with a model: what is asked and what comes back.
 
-use crate::{CallTiming, Usage};
+use crate::{CallTiming, RateLimits, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,4 +75,6 @@ pub struct Completion {
     pub model: Option<String>,
     /// The service tier that was granted, where the provider told.
     pub service_tier: Option<String>,
+    /// The rate limits that the provider told with the answer.
+    pub rates: Option<Box<RateLimits>>,
 }

@@ -51,8 +51,10 @@ error_kinds! {
         "Raise `max_tokens` in the model string, e.g. `?max_tokens=4096`.";
     ContentFilter = "ContentFilter", "The provider stopped the answer with a content filter.",
         "Change the row or the instruction, or use another provider.";
-    RateLimited = "RateLimited", "The provider kept answering that the rate limit is reached (429) until the tries were used up.",
-        "Lower `--parallel` or raise `--retries`, then run again with `--resume`.";
+    RateLimited = "RateLimited", "The provider answered that the rate limit is reached (429). Calls fail with it; the row waits its turn and is sent again.",
+        "Nothing: the pace follows by itself. `--rpm` and `--tpm` set limits that the provider does not tell.";
+    QuotaExhausted = "QuotaExhausted", "The account's quota, credit or daily limit is used up. Calls fail with it, rows do not: they wait or stay unsent.",
+        "Raise the quota or wait until it is renewed; a stopped run goes on with `--resume`.";
     ServerError = "ServerError", "The provider kept failing (5xx, 408, 409 or 529) until the tries were used up.",
         "Run again with `--resume` when the provider has recovered.";
     Timeout = "Timeout", "No complete answer came within `--timeout`, in any try. The provider may have billed for it.",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::ErrorKind;
+use crate::{ErrorKind, RateLimits};
 
 /// What a failed call means. The one thing retry decisions look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,16 @@ pub enum Fault {
     /// It may work when tried again, not before `after` if that is given.
     Transient {
         /// The wait that the provider asked for.
+        after: Option<Duration>,
+    },
+    /// The provider limits requests: the row waits its turn, which costs it no try.
+    Throttled {
+        /// The wait that the provider asked for.
+        after: Option<Duration>,
+    },
+    /// The provider's quota is used up, for this row and all others, for a long time.
+    Exhausted {
+        /// When the provider says that there is quota again.
         after: Option<Duration>,
     },
     /// Trying this row again cannot help; other rows may be fine.
@@ -25,6 +35,8 @@ pub enum Fault {
 pub enum CallFailure {
     /// The provider limits requests (429).
     RateLimited,
+    /// The account's quota, credit or daily limit is used up.
+    QuotaExhausted,
     /// The provider failed or is overloaded (408, 409, 5xx, 529).
     Server,
     /// No complete answer came in time. It may have been billed.
@@ -55,6 +67,7 @@ impl CallFailure {
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::RateLimited => ErrorKind::RateLimited,
+            Self::QuotaExhausted => ErrorKind::QuotaExhausted,
             Self::Server => ErrorKind::ServerError,
             Self::Timeout => ErrorKind::Timeout,
             Self::Connect | Self::Broken => ErrorKind::Connection,
@@ -90,20 +103,23 @@ pub struct CallError {
     pub code: Option<String>,
     /// The wait that the provider asked for.
     pub retry_after: Option<Duration>,
+    /// The rate limits that the provider told with the refusal.
+    pub rates: Option<Box<RateLimits>>,
 }
 
 impl CallError {
     /// A failure without an HTTP answer.
     pub fn new(failure: CallFailure, message: impl Into<String>) -> Self {
-        Self { failure, message: message.into(), status: None, code: None, retry_after: None }
+        Self { failure, message: message.into(), status: None, code: None, retry_after: None, rates: None }
     }
 
     /// Decides retry; no other code may look inside the error to decide it.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self.failure {
-            CallFailure::RateLimited
-            | CallFailure::Server
+            CallFailure::RateLimited => Fault::Throttled { after: self.retry_after },
+            CallFailure::QuotaExhausted => Fault::Exhausted { after: self.retry_after },
+            CallFailure::Server
             | CallFailure::Timeout
             | CallFailure::Connect
             | CallFailure::Broken

@@ -57,5 +57,6 @@ pub(super) fn answer(request: &Request, text: String, started: Instant, model: &
         timing: CallTiming { first_token: None, response: started.elapsed() },
         model: Some(model.to_owned()),
         service_tier: None,
+        rates: None,
     }
 }

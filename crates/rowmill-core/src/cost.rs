@@ -1,0 +1,138 @@
+//! What calls cost, and what they can cost at most.
+
+use rowmill_types::{Money, Usage};
+
+/// What one token of each kind costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenPrices {
+    /// A prompt token.
+    pub input: Money,
+    /// A prompt token that was read from the provider's cache.
+    pub cached: Money,
+    /// A prompt token that was written to the provider's cache.
+    pub cache_write: Money,
+    /// A generated token.
+    pub output: Money,
+    /// A generated token that was spent on reasoning.
+    pub reasoning: Money,
+}
+
+impl TokenPrices {
+    fn cost(&self, usage: &Usage) -> Money {
+        let plain = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_write);
+        let said = usage.output.saturating_sub(usage.reasoning);
+        self.input.times(plain)
+            + self.cached.times(usage.cached)
+            + self.cache_write.times(usage.cache_write)
+            + self.output.times(said)
+            + self.reasoning.times(usage.reasoning)
+    }
+
+    fn worst(&self, input: u64, output: u64) -> Money {
+        self.input.max(self.cache_write).max(self.cached).times(input)
+            + self.output.max(self.reasoning).times(output)
+    }
+}
+
+/// What a model costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// Prices of ordinary calls.
+    pub tokens: TokenPrices,
+    /// Prices of calls whose prompt has more tokens than this.
+    pub long: Option<(u64, TokenPrices)>,
+    /// What a call costs in the batch lane, in percent of a live call; `None` where
+    /// the provider has no such lane.
+    pub batch_percent: Option<u32>,
+}
+
+impl Price {
+    /// What a call cost that used this much.
+    ///
+    /// ```
+    /// # use {rowmill_core::cost::{Price, TokenPrices}, rowmill_types::{Money, Usage}};
+    /// let dollars = |price| Money::from_dollars(price / 1e6).unwrap();
+    /// let tokens = TokenPrices {
+    ///     input: dollars(1.0), cached: dollars(0.1), cache_write: dollars(1.25),
+    ///     output: dollars(4.0), reasoning: dollars(4.0),
+    /// };
+    /// let price = Price { tokens, long: None, batch_percent: Some(50) };
+    /// let usage = Usage { input: 1_000_000, cached: 500_000, output: 250_000, ..Usage::default() };
+    /// assert_eq!(price.cost(&usage).to_string(), "$1.55");
+    /// ```
+    #[must_use]
+    pub fn cost(&self, usage: &Usage) -> Money {
+        match self.long {
+            Some((above, prices)) if usage.input > above => prices.cost(usage),
+            _ => self.tokens.cost(usage),
+        }
+    }
+
+    /// The most that a call with at most so many tokens can cost.
+    #[must_use]
+    pub fn worst(&self, input: u64, output: u64) -> Money {
+        let ordinary = self.tokens.worst(input, output);
+        match self.long {
+            Some((above, prices)) if input > above => ordinary.max(prices.worst(input, output)),
+            _ => ordinary,
+        }
+    }
+
+    /// What the provider's cache saved on a call, against the same call without it.
+    #[must_use]
+    pub fn saved(&self, usage: &Usage) -> Money {
+        let uncached = Usage { cached: 0, cache_write: 0, ..*usage };
+        self.cost(&uncached).saturating_sub(self.cost(usage))
+    }
+
+    /// What `live` dollars of live calls cost in the batch lane, where there is one.
+    #[must_use]
+    pub fn batch(&self, live: Money) -> Option<Money> {
+        let percent = u128::from(self.batch_percent?);
+        Some(Money::from_pico(u64::try_from(u128::from(live.pico()) * percent / 100).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price() -> Price {
+        let money = Money::from_pico;
+        let tokens = TokenPrices {
+            input: money(10),
+            cached: money(1),
+            cache_write: money(12),
+            output: money(40),
+            reasoning: money(50),
+        };
+        let long = TokenPrices { input: money(20), ..tokens };
+        Price { tokens, long: Some((100, long)), batch_percent: Some(50) }
+    }
+
+    #[test]
+    fn every_kind_of_token_has_its_price_and_long_prompts_theirs() {
+        let usage = Usage { input: 100, cached: 20, cache_write: 10, output: 9, reasoning: 4 };
+        assert_eq!(price().cost(&usage).pico(), 70 * 10 + 20 + 10 * 12 + 5 * 40 + 4 * 50);
+        let longer = Usage { input: 101, ..usage };
+        assert_eq!(price().cost(&longer).pico(), 71 * 20 + 20 + 10 * 12 + 5 * 40 + 4 * 50);
+    }
+
+    #[test]
+    fn no_call_costs_more_than_its_worst_case() {
+        let worst = price().worst(150, 9);
+        for (input, cached, cache_write, output, reasoning) in
+            [(150, 0, 0, 9, 0), (150, 150, 0, 9, 9), (100, 0, 100, 9, 9), (150, 0, 150, 0, 0)]
+        {
+            let usage = Usage { input, cached, cache_write, output, reasoning };
+            assert!(price().cost(&usage) <= worst, "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn the_batch_lane_has_its_discount_and_the_cache_its_saving() {
+        assert_eq!(price().batch(Money::from_pico(101)), Some(Money::from_pico(50)));
+        let usage = Usage { input: 100, cached: 50, ..Usage::default() };
+        assert_eq!(price().saved(&usage).pico(), 50 * 9);
+    }
+}

@@ -1,0 +1,134 @@
+//! Amounts of money, exact.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An amount of US dollars, counted in picodollars, so that a token's price is a
+/// whole number and sums have no rounding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Money(u64);
+
+/// Picodollars in a dollar.
+const PICO: u64 = 1_000_000_000_000;
+
+impl Money {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// More than anyone spends.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// An amount in picodollars.
+    #[must_use]
+    pub const fn from_pico(pico: u64) -> Self {
+        Self(pico)
+    }
+
+    /// The amount in picodollars.
+    #[must_use]
+    pub const fn pico(self) -> u64 {
+        self.0
+    }
+
+    /// The nearest amount to a number of dollars; `None` if it is negative, too large or no number.
+    ///
+    /// ```
+    /// # use rowmill_types::Money;
+    /// assert_eq!(Money::from_dollars(0.25).unwrap().to_string(), "$0.25");
+    /// assert_eq!(Money::from_dollars(-1.0), None);
+    /// ```
+    #[must_use]
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        let pico = (dollars * PICO as f64).round();
+        (dollars >= 0.0 && pico < u64::MAX as f64).then_some(Self(pico as u64))
+    }
+
+    /// The amount in dollars, as near as a float can say.
+    #[must_use]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / PICO as f64
+    }
+
+    /// The difference, or nothing where `other` is more.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The price of `count` things at this price each.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+}
+
+impl Add for Money {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Money {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Self::add)
+    }
+}
+
+/// Dollars with two digits at least, and as many as small amounts need.
+impl fmt::Display for Money {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dollars = self.dollars();
+        let digits = match dollars {
+            _ if self.0.is_multiple_of(PICO / 100) => 2,
+            0.01.. => 4,
+            _ => 6,
+        };
+        write!(out, "${dollars:.digits$}")
+    }
+}
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.dollars())
+    }
+}
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        Self::from_dollars(dollars)
+            .ok_or_else(|| serde::de::Error::custom("must be an amount of dollars that is not negative"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_shown_with_the_digits_they_need() {
+        for (dollars, shown) in
+            [(0.0, "$0.00"), (12.5, "$12.50"), (0.1234, "$0.1234"), (0.000_042, "$0.000042")]
+        {
+            assert_eq!(Money::from_dollars(dollars).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn sums_are_exact_and_never_wrap() {
+        let tenth = Money::from_dollars(0.1).unwrap();
+        assert_eq!((0..10).map(|_| tenth).sum::<Money>(), Money::from_dollars(1.0).unwrap());
+        assert_eq!(Money::MAX + tenth, Money::MAX);
+        assert_eq!(tenth.saturating_sub(Money::MAX), Money::ZERO);
+    }
+}
