@@ -6,6 +6,7 @@ pub mod cost;
 pub mod fingerprint;
 pub mod json_text;
 pub mod judge;
+pub mod limits;
 pub mod ports;
 pub mod prompt;
 pub mod record;

@@ -1,0 +1,197 @@
+//! What a run may spend, hard: a call is sent only if its worst case fits what is left.
+
+use rowmill_types::Money;
+
+/// Money and tokens together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Spend {
+    /// Dollars.
+    pub cost: Money,
+    /// Tokens in both directions.
+    pub tokens: u64,
+}
+
+impl Spend {
+    fn plus(self, other: Self) -> Self {
+        Self { cost: self.cost + other.cost, tokens: self.tokens.saturating_add(other.tokens) }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { cost: self.cost.saturating_sub(other.cost), tokens: self.tokens.saturating_sub(other.tokens) }
+    }
+}
+
+/// What the user allowed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BudgetLimits {
+    /// Dollars, if they are limited.
+    pub cost: Option<Money>,
+    /// Tokens, if they are limited.
+    pub tokens: Option<u64>,
+}
+
+impl BudgetLimits {
+    /// Whether anything is limited.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.cost.is_some() || self.tokens.is_some()
+    }
+
+    fn allow(&self, spend: Spend) -> bool {
+        self.cost.is_none_or(|most| spend.cost <= most) && self.tokens.is_none_or(|most| spend.tokens <= most)
+    }
+}
+
+/// Keeps the total of a run below its limits.
+#[derive(Debug, Clone, Default)]
+pub struct Budget {
+    limits: BudgetLimits,
+    /// What was spent for certain or may have been: calls that were cut count in full.
+    spent: Spend,
+    reserved: Spend,
+    /// The ledger says that no more than this was spent.
+    covered: Spend,
+}
+
+/// What became of the wish to send a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserved {
+    /// The worst case is set aside.
+    Granted(Reservation),
+    /// It would fit if calls in flight turn out cheaper than their worst case.
+    Later,
+    /// It does not fit, whatever happens to calls in flight.
+    Never,
+}
+
+/// A worst case that is set aside until the call has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Reservation(Spend);
+
+impl Budget {
+    /// A budget of which `spent` was spent by earlier runs.
+    #[must_use]
+    pub fn new(limits: BudgetLimits, spent: Spend) -> Self {
+        Self { limits, spent, reserved: Spend::default(), covered: Spend::default() }
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> BudgetLimits {
+        self.limits
+    }
+
+    /// What was spent, or may have been.
+    #[must_use]
+    pub fn spent(&self) -> Spend {
+        self.spent
+    }
+
+    /// Sets the worst case of a call aside, if it fits.
+    pub fn reserve(&mut self, worst: Spend) -> Reserved {
+        if !self.limits.any() {
+            return Reserved::Granted(Reservation(Spend::default()));
+        }
+        if !self.limits.allow(self.spent.plus(worst)) {
+            return Reserved::Never;
+        }
+        let reserved = self.reserved.plus(worst);
+        if !self.limits.allow(self.spent.plus(reserved)) {
+            return Reserved::Later;
+        }
+        self.reserved = reserved;
+        Reserved::Granted(Reservation(worst))
+    }
+
+    /// A call has ended and used `actual`; `None` if it may have been billed and nobody
+    /// knows, so that its worst case counts.
+    pub fn settle(&mut self, reservation: Reservation, actual: Option<Spend>) {
+        let Reservation(worst) = reservation;
+        self.reserved = self.reserved.minus(worst);
+        self.spent = self.spent.plus(actual.unwrap_or(worst));
+    }
+
+    /// What the ledger must say before the calls that are reserved may be sent: an amount
+    /// that they cannot pass. `None` if it says so already.
+    ///
+    /// It is a little more than is needed now, so that not every call costs a write.
+    #[must_use]
+    pub fn to_cover(&self) -> Option<Spend> {
+        let needed = self.spent.plus(self.reserved);
+        if !self.limits.any() || (needed.cost <= self.covered.cost && needed.tokens <= self.covered.tokens) {
+            return None;
+        }
+        let ahead = Spend {
+            cost: Money::from_pico(self.limits.cost.unwrap_or(needed.cost).pico() / 100),
+            tokens: self.limits.tokens.unwrap_or(needed.tokens) / 100,
+        };
+        let mut cover = needed.plus(ahead);
+        cover.cost = self.limits.cost.map_or(cover.cost, |most| cover.cost.min(most)).max(needed.cost);
+        cover.tokens =
+            self.limits.tokens.map_or(cover.tokens, |most| cover.tokens.min(most)).max(needed.tokens);
+        Some(cover)
+    }
+
+    /// The ledger has it now.
+    pub fn covered(&mut self, cover: Spend) {
+        self.covered = cover;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spend(pico: u64, tokens: u64) -> Spend {
+        Spend { cost: Money::from_pico(pico), tokens }
+    }
+
+    fn budget(pico: u64) -> Budget {
+        let limits = BudgetLimits { cost: Some(Money::from_pico(pico)), tokens: None };
+        Budget::new(limits, Spend::default())
+    }
+
+    #[test]
+    fn a_call_is_granted_only_if_its_worst_case_fits_what_is_left() {
+        let mut budget = budget(100);
+        let Reserved::Granted(first) = budget.reserve(spend(60, 1)) else { panic!("it fits") };
+        assert_eq!(budget.reserve(spend(60, 1)), Reserved::Later);
+        assert_eq!(budget.reserve(spend(101, 1)), Reserved::Never);
+        budget.settle(first, Some(spend(10, 1)));
+        let Reserved::Granted(second) = budget.reserve(spend(90, 1)) else { panic!("it fits now") };
+        budget.settle(second, Some(spend(90, 1)));
+        assert_eq!(budget.reserve(spend(1, 0)), Reserved::Never);
+        assert_eq!(budget.spent(), spend(100, 2));
+    }
+
+    #[test]
+    fn a_call_that_was_cut_counts_with_its_worst_case() {
+        let mut budget = budget(100);
+        let Reserved::Granted(cut) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
+        budget.settle(cut, None);
+        assert_eq!(budget.spent(), spend(60, 5));
+    }
+
+    #[test]
+    fn what_earlier_runs_spent_counts_and_tokens_are_limited_alike() {
+        let limits = BudgetLimits { cost: None, tokens: Some(100) };
+        let mut budget = Budget::new(limits, spend(999, 95));
+        assert_eq!(budget.reserve(spend(1, 6)), Reserved::Never);
+        assert!(matches!(budget.reserve(spend(1, 5)), Reserved::Granted(_)));
+    }
+
+    #[test]
+    fn the_ledger_is_told_an_amount_that_calls_in_flight_cannot_pass() {
+        let mut budget = budget(1_000);
+        assert_eq!(budget.to_cover(), None);
+        let Reserved::Granted(call) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
+        let cover = budget.to_cover().unwrap();
+        assert_eq!(cover, spend(70, 5));
+        budget.covered(cover);
+        assert_eq!(budget.to_cover(), None);
+        budget.settle(call, Some(spend(50, 5)));
+        let Reserved::Granted(_) = budget.reserve(spend(940, 5)) else { panic!("it fits") };
+        assert_eq!(budget.to_cover(), Some(spend(1_000, 10)));
+    }
+}

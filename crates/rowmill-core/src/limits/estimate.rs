@@ -1,0 +1,74 @@
+//! What a call will use, judged by the calls before it.
+
+use rowmill_types::Usage;
+
+/// How many answers it takes until an average forgets half of what it knew.
+const MEMORY: f64 = 50.0;
+/// Tokens of an answer before any was seen.
+const FIRST_OUTPUT: f64 = 200.0;
+/// Bytes of a prompt in a token before any was counted.
+const FIRST_BYTES_PER_TOKEN: f64 = 4.0;
+
+/// Averages that turn bytes into tokens and foresee the length of an answer.
+#[derive(Debug, Clone)]
+pub(super) struct Estimate {
+    tokens_per_byte: Average,
+    output: Average,
+}
+
+impl Estimate {
+    /// Before anything was seen. `max_output` bounds what an answer can be.
+    pub(super) fn new(max_output: Option<u64>) -> Self {
+        let first = max_output.map_or(FIRST_OUTPUT, |most| (most as f64).min(FIRST_OUTPUT));
+        Self { tokens_per_byte: Average::new(1.0 / FIRST_BYTES_PER_TOKEN), output: Average::new(first) }
+    }
+
+    pub(super) fn input(&self, bytes: usize) -> f64 {
+        (bytes as f64 * self.tokens_per_byte.value).max(1.0)
+    }
+
+    pub(super) fn output(&self) -> f64 {
+        self.output.value
+    }
+
+    pub(super) fn saw(&mut self, bytes: usize, usage: &Usage) {
+        if bytes > 0 && usage.input > 0 {
+            self.tokens_per_byte.add(usage.input as f64 / bytes as f64);
+        }
+        self.output.add(usage.output as f64);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Average {
+    value: f64,
+    seen: f64,
+}
+
+impl Average {
+    fn new(value: f64) -> Self {
+        Self { value, seen: 0.0 }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.seen = (self.seen + 1.0).min(MEMORY);
+        self.value += (value - self.value) / self.seen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answers_replace_the_guess_and_later_ones_are_averaged() {
+        let mut estimate = Estimate::new(Some(64));
+        assert_eq!(estimate.output(), 64.0);
+        assert_eq!(estimate.input(400), 100.0);
+        for output in [10, 30] {
+            estimate.saw(300, &Usage { input: 100, output, ..Usage::default() });
+        }
+        assert_eq!(estimate.output(), 20.0);
+        assert!((estimate.input(600) - 200.0).abs() < 1e-9);
+    }
+}

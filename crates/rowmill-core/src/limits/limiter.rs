@@ -1,0 +1,360 @@
+//! One limiter per provider, account and model: buckets, slots and pauses together.
+
+use std::time::Duration;
+
+use rowmill_types::{RateLimits, RateWindow, Usage};
+
+use super::bucket::{Bucket, Mark};
+use super::estimate::Estimate;
+use super::slots::{Parallel, Slots};
+use super::wait::{Wait, WaitReason};
+
+/// The first pause after a refusal that does not say how long; it doubles up to the last.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// The first pause when a quota is used up and nobody says until when, and the longest.
+const QUOTA_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+/// After a pause of this length calls begin with one again.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
+
+/// How fast calls go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As the provider's limits allow.
+    Auto,
+    /// As fast as they can; only the slots and what the provider asks for hold them up.
+    Off,
+}
+
+/// Limits that the user sets, per minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RateFlags {
+    /// Requests.
+    pub requests: Option<u64>,
+    /// Tokens in both directions.
+    pub tokens: Option<u64>,
+    /// Prompt tokens.
+    pub input_tokens: Option<u64>,
+    /// Generated tokens.
+    pub output_tokens: Option<u64>,
+}
+
+/// What a call needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Bytes of everything that is sent.
+    pub bytes: usize,
+}
+
+/// Whether a call may be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Admission {
+    /// It may; the charge is to be settled when it has ended.
+    Granted(Charge),
+    /// Not yet.
+    Wait(Wait),
+}
+
+/// What a call was charged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charge {
+    sent: Duration,
+    bytes: usize,
+    learned: [Mark; KINDS],
+    set: [Mark; KINDS],
+}
+
+impl Charge {
+    /// When the call was admitted.
+    #[must_use]
+    pub fn sent(&self) -> Duration {
+        self.sent
+    }
+}
+
+const KINDS: usize = 4;
+
+/// The limits of one provider, account and model.
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    pace: Pace,
+    /// Told by answers: requests, tokens, input tokens, output tokens.
+    learned: [Option<Bucket>; KINDS],
+    /// Set by the user, in the same order.
+    set: [Option<Bucket>; KINDS],
+    slots: Slots,
+    estimate: Estimate,
+    pause: Option<(Duration, WaitReason)>,
+    refusals: u32,
+    exhaustions: u32,
+    /// Whether the first call goes alone; over once something was answered.
+    priming: bool,
+}
+
+impl Limiter {
+    /// A limiter that knows only what the user said.
+    #[must_use]
+    pub fn new(parallel: Parallel, pace: Pace, flags: RateFlags, now: Duration) -> Self {
+        let set = [flags.requests, flags.tokens, flags.input_tokens, flags.output_tokens];
+        Self {
+            pace,
+            learned: [None, None, None, None],
+            set: set.map(|limit| limit.map(|limit| Bucket::set(limit, now))),
+            slots: Slots::new(parallel),
+            estimate: Estimate::new(None),
+            pause: None,
+            refusals: 0,
+            exhaustions: 0,
+            priming: false,
+        }
+    }
+
+    /// Answers have at most so many tokens.
+    #[must_use]
+    pub fn with_max_output(mut self, most: Option<u64>) -> Self {
+        self.estimate = Estimate::new(most);
+        self
+    }
+
+    /// The first call goes alone, to fill the provider's cache for the others.
+    #[must_use]
+    pub fn with_priming(mut self, priming: bool) -> Self {
+        self.priming = priming;
+        self
+    }
+
+    /// Calls in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.slots.in_flight()
+    }
+
+    /// Calls that may be in flight at once, as it is now.
+    #[must_use]
+    pub fn allowed(&self) -> usize {
+        self.slots.allowed()
+    }
+
+    /// The limits that are known, per minute: what the user set, or else what answers told.
+    #[must_use]
+    pub fn known(&self) -> RateFlags {
+        let known = |kind: usize| {
+            let bucket = |buckets: &[Option<Bucket>; KINDS]| {
+                buckets.get(kind).and_then(Option::as_ref).map(Bucket::per_minute)
+            };
+            match (bucket(&self.set), bucket(&self.learned)) {
+                (Some(set), Some(learned)) => Some(set.min(learned)),
+                (set, learned) => set.or(learned),
+            }
+        };
+        RateFlags { requests: known(0), tokens: known(1), input_tokens: known(2), output_tokens: known(3) }
+    }
+
+    /// Whether calls wait for quota, so that another model should be asked.
+    #[must_use]
+    pub fn is_exhausted(&self, now: Duration) -> bool {
+        matches!(&self.pause, Some((until, WaitReason::Quota(_))) if *until > now)
+    }
+
+    /// Asks whether a call may be sent now, and charges it if so.
+    pub fn admit(&mut self, need: Need, now: Duration) -> Admission {
+        if let Some(wait) = self.paused(now) {
+            return Admission::Wait(wait);
+        }
+        if self.priming && self.slots.in_flight() > 0 {
+            return Admission::Wait(Wait { until: None, reason: WaitReason::Priming });
+        }
+        if !self.slots.has_room() {
+            return Admission::Wait(Wait { until: None, reason: WaitReason::Slots });
+        }
+        let costs = self.costs(need);
+        if let Some(wait) = self.short_of(costs, now) {
+            return Admission::Wait(wait);
+        }
+        self.slots.begin();
+        let later = [0.0, self.estimate.output(), 0.0, self.estimate.output()];
+        let mut charge = Charge {
+            sent: now,
+            bytes: need.bytes,
+            learned: [Mark::default(); KINDS],
+            set: [Mark::default(); KINDS],
+        };
+        let both = [(&mut self.learned, &mut charge.learned), (&mut self.set, &mut charge.set)];
+        for (buckets, marks) in both {
+            for (((bucket, mark), cost), later) in buckets.iter_mut().zip(marks).zip(costs).zip(later) {
+                if let Some(bucket) = bucket {
+                    *mark = bucket.take(cost, later);
+                }
+            }
+        }
+        Admission::Granted(charge)
+    }
+
+    fn paused(&mut self, now: Duration) -> Option<Wait> {
+        let (until, reason) = self.pause.as_ref()?;
+        if *until > now {
+            return Some(Wait { until: Some(*until), reason: reason.clone() });
+        }
+        self.pause = None;
+        None
+    }
+
+    /// Requests, tokens, input tokens and output tokens that a call is expected to use.
+    fn costs(&self, need: Need) -> [f64; KINDS] {
+        let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
+        [1.0, input + output, input, output]
+    }
+
+    /// The longest wait for a bucket, if there is one.
+    fn short_of(&mut self, costs: [f64; KINDS], now: Duration) -> Option<Wait> {
+        let learned = self.learned.iter_mut().filter(|_| self.pace == Pace::Auto);
+        let mut longest: Option<(Duration, usize, u64)> = None;
+        for (kind, (bucket, cost)) in
+            learned.zip(costs).enumerate().chain(self.set.iter_mut().zip(costs).enumerate())
+        {
+            let Some(bucket) = bucket else { continue };
+            let wait = bucket.wait(cost, now);
+            if wait > longest.map_or(Duration::ZERO, |(wait, ..)| wait) {
+                longest = Some((wait, kind, bucket.per_minute()));
+            }
+        }
+        let (wait, kind, limit) = longest?;
+        let reason = match kind {
+            0 => WaitReason::Requests(limit),
+            1 => WaitReason::Tokens(limit),
+            2 => WaitReason::InputTokens(limit),
+            _ => WaitReason::OutputTokens(limit),
+        };
+        Some(Wait { until: Some(now + wait), reason })
+    }
+
+    /// A call was answered.
+    pub fn answered(
+        &mut self,
+        charge: &Charge,
+        usage: Option<&Usage>,
+        rates: Option<&RateLimits>,
+        now: Duration,
+    ) {
+        self.slots.answered(now);
+        self.priming = false;
+        self.refusals = 0;
+        self.exhaustions = 0;
+        if let Some(usage) = usage {
+            self.estimate.saw(charge.bytes, usage);
+            let (input, output) = (usage.input as f64, usage.output as f64);
+            self.settle(charge, Some([1.0, input + output, input, output]));
+        } else {
+            self.settle(charge, None);
+        }
+        self.learn(charge, rates, now);
+    }
+
+    /// A call failed in a way that tells nothing of limits.
+    pub fn failed(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
+        self.slots.end();
+        // Whether the provider charged it, its next answer tells.
+        self.settle(charge, None);
+        self.learn(charge, rates, now);
+    }
+
+    /// The provider is overloaded.
+    pub fn overloaded(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
+        self.slots.overloaded(charge.sent, now);
+        self.settle(charge, None);
+        self.learn(charge, rates, now);
+    }
+
+    /// The provider refused a call because a rate limit is reached; it was charged nothing.
+    pub fn refused(
+        &mut self,
+        charge: &Charge,
+        after: Option<Duration>,
+        rates: Option<&RateLimits>,
+        now: Duration,
+    ) {
+        self.settle(charge, Some([0.0; KINDS]));
+        self.learn(charge, rates, now);
+        let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
+        if knows_limits {
+            // The buckets say when to go on; how many are in flight was not the cause.
+            self.slots.end();
+        } else {
+            self.slots.overloaded(charge.sent, now);
+        }
+        self.refusals = self.refusals.saturating_add(1);
+        let ours = (PAUSE.0 * (1 << self.refusals.saturating_sub(1).min(10))).min(PAUSE.1);
+        let wait = after.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
+        self.pause_for(wait, WaitReason::Throttled, now);
+    }
+
+    /// The quota is used up; returns how long the pause is.
+    pub fn exhausted(
+        &mut self,
+        charge: &Charge,
+        after: Option<Duration>,
+        message: &str,
+        now: Duration,
+    ) -> Duration {
+        self.settle(charge, Some([0.0; KINDS]));
+        self.slots.end();
+        if !self.is_exhausted(now) {
+            self.exhaustions = self.exhaustions.saturating_add(1);
+        }
+        let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
+        let wait = after.unwrap_or(ours);
+        self.pause_for(wait, WaitReason::Quota(message.to_owned()), now);
+        wait
+    }
+
+    /// A call was given up before it was known how it ends.
+    pub fn cancelled(&mut self, charge: &Charge) {
+        self.slots.end();
+        self.settle(charge, None);
+    }
+
+    /// The provider is back after an outage: calls begin with one.
+    pub fn restart(&mut self, now: Duration) {
+        self.slots.restart(now);
+    }
+
+    fn pause_for(&mut self, wait: Duration, reason: WaitReason, now: Duration) {
+        let until = now + wait;
+        let outlasts = self.pause.as_ref().is_none_or(|(before, _)| *before < until);
+        if outlasts {
+            self.pause = Some((until, reason));
+        }
+        if wait >= LONG_PAUSE {
+            self.slots.restart(now);
+        }
+    }
+
+    fn settle(&mut self, charge: &Charge, used: Option<[f64; KINDS]>) {
+        for (buckets, marks) in [(&mut self.learned, &charge.learned), (&mut self.set, &charge.set)] {
+            for (kind, (bucket, mark)) in buckets.iter_mut().zip(marks).enumerate() {
+                let Some(bucket) = bucket else { continue };
+                // A bucket that is younger than the call was never charged for it.
+                if *mark == Mark::default() {
+                    continue;
+                }
+                let used = used.as_ref().and_then(|used| used.get(kind)).copied();
+                bucket.settle(*mark, used.unwrap_or_else(|| mark.charged()));
+            }
+        }
+    }
+
+    fn learn(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
+        let Some(rates) = rates else { return };
+        let told = [rates.requests, rates.tokens, rates.input_tokens, rates.output_tokens];
+        for ((bucket, mark), window) in self.learned.iter_mut().zip(charge.learned).zip(told) {
+            let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
+            match bucket {
+                Some(bucket) => bucket.learn(window, mark, charge.sent, now),
+                None => *bucket = Some(Bucket::learned(window, now)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "limiter_tests.rs"]
+mod tests;

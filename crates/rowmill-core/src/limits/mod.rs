@@ -1,0 +1,19 @@
+//! The pace of calls: what may be sent now, and what has to wait for what.
+//!
+//! One [`Limiter`] per provider, account and model decides; [`Breaker`] tells an
+//! outage from a bad row; [`Budget`] keeps the total below what the user allowed.
+//! No clock: every call is given the time since a start that the caller chose.
+
+mod breaker;
+mod bucket;
+mod budget;
+mod estimate;
+mod limiter;
+mod slots;
+mod wait;
+
+pub use breaker::{Blame, Breaker, Passage};
+pub use budget::{Budget, BudgetLimits, Reservation, Reserved, Spend};
+pub use limiter::{Admission, Charge, Limiter, Need, Pace, RateFlags};
+pub use slots::Parallel;
+pub use wait::{Wait, WaitReason};

@@ -1,0 +1,238 @@
+//! How many calls are in flight at once, found by trying.
+//!
+//! More are allowed while more are answered for it. When the provider is overloaded
+//! there are fewer at once; after a pause they begin with one and double.
+
+use std::time::Duration;
+
+/// Where the search begins.
+const FIRST: usize = 8;
+/// An end of the search, whatever the provider takes.
+const MOST: usize = 1_024;
+/// What remains after an overload.
+const CUT: f64 = 0.7;
+/// How much of the growth must come back as throughput for it to count as a help.
+const HELPS: f64 = 0.3;
+/// Calls that a measurement needs at least.
+const LEAST_SAMPLE: u64 = 8;
+/// Windows to wait before trying more again, at first and at most.
+const HOLD: (u32, u32) = (4, 64);
+
+/// How many calls may be in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parallel {
+    /// As many as help.
+    Auto,
+    /// So many at most.
+    AtMost(usize),
+}
+
+impl Parallel {
+    /// No more than this, ever.
+    #[must_use]
+    pub fn ceiling(self) -> usize {
+        match self {
+            Self::Auto => MOST,
+            Self::AtMost(most) => most.max(1),
+        }
+    }
+}
+
+/// Counts calls in flight and decides how many there may be.
+#[derive(Debug, Clone)]
+pub(super) struct Slots {
+    parallel: Parallel,
+    allowed: usize,
+    in_flight: usize,
+    /// Whether growth doubles, as at the start and after a pause.
+    fast: bool,
+    /// What was measured before the last growth: how many were allowed, answers per second.
+    before: Option<(usize, f64)>,
+    hold: u32,
+    next_hold: u32,
+    last_cut: Duration,
+    window: Window,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Window {
+    began: Duration,
+    answers: u64,
+    /// Whether a call was kept waiting for a slot.
+    was_full: bool,
+}
+
+impl Slots {
+    pub(super) fn new(parallel: Parallel) -> Self {
+        let allowed = match parallel {
+            Parallel::Auto => FIRST,
+            Parallel::AtMost(most) => most.max(1),
+        };
+        Self {
+            parallel,
+            allowed,
+            in_flight: 0,
+            fast: true,
+            before: None,
+            hold: 0,
+            next_hold: HOLD.0,
+            last_cut: Duration::ZERO,
+            window: Window::default(),
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    pub(super) fn allowed(&self) -> usize {
+        self.allowed
+    }
+
+    /// Whether another call may begin; if not, someone is being kept waiting.
+    pub(super) fn has_room(&mut self) -> bool {
+        let room = self.in_flight < self.allowed;
+        self.window.was_full |= !room;
+        room
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// A call ended without telling anything about how many are good.
+    pub(super) fn end(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// A call was answered.
+    pub(super) fn answered(&mut self, now: Duration) {
+        self.end();
+        self.window.answers += 1;
+        if self.window.answers >= LEAST_SAMPLE.max(self.allowed as u64) {
+            self.close_window(now);
+        }
+    }
+
+    /// A call that was sent at `sent` met an overload. Calls that were sent before the
+    /// last cut say nothing new.
+    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
+        self.end();
+        if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
+            return;
+        }
+        self.allowed = ((self.allowed as f64 * CUT) as usize).max(1);
+        self.last_cut = now;
+        self.fast = false;
+        self.before = None;
+        self.window = Window { began: now, ..Window::default() };
+    }
+
+    /// Begins anew with one call after a pause, so that they do not all come at once.
+    pub(super) fn restart(&mut self, now: Duration) {
+        self.allowed = 1;
+        self.fast = true;
+        self.hold = 0;
+        self.before = None;
+        self.window = Window { began: now, ..Window::default() };
+    }
+
+    fn close_window(&mut self, now: Duration) {
+        let took = now.saturating_sub(self.window.began).as_secs_f64().max(1e-6);
+        let rate = self.window.answers as f64 / took;
+        let was_full = self.window.was_full;
+        self.window = Window { began: now, ..Window::default() };
+        if !was_full {
+            // Something else is the limit, so nothing is learned of this one.
+            self.before = None;
+            return;
+        }
+        if self.hold > 0 {
+            self.hold -= 1;
+            return;
+        }
+        let helped = self.before.is_none_or(|(allowed, before)| {
+            let grown = self.allowed as f64 / allowed as f64 - 1.0;
+            rate >= before * (1.0 + HELPS * grown)
+        });
+        match self.before {
+            // A number that the user chose is not doubted, only approached.
+            Some((allowed, _)) if !helped && self.parallel == Parallel::Auto => {
+                self.allowed = allowed;
+                self.before = None;
+                self.fast = false;
+                self.hold = self.next_hold;
+                self.next_hold = (self.next_hold * 2).min(HOLD.1);
+            }
+            _ => self.grow(rate),
+        }
+    }
+
+    fn grow(&mut self, rate: f64) {
+        if self.before.is_some() {
+            self.next_hold = HOLD.0;
+        }
+        self.before = Some((self.allowed, rate));
+        let more = if self.fast { self.allowed * 2 } else { self.allowed + (self.allowed / 4).max(1) };
+        self.allowed = more.min(self.parallel.ceiling());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers each call after `latency`, but no more than `most` a second.
+    fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
+        let mut now = from;
+        while now < from + seconds {
+            while slots.has_room() {
+                slots.begin();
+            }
+            let busy = slots.in_flight() as f64;
+            now += (1.0 / most).max(latency / busy);
+            slots.answered(Duration::from_secs_f64(now));
+        }
+        now
+    }
+
+    #[test]
+    fn more_calls_are_allowed_while_more_are_answered_for_it() {
+        let mut slots = Slots::new(Parallel::Auto);
+        settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
+        assert_eq!(slots.allowed(), MOST);
+        let mut slots = Slots::new(Parallel::Auto);
+        settle(&mut slots, 1.0, 50.0, 600.0, 0.0);
+        assert!((40..=130).contains(&slots.allowed()), "{}", slots.allowed());
+    }
+
+    #[test]
+    fn a_server_that_becomes_faster_is_noticed_however_long_it_was_slow() {
+        let mut slots = Slots::new(Parallel::Auto);
+        let now = settle(&mut slots, 1.0, 20.0, 2_000.0, 0.0);
+        let slow = slots.allowed();
+        settle(&mut slots, 1.0, 400.0, 2_000.0, now);
+        assert!(slots.allowed() > slow * 4, "{} after {slow}", slots.allowed());
+    }
+
+    #[test]
+    fn an_overload_cuts_once_for_all_calls_that_met_it_and_growth_begins_again() {
+        let mut slots = Slots::new(Parallel::AtMost(100));
+        (0..100).for_each(|_| slots.begin());
+        for _ in 0..50 {
+            slots.overloaded(Duration::from_secs(1), Duration::from_secs(2));
+        }
+        assert_eq!(slots.allowed(), 70);
+        settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
+        assert_eq!(slots.allowed(), 100);
+    }
+
+    #[test]
+    fn after_a_pause_calls_begin_with_one_and_double() {
+        let mut slots = Slots::new(Parallel::AtMost(64));
+        slots.restart(Duration::ZERO);
+        assert_eq!(slots.allowed(), 1);
+        settle(&mut slots, 0.1, 1e9, 10.0, 0.0);
+        assert_eq!(slots.allowed(), 64);
+    }
+}
