@@ -4,6 +4,7 @@
 
 pub mod cost;
 pub mod fingerprint;
+pub mod history;
 pub mod json_text;
 pub mod judge;
 pub mod limits;

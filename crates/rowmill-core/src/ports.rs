@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use rowmill_types::{CallError, Completion, Problem, Request, SourceRow};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{Spend, WaitReason};
 use crate::record::Record;
 
 /// Where rows come from; can be opened again unless it is a stream.
@@ -153,6 +154,11 @@ pub struct Group<'a> {
     pub taken: &'a [u64],
     /// Records of rows that ended.
     pub records: &'a [Record],
+    /// Rows that were taken and are given back: nothing is in flight for them, and
+    /// nothing was answered.
+    pub released: &'a [u64],
+    /// What the run cannot have spent more than, with everything that is in flight.
+    pub cover: Option<Spend>,
 }
 
 /// What [`Ledger::append`] did.
@@ -239,6 +245,27 @@ pub enum Event<'a> {
         called: bool,
         /// What its calls used.
         usage: rowmill_types::Usage,
+        /// What they cost, as far as prices are known.
+        cost: rowmill_types::Money,
+    },
+    /// Rows that were taken are given back unsent, because the run stops.
+    Released {
+        /// How many.
+        rows: usize,
+    },
+    /// Calls wait.
+    Waiting {
+        /// The model that they are for.
+        lane: &'a str,
+        /// What they wait for.
+        reason: &'a WaitReason,
+        /// How long, where it is known.
+        wait: Option<std::time::Duration>,
+    },
+    /// Calls go out again after a wait.
+    Flowing {
+        /// The model that they are for.
+        lane: &'a str,
     },
     /// A call failed and will be tried again.
     Retrying {

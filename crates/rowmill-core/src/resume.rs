@@ -63,6 +63,11 @@ impl Resume {
         self.in_flight.extend(numbers);
     }
 
+    /// Takes in rows that the ledger says were given back unsent.
+    pub fn saw_released(&mut self, numbers: &[u64]) {
+        self.in_flight.retain(|number| !numbers.contains(number));
+    }
+
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
         self.in_flight.remove(&head.number);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rowmill_types::ErrorKind;
+use rowmill_types::{ErrorKind, Money};
 use serde::Serialize;
 
-use crate::record::{CallReport, RowReport, total_usage};
+use crate::record::{CallReport, Reused, RowReport, total_usage};
 use crate::stats::{Spread, SpreadSummary, rounded};
 
 /// Counts rows, times and tokens while a run goes on. Constant in size.
@@ -30,6 +30,11 @@ pub struct Tally {
     pub failed_calls: BTreeMap<ErrorKind, u64>,
     /// Calls that gave no answer but may have been billed.
     pub unknown_calls: u64,
+    /// What the provider's cache saved.
+    pub saved: Money,
+    cost: Money,
+    calls_without_price: u64,
+    reused: BTreeMap<Reused, u64>,
     duration: Spread,
     first_token: Spread,
     response: Spread,
@@ -45,6 +50,9 @@ impl Tally {
         if let Err(error) = report.outcome {
             self.failed_rows += 1;
             *self.failures.entry(error.kind).or_default() += 1;
+        }
+        if let Some(reused) = report.reused {
+            *self.reused.entry(reused).or_default() += 1;
         }
         if report.calls.is_empty() {
             return;
@@ -62,6 +70,10 @@ impl Tally {
         match call.error {
             Some(kind) => *self.failed_calls.entry(kind).or_default() += 1,
             None => {
+                match call.cost {
+                    Some(cost) => self.cost += cost,
+                    None => self.calls_without_price += 1,
+                }
                 self.response.add(milliseconds(call.timing.response));
                 if let Some(first) = call.timing.first_token {
                     self.first_token.add(milliseconds(first));
@@ -103,6 +115,15 @@ impl Tally {
                 rows_with_usage: self.rows_with_usage,
                 usage_coverage_percent: percent(self.rows_with_usage),
             },
+            cost: CostSummary {
+                usd: self.cost,
+                saved_by_cache_usd: self.saved,
+                calls_without_price: self.calls_without_price,
+            },
+            reused: ReusedSummary {
+                duplicate: self.reused.get(&Reused::Duplicate).copied().unwrap_or(0),
+                cache: self.reused.get(&Reused::Cache).copied().unwrap_or(0),
+            },
             cache: CacheSummary {
                 read_tokens: self.tokens.cached,
                 write_tokens: self.tokens.cache_write,
@@ -140,8 +161,32 @@ pub struct Numbers {
     pub timing_ms: TimingSummary,
     /// Tokens used.
     pub usage: UsageSummary,
+    /// What it cost.
+    pub cost: CostSummary,
+    /// Rows whose answer was paid for before.
+    pub reused: ReusedSummary,
     /// What the provider's cache did.
     pub cache: CacheSummary,
+}
+
+/// What a run cost, as far as prices are known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CostSummary {
+    /// Dollars for calls of this run.
+    pub usd: Money,
+    /// Dollars that the provider's cache saved.
+    pub saved_by_cache_usd: Money,
+    /// Answered calls whose price or usage is not known.
+    pub calls_without_price: u64,
+}
+
+/// Rows that needed no call of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ReusedSummary {
+    /// Another row of the run asked the same.
+    pub duplicate: u64,
+    /// The cache had the answer.
+    pub cache: u64,
 }
 
 /// The calls of a run.

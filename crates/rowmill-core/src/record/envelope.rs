@@ -16,6 +16,10 @@ pub(super) fn write_envelope(out: &mut Vec<u8>, report: &RowReport<'_>) {
             write_json(out, error);
         }
     }
+    if let Some(reused) = report.reused {
+        out.extend_from_slice(b",\"reused\":");
+        write_json(out, reused.name());
+    }
     match report.input {
         InputField::Absent => {}
         InputField::Unreadable => out.extend_from_slice(b",\"input\":null"),

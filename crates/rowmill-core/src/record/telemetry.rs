@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use rowmill_types::{CallTiming, ErrorKind, Usage};
+use rowmill_types::{CallTiming, ErrorKind, Money, Usage};
 use serde_json::value::RawValue;
 
 use super::envelope::{write_head, write_json};
@@ -27,6 +27,8 @@ pub struct CallReport {
     pub model: Option<String>,
     /// The service tier that was granted, where the provider told.
     pub service_tier: Option<String>,
+    /// What it cost, where the price and the usage are known.
+    pub cost: Option<Money>,
 }
 
 pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
@@ -44,6 +46,9 @@ pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
     if !report.calls.is_empty() {
         out.extend_from_slice(b"\"schema\":\"rowmill.usage/v1\",\"turn\":");
         write_usage(out, &total_usage(report.calls));
+        if report.calls.iter().any(|call| call.cost.is_some()) {
+            write_cost(out, total_cost(report.calls));
+        }
         out.extend_from_slice(b",\"provider_attempts\":[");
         for (index, call) in report.calls.iter().enumerate() {
             if index > 0 {
@@ -64,6 +69,22 @@ pub fn total_usage(calls: &[CallReport]) -> Usage {
         total += usage;
     }
     total
+}
+
+/// The sum over all calls whose cost is known.
+#[must_use]
+pub fn total_cost(calls: &[CallReport]) -> Money {
+    calls.iter().filter_map(|call| call.cost).sum()
+}
+
+fn write_cost(out: &mut Vec<u8>, cost: Money) {
+    const PICO: u64 = 1_000_000_000_000;
+    let pico = cost.pico();
+    let digits = format!("{:012}", pico % PICO);
+    // A number needs a digit after the point.
+    let kept = digits.trim_end_matches('0');
+    let kept = if kept.is_empty() { "0" } else { kept };
+    write_text(out, format_args!(",\"cost_usd\":{}.{kept}", pico / PICO));
 }
 
 fn write_call(out: &mut Vec<u8>, call: &CallReport) {
@@ -89,6 +110,9 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
     if let Some(usage) = &call.usage {
         out.extend_from_slice(b",\"tokens\":");
         write_usage(out, usage);
+    }
+    if let Some(cost) = call.cost {
+        write_cost(out, cost);
     }
     if let Some(raw) = &call.raw_usage {
         out.extend_from_slice(b",\"raw_usage\":");

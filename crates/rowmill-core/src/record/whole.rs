@@ -28,6 +28,28 @@ pub struct RowReport<'a> {
     pub end: Duration,
     /// The calls that were made, in order.
     pub calls: &'a [CallReport],
+    /// Where the answer came from, if no call was made for this row.
+    pub reused: Option<Reused>,
+}
+
+/// An answer that was paid for before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reused {
+    /// By another row of the run that asks the same.
+    Duplicate,
+    /// By an earlier run; it was in the cache.
+    Cache,
+}
+
+impl Reused {
+    /// The name in envelopes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Duplicate => "duplicate",
+            Self::Cache => "cache",
+        }
+    }
 }
 
 /// What the envelope says of the input row.
@@ -111,7 +133,7 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::{CallTiming, ErrorKind, Usage};
+    use rowmill_types::{CallTiming, ErrorKind, Money, Usage};
 
     use super::*;
 
@@ -124,6 +146,7 @@ mod tests {
             raw_usage: Some(RawValue::from_string("{\n \"prompt_tokens\": 120}".into()).unwrap()),
             model: Some("m-1".into()),
             service_tier: None,
+            cost: None,
         }
     }
 
@@ -137,6 +160,7 @@ mod tests {
             start: Duration::from_millis(1500),
             end: Duration::from_millis(2760),
             calls,
+            reused: None,
         })
     }
 
@@ -190,6 +214,30 @@ mod tests {
         );
         assert!(text(record.telemetry()).contains(r#""turn":{"input_tokens":120"#));
         assert!(text(record.telemetry()).contains(r#""duration_ms":1260.000"#));
+    }
+
+    #[test]
+    fn costs_are_exact_and_a_reused_answer_says_where_it_is_from() {
+        let priced = |pico| CallReport { cost: Some(Money::from_pico(pico)), ..call() };
+        let record = record(Ok("1".into()), &[priced(1_250_000_000_000), priced(30)]);
+        let telemetry = text(record.telemetry());
+        assert!(telemetry.contains(r#""reasoning_tokens":0},"cost_usd":1.25000000003,"#), "{telemetry}");
+        assert!(telemetry.contains(r#""cost_usd":0.00000000003,"#), "{telemetry}");
+        let outcome = Ok("1".into());
+        let reused = Record::of(&RowReport {
+            id: &RowId::Number(3),
+            number: 3,
+            outcome: &outcome,
+            input: InputField::Absent,
+            start: Duration::ZERO,
+            end: Duration::ZERO,
+            calls: &[],
+            reused: Some(Reused::Duplicate),
+        });
+        assert_eq!(
+            text(reused.envelope()),
+            r#"{"id":3,"row_number":3,"ok":true,"result":1,"error":null,"reused":"duplicate"}"#
+        );
     }
 
     #[test]

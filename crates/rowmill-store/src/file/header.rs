@@ -1,6 +1,8 @@
 //! `run.json`: which run a work folder belongs to.
 
 use rowmill_core::fingerprint::Fingerprint;
+use rowmill_core::history::History;
+use rowmill_core::limits::Spend;
 use serde::{Deserialize, Serialize};
 
 /// The format that this version writes; a reader refuses formats it does not know.
@@ -24,6 +26,12 @@ pub struct Header {
     pub telemetry: Option<SinkBase>,
     /// Counts the ledgers of this folder; part of the ledger's file name.
     pub generation: u32,
+    /// What the run had spent before this ledger began.
+    #[serde(default)]
+    pub spent: Spend,
+    /// What rows used before this ledger began, for a look ahead at the next run.
+    #[serde(default)]
+    pub history: History,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -40,6 +48,15 @@ impl Header {
     #[must_use]
     pub fn new(run: &str, at: &str, fingerprint: &Fingerprint, telemetry: Option<SinkBase>) -> Self {
         let (run, at) = (run.to_owned(), at.to_owned());
-        Self { format: FORMAT, run, at, fingerprint: fingerprint.clone(), telemetry, generation: 1 }
+        Self {
+            format: FORMAT,
+            run,
+            at,
+            fingerprint: fingerprint.clone(),
+            telemetry,
+            generation: 1,
+            spent: Spend::default(),
+            history: History::default(),
+        }
     }
 }

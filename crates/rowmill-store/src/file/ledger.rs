@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rowmill_core::ports::{Appended, Group, Ledger, LedgerReader, Span};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::format::taken_line;
+use super::format::{cover_line, released_line, taken_line};
 use super::{Header, WorkFolder};
 
 /// What a row's record takes, until larger ones are seen.
@@ -76,6 +76,10 @@ impl Ledger for FileLedger {
         }
         // After the records: a kill in the middle of the write then costs no answer for the
         // sake of rows that were not sent yet.
+        released_line(group.released, &mut lines);
+        if let Some(spent) = group.cover {
+            cover_line(spent, &mut lines);
+        }
         taken_line(group.taken, &mut lines);
         let trouble = self.write(&lines)?.or_else(|| self.enlarge_reserve(group));
         self.lines = lines;

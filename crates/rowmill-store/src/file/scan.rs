@@ -70,8 +70,10 @@ mod tests {
     use std::path::PathBuf;
 
     use rowmill_core::fingerprint::Fingerprint;
+    use rowmill_core::limits::Spend;
     use rowmill_core::ports::{Group, InputIdentity, Ledger};
     use rowmill_core::record::Record;
+    use rowmill_types::Money;
 
     use super::*;
     use crate::file::{FileLedger, Header, WorkFolder};
@@ -96,7 +98,8 @@ mod tests {
     fn ledger(folder: &WorkFolder) -> (FileLedger, PathBuf) {
         folder.write_header(&header()).unwrap();
         let mut ledger = FileLedger::open(folder, &header(), 0, 1024).unwrap();
-        ledger.append(Group { taken: &[4, 5], records: &[ended()] }).unwrap();
+        let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
+        ledger.append(Group { taken: &[4, 5], records: &[ended()], released: &[9], cover }).unwrap();
         (ledger, folder.ledger(&header()))
     }
 
@@ -105,6 +108,8 @@ mod tests {
         let scanned = scan(path, |line, _, _| {
             seen.push(match line {
                 Line::Taken(rows) => format!("taken {rows:?}"),
+                Line::Released(rows) => format!("released {rows:?}"),
+                Line::Cover(spent) => format!("at most {} and {} tokens", spent.cost, spent.tokens),
                 Line::Ended(head) => format!("ended {}", head.id),
             });
             Ok(())
@@ -122,11 +127,11 @@ mod tests {
 
         let (seen, scanned) = described(&path);
 
-        assert_eq!(seen, ["ended 4", "taken [4, 5]"]);
+        assert_eq!(seen, ["ended 4", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]);
         assert_eq!(scanned, Scanned { length: whole, torn: true });
         let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();
         again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
-        assert_eq!(described(&path).0.len(), 3);
+        assert_eq!(described(&path).0.len(), 5);
     }
 
     #[test]
@@ -153,7 +158,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
         let problem = scan(&path, |_, _, _| Ok(())).unwrap_err();
-        assert!(problem.message.contains("line 3 of the ledger"), "{}", problem.message);
+        assert!(problem.message.contains("line 5 of the ledger"), "{}", problem.message);
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! What rows used, kept small, so that a later run can be foreseen.
+
+use serde::{Deserialize, Serialize};
+
+/// How many rows are kept to judge by.
+const KEPT: usize = 512;
+
+/// Tokens of answered rows: how many there were, and an even choice of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// Rows that were answered.
+    pub rows: u64,
+    /// Their prompt tokens in all.
+    pub input_tokens: u64,
+    /// Prompt tokens of all that were read from the provider's cache.
+    pub cached_tokens: u64,
+    /// Milliseconds that their answers took, in all.
+    pub milliseconds: u64,
+    /// Generated tokens of some of them.
+    pub output_tokens: Vec<u64>,
+}
+
+impl History {
+    /// Takes in a row. Which rows are kept follows from their count alone, so that the
+    /// same run leaves the same history.
+    pub fn add(&mut self, usage: &rowmill_types::Usage, took: std::time::Duration) {
+        self.rows += 1;
+        self.input_tokens += usage.input;
+        self.cached_tokens += usage.cached;
+        self.milliseconds += u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        if self.output_tokens.len() < KEPT {
+            self.output_tokens.push(usage.output);
+            return;
+        }
+        let drawn = xxhash_rust::xxh3::xxh3_64(&self.rows.to_le_bytes()) % self.rows;
+        if let Some(place) = self.output_tokens.get_mut(drawn as usize) {
+            *place = usage.output;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::Usage;
+
+    use super::*;
+
+    #[test]
+    fn a_long_run_keeps_an_even_choice_of_its_rows() {
+        let mut history = History::default();
+        for output in 0..100_000 {
+            history.add(&Usage { input: 2, output, ..Usage::default() }, std::time::Duration::from_millis(3));
+        }
+        assert_eq!((history.rows, history.input_tokens, history.milliseconds), (100_000, 200_000, 300_000));
+        assert_eq!(history.output_tokens.len(), KEPT);
+        let late = history.output_tokens.iter().filter(|&&output| output >= 50_000).count();
+        assert!((200..312).contains(&late), "{late}");
+    }
+}
