@@ -9,26 +9,28 @@ use rowmill_types::Problem;
 use tokio::sync::mpsc;
 
 use crate::feed::Batch;
-use crate::work::Ended;
+use crate::work::Done;
 
 /// Rows that ended are written at the latest when this many are gathered.
 const MAX_GROUP: usize = 512;
 
-/// Waits until at least one row has ended and takes all that have.
-pub(crate) async fn gather<F: Future<Output = Ended>>(
+/// Waits until at least one row is done and takes all that are, up to `most`.
+pub(crate) async fn gather<F: Future<Output = Done>>(
     flight: &mut FuturesUnordered<F>,
-    ended: &mut Vec<Ended>,
-) {
+    most: usize,
+) -> Vec<Done> {
+    let mut done = Vec::new();
     poll_fn(|context| {
-        while ended.len() < MAX_GROUP {
+        while done.len() < MAX_GROUP.min(most) {
             match flight.poll_next_unpin(context) {
-                Poll::Ready(Some(row)) => ended.push(row),
+                Poll::Ready(Some(row)) => done.push(row),
                 Poll::Ready(None) | Poll::Pending => break,
             }
         }
-        if ended.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        if done.is_empty() { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
+    done
 }
 
 /// Waits for the next batch; there is none from an input that has ended.

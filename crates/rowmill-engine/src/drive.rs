@@ -1,22 +1,28 @@
 //! The loop: takes rows while there is room, gathers what ended, writes it to the
 //! ledger in one go, and sends it on.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
-use rowmill_core::ports::{Event, Group, Ledger, Observer, Span};
-use rowmill_core::record::{Record, total_usage};
+use rowmill_core::history::History;
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::{Event, Observer};
 use rowmill_core::summary::Tally;
-use rowmill_types::{CallFailure, ErrorKind, Problem, ProblemCode, RowError, RowId};
+use rowmill_types::{ErrorKind, Message, Problem, ProblemCode, RowError, RowId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::account::{Account, Halt};
 use crate::arrivals::{gather, receive_from};
 use crate::feed::{Batch, Feed, Taken, Work};
+use crate::intake::Intake;
+use crate::lane::{Asking, Ticket};
+use crate::policy::{Policy, StopCause};
+use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel, Publisher};
-use crate::work::{Ended, Shared, is_fatal, work};
+use crate::work::{Done, Shared, work};
 use crate::{Plan, Stop};
 
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
@@ -28,23 +34,16 @@ const MAX_AHEAD: u64 = 262_144;
 pub struct RunEnd {
     /// What was counted.
     pub tally: Tally,
+    /// What rows used, to foresee the next run.
+    pub history: History,
+    /// What the run and its earlier parts spent, or may have.
+    pub spent: Spend,
     /// Why it ended before the input did, if it did.
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted.
     pub unknown_rows: u64,
     /// How long it took.
     pub duration: Duration,
-}
-
-/// Why a run ended before its input did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StopCause {
-    /// No further row could succeed, or something could not be read or written.
-    Problem(Problem),
-    /// It was stopped from outside.
-    Interrupted,
-    /// As many rows failed as were allowed.
-    MaxErrors(u64),
 }
 
 /// Runs a plan to its end.
@@ -62,85 +61,99 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         id_check: plan.id_check,
         resume: plan.resume,
     };
+    let intake = Intake::new(plan.worker.answers.clone());
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,
         observer: plan.observer.clone(),
         stop: plan.stop.clone(),
         began,
+        account: Account::new(plan.budget, plan.ledger),
     };
     let mut driver = Driver {
         feed: Some(feed.start()?),
-        queue: VecDeque::new(),
+        intake,
+        head: None,
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
-        max_errors: plan.max_errors,
-        ledger: plan.ledger,
+        policy: Policy::new(plan.stop_rules),
         publisher,
         observer: plan.observer,
         stop: plan.stop,
         tally: Tally::default(),
+        history: History::default(),
         stopped: None,
         in_flight: HashMap::new(),
-        taken_now: Vec::new(),
-        ended_now: Vec::new(),
-        kept_now: Vec::new(),
+        now: Happened::default(),
         held_back: None,
-        last_success: None,
-        failed: 0,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, mut stopped, publisher, held_back, .. } = driver;
+    let Driver { tally, history, mut stopped, publisher, held_back, .. } = driver;
     publisher.send(held_back.unwrap_or_default());
     let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
     let published = published.unwrap_or_else(|error| {
         Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
     });
-    if let (Err(problem), None | Some(StopCause::Interrupted | StopCause::MaxErrors(_))) =
-        (published, &stopped)
-    {
+    if let (Err(problem), true) = (published, !matches!(stopped, Some(StopCause::Problem(_)))) {
         stopped = Some(StopCause::Problem(problem));
     }
-    Ok(RunEnd { tally, stopped, unknown_rows, duration: began.elapsed() })
+    let spent = shared.account.budget().spent();
+    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
 }
 
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error)
 }
 
-struct Driver {
+pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
     feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
-    queue: VecDeque<Taken>,
+    intake: Intake,
+    /// The next row, while it waits for leave to be sent.
+    head: Option<Head>,
     next_ordinal: u64,
     parallel: usize,
-    max_errors: Option<u64>,
-    ledger: Box<dyn Ledger>,
-    publisher: Publisher,
-    observer: Arc<dyn Observer>,
-    stop: Stop,
-    tally: Tally,
+    policy: Policy,
+    pub(crate) publisher: Publisher,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) stop: Stop,
+    pub(crate) tally: Tally,
+    pub(crate) history: History,
     stopped: Option<StopCause>,
     /// Rows whose calls are under way, for the case that they are aborted.
-    in_flight: HashMap<u64, (u64, RowId)>,
-    taken_now: Vec<u64>,
-    ended_now: Vec<Ended>,
-    kept_now: Vec<Parcel>,
+    pub(crate) in_flight: HashMap<u64, (u64, RowId)>,
+    pub(crate) now: Happened,
     /// Records that are published last, because the ledger is writing to its reserve and
     /// the output must not take it away.
-    held_back: Option<Vec<Parcel>>,
-    last_success: Option<Duration>,
-    /// Rows that failed, in the ledger or on the way there.
-    failed: u64,
-    began: Instant,
+    pub(crate) held_back: Option<Vec<Parcel>>,
+    pub(crate) began: Instant,
+}
+
+/// What happened since the last write to the ledger.
+#[derive(Default)]
+pub(crate) struct Happened {
+    pub(crate) taken: Vec<u64>,
+    pub(crate) released: Vec<u64>,
+    pub(crate) ended: Vec<Ended>,
+    pub(crate) kept: Vec<Parcel>,
+}
+
+/// A row that waits for leave.
+struct Head {
+    prepared: Prepared,
+    lane: usize,
+    asking: Asking,
 }
 
 /// What the loop woke up for.
-enum Woke {
-    Rows,
+enum Woke<'a> {
+    Rows(Vec<Done>),
+    LookedUp(Vec<Ended>),
+    Leave(Result<Ticket<'a>, Halt>),
     Batch(Option<Result<Batch, Problem>>),
     Drain,
+    Deadline(Duration),
     Abort,
     Published,
 }
@@ -149,31 +162,38 @@ impl Driver {
     /// Returns the number of rows whose calls were aborted.
     async fn drive(&mut self, shared: &Shared) -> u64 {
         let mut flight = FuturesUnordered::new();
-        if self.max_errors == Some(0) {
-            self.end_early(StopCause::MaxErrors(0));
+        if let Some(cause) = self.policy.at_start() {
+            self.end_early(cause);
         }
         if self.stop.is_draining() {
             self.end_early(StopCause::Interrupted);
         }
         loop {
-            while self.has_room(flight.len()) {
-                let Some(taken) = self.queue.pop_front() else { break };
-                if let Some((ordinal, id, row)) = self.take(taken) {
-                    flight.push(work(shared, ordinal, id, row));
-                }
+            while let Some((head, ticket)) = self.next_call(shared, flight.len()) {
+                flight.push(work(shared, head.prepared, head.lane, ticket));
             }
-            self.commit(shared.worker.include_input);
-            if flight.is_empty() && self.feed.is_none() && self.queue.is_empty() {
+            self.commit(shared);
+            let is_idle = self.head.is_none() && self.intake.is_empty();
+            if flight.is_empty() && self.feed.is_none() && is_idle {
                 return 0;
             }
-            match self.wait(&mut flight).await {
-                Woke::Rows => self.heed_ended(),
+            match self.wait(shared, &mut flight).await {
+                Woke::Rows(done) => self.heed_done(done, shared),
+                Woke::LookedUp(ended) => ended.into_iter().for_each(|row| self.heed(row)),
+                Woke::Leave(Ok(ticket)) => {
+                    if let Some(head) = self.head.take() {
+                        self.sends(&head);
+                        flight.push(work(shared, head.prepared, head.lane, ticket));
+                    }
+                }
+                Woke::Leave(Err(halt)) => self.halt(halt, shared),
                 Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
+                Woke::Deadline(after) => self.end_early(StopCause::Deadline(after)),
                 Woke::Abort => {
                     drop(flight);
-                    return self.abandon(shared.worker.include_input);
+                    return self.abandon(shared);
                 }
             }
             if self.publisher.progress.has_failed() {
@@ -181,6 +201,54 @@ impl Driver {
                 self.close_feed();
             }
         }
+    }
+
+    /// The next row that can be sent at once, with leave for it.
+    fn next_call<'a>(&mut self, shared: &'a Shared, in_flight: usize) -> Option<(Head, Ticket<'a>)> {
+        if !self.has_room(in_flight) {
+            return None;
+        }
+        if self.head.is_none() {
+            self.head = self.next_head(shared, in_flight);
+        }
+        let head = self.head.as_ref()?;
+        match Ticket::try_take(&shared.account, shared.lane(head.lane)?, head.asking)? {
+            Ok(ticket) => {
+                let head = self.head.take()?;
+                self.sends(&head);
+                Some((head, ticket))
+            }
+            Err(halt) => {
+                self.halt(halt, shared);
+                None
+            }
+        }
+    }
+
+    /// Notes that a row is about to be sent.
+    fn sends(&mut self, head: &Head) {
+        let Prepared { ordinal, id, row, .. } = &head.prepared;
+        self.now.taken.push(row.number());
+        self.in_flight.insert(*ordinal, (row.number(), id.clone()));
+    }
+
+    fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
+        let prepared = loop {
+            if let Some(prepared) = self.intake.next_ready() {
+                break prepared;
+            }
+            if !self.has_room(in_flight + self.intake.held()) {
+                return None;
+            }
+            let taken = self.intake.queue.pop_front()?;
+            let Some(prepared) = self.take(taken, shared) else { continue };
+            if let Some(prepared) = self.intake.consider(prepared) {
+                break prepared;
+            }
+        };
+        let lane = shared.route();
+        let asking = shared.lane(lane)?.asking(&prepared.messages);
+        Some(Head { prepared, lane, asking })
     }
 
     fn has_room(&self, in_flight: usize) -> bool {
@@ -192,46 +260,58 @@ impl Driver {
         progress.is_full() || self.next_ordinal - progress.published() >= MAX_AHEAD
     }
 
-    /// Gives a row its place; rows that need no call end here.
-    fn take(&mut self, taken: Taken) -> Option<(u64, RowId, rowmill_types::Row)> {
+    /// Gives a row its place and its prompt; rows that need no call end here.
+    fn take(&mut self, taken: Taken, shared: &Shared) -> Option<Prepared> {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         let Taken { number, id, work } = taken;
-        match work {
-            Work::Call(row) => {
-                self.taken_now.push(number);
-                self.in_flight.insert(ordinal, (number, id.clone()));
-                Some((ordinal, id, row))
-            }
-            Work::Fail(error, row) => {
-                let ended = Ended::unasked(ordinal, id, number, error, row, self.began.elapsed());
-                self.heed(&ended);
-                self.ended_now.push(ended);
-                None
-            }
+        let (error, row) = match work {
             Work::Kept(span) => {
-                self.kept_now.push(Parcel { ordinal, content: Content::Kept(span) });
-                None
+                self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
+                return None;
             }
-        }
+            Work::Fail(error, row) => (error, row),
+            Work::Call(row) => match shared.worker.template.render(&row) {
+                Ok(prompt) => {
+                    let messages = vec![Message::user(prompt)];
+                    return Some(Prepared { ordinal, id, row, messages, key: None });
+                }
+                Err(error) => (error, Some(row)),
+            },
+        };
+        self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()));
+        None
     }
 
-    async fn wait<F: Future<Output = Ended>>(&mut self, flight: &mut FuturesUnordered<F>) -> Woke {
+    async fn wait<'a, F: Future<Output = Done>>(
+        &mut self,
+        shared: &'a Shared,
+        flight: &mut FuturesUnordered<F>,
+    ) -> Woke<'a> {
         // Looked at once: were the publisher to catch up between two looks, nothing would
         // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
         let has_room = flight.len() < self.parallel && !lags_behind;
-        if has_room && !self.queue.is_empty() {
+        let has_place = has_room && flight.len() + self.intake.held() < self.parallel;
+        if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
             return Woke::Published;
         }
-        let wants_rows = has_room && self.queue.is_empty();
+        let wants_rows = has_place && self.intake.queue.is_empty();
         let draining = self.stop.is_draining();
-        let Self { feed, ended_now, stop, publisher, .. } = self;
+        let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
+        let deadline = self.policy.rules().deadline.filter(|_| !draining);
+        let began = self.began;
+        let Self { feed, intake, head, stop, publisher, .. } = self;
+        let asking = head.as_ref().filter(|_| has_room).map(|head| (head.lane, head.asking));
+        let schema = shared.worker.schema.as_ref();
         tokio::select! {
             biased;
             () = stop.aborted() => Woke::Abort,
             () = stop.drained(), if !draining => Woke::Drain,
-            () = gather(flight, ended_now), if !flight.is_empty() => Woke::Rows,
+            after = reached(began, deadline) => Woke::Deadline(after),
+            done = gather(flight, at_once), if !flight.is_empty() => Woke::Rows(done),
+            ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
+            leave = leave(shared, asking) => Woke::Leave(leave),
             batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
             () = publisher.progress.moved(), if lags_behind => Woke::Published,
         }
@@ -245,7 +325,7 @@ impl Driver {
                 self.tally.skipped_rows += batch.skipped;
                 let Batch { position, selected, skipped, .. } = batch;
                 self.observer.observe(&Event::Read { position, selected, skipped });
-                self.queue.extend(batch.taken);
+                self.intake.queue.extend(batch.taken);
             }
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
             None => {
@@ -255,122 +335,68 @@ impl Driver {
         }
     }
 
-    /// Writes what happened since the last time, in one write, and only then tells anyone.
-    fn commit(&mut self, include_input: bool) {
-        if self.taken_now.is_empty() && self.ended_now.is_empty() && self.kept_now.is_empty() {
-            return;
-        }
-        let ended = std::mem::take(&mut self.ended_now);
-        let records: Vec<Record> = ended.iter().map(|ended| ended.record(include_input)).collect();
-        match self.ledger.append(Group { taken: &self.taken_now, records: &records }) {
-            Err(problem) => {
-                self.end_early(StopCause::Problem(problem));
-                // No answer could be kept any more, so none is waited for and none is asked for.
-                self.stop.abort();
-            }
-            Ok(appended) => {
-                if appended.trouble.is_some() {
-                    self.held_back.get_or_insert_default();
-                }
-                self.publish(&ended, records, appended.records);
-                ended.iter().for_each(|ended| self.settle(ended, include_input));
-                // After those that ended, so that nobody sees more in flight than allowed.
-                if !self.taken_now.is_empty() {
-                    self.observer.observe(&Event::Taken { rows: self.taken_now.len() });
-                }
-                if let Some(problem) = appended.trouble {
-                    self.end_early(StopCause::Problem(problem));
-                }
-            }
-        }
-        self.taken_now.clear();
-    }
-
-    fn publish(&mut self, ended: &[Ended], records: Vec<Record>, mut offset: u64) {
-        let mut parcels = std::mem::take(&mut self.kept_now);
-        for (ended, record) in ended.iter().zip(records) {
-            let length = record.line.len();
-            let span = Span { offset, length: u32::try_from(length).unwrap_or(u32::MAX) };
-            offset += length as u64;
-            parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
-        }
-        match &mut self.held_back {
-            Some(held) => held.append(&mut parcels),
-            None => self.publisher.send(parcels),
-        }
-    }
-
     /// Decides whether the run goes on after the rows that have just ended. This comes
     /// before any further row is taken, because a row that is taken is sent.
-    fn heed_ended(&mut self) {
-        let ended = std::mem::take(&mut self.ended_now);
-        let answered = ended.iter().filter(|row| row.calls.iter().any(|call| call.error.is_none()));
-        self.last_success = answered.map(|row| row.end).max().or(self.last_success);
-        ended.iter().for_each(|row| self.heed(row));
-        self.ended_now = ended;
-    }
-
-    fn heed(&mut self, ended: &Ended) {
-        self.failed += u64::from(ended.outcome.is_err());
-        if let Some(problem) = self.run_stopper(ended) {
-            self.end_early(StopCause::Problem(problem));
-        }
-        if let Some(limit) = self.max_errors.filter(|&limit| self.failed >= limit) {
-            self.end_early(StopCause::MaxErrors(limit));
-        }
-    }
-
-    /// Counts a row that the ledger has.
-    fn settle(&mut self, ended: &Ended, include_input: bool) {
-        let called = self.in_flight.remove(&ended.ordinal).is_some();
-        self.tally.add(&ended.report(include_input));
-        self.tally.unknown_calls += ended.unknown_calls;
-        let ok = ended.outcome.is_ok();
-        self.observer.observe(&Event::Ended { ok, called, usage: total_usage(&ended.calls) });
-    }
-
-    /// The problem that makes every further row pointless, if this row met one.
-    fn run_stopper(&self, ended: &Ended) -> Option<Problem> {
-        let error = ended.failure.as_ref()?;
-        let (code, hint) = match error.failure {
-            CallFailure::UnknownModel => {
-                (ProblemCode::UnknownModel, "correct `--model` and run again with `--resume`")
+    fn heed_done(&mut self, done: Vec<Done>, shared: &Shared) {
+        let ended =
+            done.iter().filter_map(|done| if let Done::Ended(ended) = done { Some(&**ended) } else { None });
+        self.policy.saw_answers(ended);
+        for done in done {
+            match done {
+                Done::Ended(ended) => {
+                    let others = self.intake.asked(&ended, shared.worker.schema.as_ref());
+                    self.heed(*ended);
+                    others.into_iter().for_each(|row| self.heed(row));
+                }
+                Done::Released { prepared, halt } => {
+                    self.in_flight.remove(&prepared.ordinal);
+                    self.now.released.push(prepared.row.number());
+                    if let Some(halt) = halt {
+                        self.halt(halt, shared);
+                    }
+                }
             }
-            _ if is_fatal(error) => (
-                ProblemCode::Unauthorized,
-                "set the right key (`rowmill models` shows where) and run again with `--resume`",
-            ),
-            // Nobody answered this row from its first try to its last, nor any other meanwhile.
-            CallFailure::Connect if self.last_success.is_none_or(|success| success < ended.start) => (
-                ProblemCode::Unreachable,
-                "start the server or correct the base URL (`rowmill models` shows it), then run again with `--resume`",
-            ),
-            _ => return None,
-        };
-        Some(Problem::new(code, error.message.clone()).hint(hint))
+        }
     }
 
-    /// Takes no further rows. The first cause is the one that is told, but a problem outranks a wish.
-    fn end_early(&mut self, cause: StopCause) {
-        let outranks =
-            matches!((&self.stopped, &cause), (Some(StopCause::Interrupted), StopCause::Problem(_)));
-        if self.stopped.is_none() || outranks {
+    fn heed(&mut self, ended: Ended) {
+        if let Some(cause) = self.policy.heed(&ended) {
+            let cancels = cause == StopCause::FirstResult;
+            self.end_early(cause);
+            if cancels {
+                self.stop.abort();
+            }
+        }
+        self.now.ended.push(ended);
+    }
+
+    fn halt(&mut self, halt: Halt, shared: &Shared) {
+        self.end_early(match halt {
+            Halt::Problem(problem) => StopCause::Problem(problem),
+            Halt::Budget(worst) => StopCause::Budget { spent: shared.account.budget().spent(), worst },
+        });
+    }
+
+    /// Takes no further rows. The first cause is the one that is told, unless it yields.
+    pub(crate) fn end_early(&mut self, cause: StopCause) {
+        if self.stopped.as_ref().is_none_or(|first| first.yields_to(&cause)) {
             self.stopped = Some(cause);
         }
         self.close_feed();
     }
 
     fn close_feed(&mut self) {
-        if self.feed.take().is_some() || !self.queue.is_empty() {
+        let had_rows = self.head.take().is_some() | !self.intake.is_empty();
+        if self.feed.take().is_some() || had_rows {
             self.observer.observe(&Event::Draining);
         }
-        self.queue.clear();
+        self.intake.clear();
         // Rows that wait between two tries have nothing in flight and end now.
         self.stop.drain();
     }
 
     /// Records rows whose calls were dropped as outcome unknown.
-    fn abandon(&mut self, include_input: bool) -> u64 {
+    fn abandon(&mut self, shared: &Shared) -> u64 {
         self.end_early(StopCause::Interrupted);
         let now = self.began.elapsed();
         let rows = std::mem::take(&mut self.in_flight);
@@ -380,9 +406,29 @@ impl Driver {
                 ErrorKind::Interrupted,
                 "the run was aborted during the call; whether it was billed is unknown",
             );
-            self.ended_now.push(Ended::unasked(ordinal, id, number, error, None, now));
+            self.now.ended.push(Ended::unasked(ordinal, id, number, None, Err(error), now));
         }
-        self.commit(include_input);
+        self.commit(shared);
         unknown
+    }
+}
+
+/// Waits for leave to send the row that is next; for ever if there is none.
+async fn leave(shared: &Shared, asking: Option<(usize, Asking)>) -> Result<Ticket<'_>, Halt> {
+    let found = asking.and_then(|(lane, asking)| Some((shared.lane(lane)?, asking)));
+    match found {
+        Some((lane, asking)) => Ticket::take(&shared.account, lane, asking, &*shared.observer).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the deadline; for ever if there is none.
+async fn reached(began: Instant, deadline: Option<Duration>) -> Duration {
+    match deadline {
+        Some(after) => {
+            tokio::time::sleep_until(began + after).await;
+            after
+        }
+        None => std::future::pending().await,
     }
 }

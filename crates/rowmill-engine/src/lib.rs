@@ -1,14 +1,24 @@
 //! The one driver of runs. It names no adapter: everything outside comes
 //! through the ports of `rowmill-core`.
 
+mod account;
 mod arrivals;
+mod commit;
 mod drive;
 mod feed;
+mod gate;
+mod intake;
+mod lane;
 mod plan;
+mod policy;
+mod prepared;
 mod publish;
 mod stop;
 mod work;
 
-pub use drive::{RunEnd, StopCause, run};
-pub use plan::{IdCheck, Plan, Sinks, Worker};
+pub use drive::{RunEnd, run};
+pub use gate::{Gate, LaneKey, LaneSettings, Limits, OnQuota};
+pub use lane::Lane;
+pub use plan::{Answers, IdCheck, Plan, Sinks, StopRules, Worker};
+pub use policy::StopCause;
 pub use stop::Stop;

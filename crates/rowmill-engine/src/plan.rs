@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::ports::{Ledger, Model, Observer, RowSource, Sink};
+use rowmill_core::limits::Budget;
+use rowmill_core::ports::{AnswerStore, Ledger, Observer, RowSource, Sink};
 use rowmill_core::prompt::Template;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
 use rowmill_core::validate::ResultSchema;
 
-use crate::Stop;
+use crate::{Lane, Stop};
 
 /// Everything one run is made of.
 pub struct Plan {
@@ -31,8 +32,10 @@ pub struct Plan {
     pub worker: Worker,
     /// How many rows are worked on at once, at most.
     pub parallel: usize,
-    /// Stop once this many rows failed.
-    pub max_errors: Option<u64>,
+    /// When it ends before its input does.
+    pub stop_rules: StopRules,
+    /// What it may spend, and what was spent before.
+    pub budget: Budget,
     /// The truth about the run.
     pub ledger: Box<dyn Ledger>,
     /// Where records go.
@@ -64,8 +67,8 @@ pub enum IdCheck {
 /// What answers a row.
 #[derive(Debug)]
 pub struct Worker {
-    /// The model.
-    pub model: Arc<dyn Model>,
+    /// The model, then those that are asked when it gives no answer. Never empty.
+    pub lanes: Vec<Lane>,
     /// How a row becomes a prompt.
     pub template: Template,
     /// What results must satisfy.
@@ -76,8 +79,36 @@ pub struct Worker {
     pub retry: retry::Policy,
     /// How long one call may take.
     pub timeout: Duration,
+    /// How long the calls of a row and the waits between its tries may take together.
+    pub row_timeout: Option<Duration>,
+    /// Answers that were paid for before, if they are to be used.
+    pub answers: Option<Answers>,
     /// Whether envelopes carry the input row.
     pub include_input: bool,
+}
+
+/// When a run ends before its input does.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StopRules {
+    /// Once this many rows failed.
+    pub max_errors: Option<u64>,
+    /// Once this share of rows failed, looked at after so many rows.
+    pub max_error_rate: Option<(f64, u64)>,
+    /// Once a row is ok: the rest is cancelled.
+    pub first_result: bool,
+    /// After so long: no further call is sent.
+    pub deadline: Option<Duration>,
+}
+
+/// How answers that were paid for are found and kept.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// Where they are.
+    pub store: Arc<dyn AnswerStore>,
+    /// Names everything that shapes an answer besides the messages.
+    pub identity: String,
+    /// How a row is marked whose answer the store had before the run began.
+    pub kept_before: rowmill_core::record::Reused,
 }
 
 /// Where records of ended rows go.

@@ -1,141 +1,160 @@
-//! The work on one row: prompt, calls, retries, repairs, and one report at the end.
+//! The work on one row: calls, retries, repairs, other models, and one report at the end.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use rowmill_core::judge::{Judgement, judge};
-use rowmill_core::ports::{Event, Observer};
-use rowmill_core::record::{CallReport, InputField, Record, RowReport};
+use rowmill_core::limits::Blame;
+use rowmill_core::ports::{Event, KeptAnswer, Observer};
+use rowmill_core::record::{CallReport, total_usage};
 use rowmill_types::{
-    CallError, CallFailure, CallTiming, Completion, ErrorKind, Fault, Message, Request, Row, RowError, RowId,
+    CallError, CallFailure, CallTiming, Completion, ErrorKind, Fault, Message, Money, Request, RowError,
 };
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::account::{Account, Halt};
+use crate::lane::{Lane, Ticket};
+pub(crate) use crate::prepared::Ended;
+use crate::prepared::Prepared;
 use crate::{Stop, Worker};
 
 /// What all rows of a run share.
 pub(crate) struct Shared {
     pub(crate) run: String,
     pub(crate) worker: Worker,
-    pub(crate) observer: std::sync::Arc<dyn Observer>,
+    pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
     pub(crate) began: Instant,
+    pub(crate) account: Account,
 }
 
-/// A row that has ended.
-pub(crate) struct Ended {
-    pub(crate) ordinal: u64,
-    pub(crate) number: u64,
-    pub(crate) id: RowId,
-    pub(crate) row: Option<Row>,
-    pub(crate) outcome: Result<String, RowError>,
-    pub(crate) calls: Vec<CallReport>,
-    pub(crate) start: Duration,
-    pub(crate) end: Duration,
-    /// The failure that ended it, where a call did.
-    pub(crate) failure: Option<CallError>,
-    /// Calls without an answer that may have been billed.
-    pub(crate) unknown_calls: u64,
-}
-
-impl Ended {
-    /// A row that ended before anything was asked.
-    pub(crate) fn unasked(
-        ordinal: u64,
-        id: RowId,
-        number: u64,
-        error: RowError,
-        row: Option<Row>,
-        now: Duration,
-    ) -> Self {
-        Self {
-            ordinal,
-            number,
-            id,
-            row,
-            outcome: Err(error),
-            calls: Vec::new(),
-            start: now,
-            end: now,
-            failure: None,
-            unknown_calls: 0,
-        }
+impl Shared {
+    /// The model that a row is sent to first: the first one that is not down.
+    pub(crate) fn route(&self) -> usize {
+        self.worker.lanes.iter().position(|lane| !lane.gate.is_down()).unwrap_or(0)
     }
 
-    pub(crate) fn report(&self, include_input: bool) -> RowReport<'_> {
-        let input = match (&self.row, include_input) {
-            (_, false) => InputField::Absent,
-            (Some(row), true) => InputField::Row(row),
-            (None, true) => InputField::Unreadable,
-        };
-        RowReport {
-            id: &self.id,
-            number: self.number,
-            outcome: &self.outcome,
-            input,
-            start: self.start,
-            end: self.end,
-            calls: &self.calls,
-        }
-    }
-
-    pub(crate) fn record(&self, include_input: bool) -> Record {
-        Record::of(&self.report(include_input))
+    pub(crate) fn lane(&self, index: usize) -> Option<&Lane> {
+        self.worker.lanes.get(index)
     }
 }
 
-/// Works on a row to its end. A panic on the way is that row's failure.
-pub(crate) async fn work(shared: &Shared, ordinal: u64, id: RowId, row: Row) -> Ended {
+/// What became of a row.
+pub(crate) enum Done {
+    /// It ended, well or not.
+    Ended(Box<Ended>),
+    /// It was given back, because the run stops.
+    Released { prepared: Box<Prepared>, halt: Option<Halt> },
+}
+
+/// Why there is no answer.
+enum NoAnswer {
+    Failed(RowError),
+    Released(Option<Halt>),
+}
+
+impl From<RowError> for NoAnswer {
+    fn from(error: RowError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Works on a row to its end, with leave for its first call. A panic on the way is that
+/// row's failure.
+pub(crate) async fn work<'a>(
+    shared: &'a Shared,
+    mut prepared: Prepared,
+    lane: usize,
+    ticket: Ticket<'a>,
+) -> Done {
     let start = shared.began.elapsed();
-    let number = row.number();
-    let mut turn = Turn { shared, number, calls: Vec::new(), failure: None, unknown_calls: 0, failed: 0 };
-    let outcome = AssertUnwindSafe(turn.answer(&row)).catch_unwind().await.unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")))
-    });
-    let Turn { calls, failure, unknown_calls, .. } = turn;
+    let mut turn = Turn {
+        shared,
+        number: prepared.row.number(),
+        lane,
+        ticket: Some(ticket),
+        calls: Vec::new(),
+        failure: None,
+        unknown_calls: 0,
+        saved: Money::ZERO,
+        failed: 0,
+        worked: Duration::ZERO,
+        kept: None,
+    };
+    let messages = std::mem::take(&mut prepared.messages);
+    let keeps = prepared.key.is_some();
+    let outcome =
+        AssertUnwindSafe(turn.answer(messages, keeps)).catch_unwind().await.unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")).into())
+        });
+    let Turn { number, calls, failure, unknown_calls, saved, kept, .. } = turn;
     let attempts = u32::try_from(calls.len()).ok().filter(|&made| made > 0);
-    let outcome = outcome.map_err(|error| RowError { attempts, ..error });
-    Ended {
+    let outcome = match outcome {
+        Ok(result) => Ok(result),
+        Err(NoAnswer::Failed(error)) => Err(RowError { attempts, ..error }),
+        Err(NoAnswer::Released(halt)) => return Done::Released { prepared: Box::new(prepared), halt },
+    };
+    let Prepared { ordinal, id, row, key, .. } = prepared;
+    let end = shared.began.elapsed();
+    let row = Some(row);
+    let reused = None;
+    Done::Ended(Box::new(Ended {
         ordinal,
         number,
         id,
-        row: Some(row),
+        row,
         outcome,
         calls,
         start,
-        end: shared.began.elapsed(),
+        end,
         failure,
         unknown_calls,
-    }
+        saved,
+        key,
+        kept,
+        reused,
+    }))
 }
 
 struct Turn<'a> {
     shared: &'a Shared,
     number: u64,
+    /// The model that is asked, by its place in the list.
+    lane: usize,
+    /// Leave for the next call, if it is there already.
+    ticket: Option<Ticket<'a>>,
     calls: Vec<CallReport>,
     failure: Option<CallError>,
     unknown_calls: u64,
-    /// Calls that failed; the retries of a row are shared by all its turns.
+    saved: Money,
+    /// Calls of this model that failed; the retries of a row are shared by all its turns.
     failed: u32,
+    /// Time spent on calls and between tries. Waiting for leave is nobody's fault.
+    worked: Duration,
+    kept: Option<KeptAnswer>,
 }
 
 impl Turn<'_> {
-    async fn answer(&mut self, row: &Row) -> Result<String, RowError> {
+    async fn answer(&mut self, mut messages: Vec<Message>, keeps: bool) -> Result<String, NoAnswer> {
         let worker = &self.shared.worker;
-        let prompt = worker.template.render(row)?;
-        let mut messages = vec![Message::user(prompt)];
         let mut repairs = 0;
         loop {
             let key = format!("{}-{}-{}", self.shared.run, self.number, repairs + 1);
             let mut request = Request { key, attempt: 1, messages };
             let completion = self.complete(&mut request).await?;
             match judge(&completion, worker.schema.as_ref(), repairs < worker.repairs) {
-                Judgement::Result(result) => return Ok(result),
-                Judgement::Failed(error) => return Err(error),
+                Judgement::Result(result) => {
+                    if keeps {
+                        self.keep(completion);
+                    }
+                    return Ok(result);
+                }
+                Judgement::Failed(error) => return Err(error.into()),
                 Judgement::Repair(feedback) => {
                     messages = request.messages;
                     messages.push(Message::assistant(completion.text));
@@ -146,72 +165,113 @@ impl Turn<'_> {
         }
     }
 
+    fn keep(&mut self, completion: Completion) {
+        let usage = self.calls.iter().any(|call| call.usage.is_some()).then(|| total_usage(&self.calls));
+        let model = self.calls.last().and_then(|call| call.model.clone());
+        self.kept = Some(KeptAnswer { text: completion.text, usage, model });
+    }
+
     /// One turn with the model: calls until there is an answer or no try is left.
-    async fn complete(&mut self, request: &mut Request) -> Result<Completion, RowError> {
+    async fn complete(&mut self, request: &mut Request) -> Result<Completion, NoAnswer> {
         loop {
-            let error = match self.call(request).await {
+            let (error, blame) = match self.call(request).await? {
                 Ok(completion) => return Ok(completion),
-                Err(error) => error,
+                Err(failed) => failed,
             };
+            request.attempt += 1;
+            if blame == Blame::Provider {
+                self.leave_lane_that_is_down();
+                continue;
+            }
             self.failed += 1;
-            let fault = error.fault();
-            let wait =
-                self.shared.worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt));
-            let again = match wait {
-                Some(wait) => {
-                    let number = self.number;
-                    self.shared.observer.observe(&Event::Retrying { number, error: &error, wait });
-                    self.pause(wait).await
-                }
-                None => false,
-            };
-            if !again {
+            if !self.goes_on_after(request, &error).await {
                 let failed = RowError {
                     status: error.status,
                     code: error.code.clone(),
                     ..RowError::new(error.failure.kind(), error.message.clone())
                 };
                 self.failure = Some(error);
-                return Err(failed);
+                return Err(failed.into());
             }
-            request.attempt += 1;
         }
     }
 
-    async fn call(&mut self, request: &Request) -> Result<Completion, CallError> {
+    /// Decides whether there is another try, here or with the next model, and waits for it.
+    async fn goes_on_after(&mut self, request: &Request, error: &CallError) -> bool {
+        let fault = error.fault();
+        let retry = &self.shared.worker.retry;
+        if let Some(wait) = retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
+            let left = self.shared.worker.row_timeout.map(|most| most.saturating_sub(self.worked));
+            if left.is_some_and(|left| left <= wait) {
+                return false;
+            }
+            self.shared.observer.observe(&Event::Retrying { number: self.number, error, wait });
+            self.worked += wait;
+            return self.pause(wait).await;
+        }
+        let has_next = self.lane + 1 < self.shared.worker.lanes.len();
+        let can_help = matches!(fault, Fault::Transient { .. });
+        if has_next && can_help {
+            self.lane += 1;
+            self.failed = 0;
+        }
+        has_next && can_help
+    }
+
+    /// Goes on with the next model that is up, if this one's provider is down.
+    fn leave_lane_that_is_down(&mut self) {
+        let down = |index: usize| self.shared.lane(index).is_some_and(|lane| lane.gate.is_down());
+        if !down(self.lane) {
+            return;
+        }
+        let next = (self.lane + 1..self.shared.worker.lanes.len()).find(|&index| !down(index));
+        if let Some(next) = next {
+            self.lane = next;
+            self.failed = 0;
+        }
+    }
+
+    async fn call(&mut self, request: &Request) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
+        let shared = self.shared;
+        let mut ticket = match self.ticket.take() {
+            Some(ticket) => ticket,
+            None => leave(shared, self.lane, request).await?,
+        };
         let sent = Instant::now();
-        let limit = self.shared.worker.timeout;
-        let mut outcome = match tokio::time::timeout(limit, self.shared.worker.model.complete(request)).await
-        {
+        let limit = self.limit();
+        ticket.send();
+        let mut outcome = match tokio::time::timeout(limit, ticket.lane().model.complete(request)).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                let message = format!("no complete answer within {} s", limit.as_secs_f64());
+                let whose =
+                    if limit < shared.worker.timeout { " of what `--row-timeout` leaves" } else { "" };
+                let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
                 Err(CallError::new(CallFailure::Timeout, message))
             }
         };
-        self.calls.push(match &mut outcome {
-            // What only the report needs is moved into it, not copied.
-            Ok(completion) => CallReport {
-                error: None,
-                status: None,
-                timing: completion.timing,
-                usage: completion.usage,
-                raw_usage: completion.raw_usage.take(),
-                model: completion.model.take(),
-                service_tier: completion.service_tier.take(),
-            },
-            Err(error) => CallReport {
-                error: Some(error.failure.kind()),
-                status: error.status,
-                timing: CallTiming { first_token: None, response: sent.elapsed() },
-                usage: None,
-                raw_usage: None,
-                model: None,
-                service_tier: None,
-            },
-        });
-        self.unknown_calls += u64::from(outcome.as_ref().is_err_and(|error| error.failure.maybe_billed()));
-        outcome
+        self.worked += sent.elapsed();
+        self.calls.push(report(&mut outcome, ticket.lane(), sent));
+        match outcome {
+            Ok(completion) => {
+                if let (Some(price), Some(usage)) = (ticket.lane().price, &completion.usage) {
+                    self.saved += price.saved(usage);
+                }
+                ticket.answered(&completion);
+                Ok(Ok(completion))
+            }
+            Err(error) => {
+                self.unknown_calls += u64::from(error.failure.maybe_billed());
+                let blame = ticket.failed(self.number, &error);
+                Ok(Err((error, blame)))
+            }
+        }
+    }
+
+    /// How long the next call may take.
+    fn limit(&self) -> Duration {
+        let worker = &self.shared.worker;
+        let left = worker.row_timeout.map_or(Duration::MAX, |most| most.saturating_sub(self.worked));
+        worker.timeout.min(left)
     }
 
     /// Waits before a retry; a drain ends the wait, and then there is no retry.
@@ -220,6 +280,47 @@ impl Turn<'_> {
             () = tokio::time::sleep(wait) => true,
             () = self.shared.stop.drained() => false,
         }
+    }
+}
+
+/// Waits for leave to call; a drain ends the wait.
+async fn leave<'a>(shared: &'a Shared, lane: usize, request: &Request) -> Result<Ticket<'a>, NoAnswer> {
+    let Some(lane) = shared.lane(lane) else {
+        return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
+    };
+    let asking = lane.asking(&request.messages);
+    tokio::select! {
+        biased;
+        () = shared.stop.drained() => Err(NoAnswer::Released(None)),
+        ticket = Ticket::take(&shared.account, lane, asking, &*shared.observer) => {
+            ticket.map_err(|halt| NoAnswer::Released(Some(halt)))
+        }
+    }
+}
+
+fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, sent: Instant) -> CallReport {
+    match outcome {
+        // What only the report needs is moved into it, not copied.
+        Ok(completion) => CallReport {
+            error: None,
+            status: None,
+            timing: completion.timing,
+            usage: completion.usage,
+            raw_usage: completion.raw_usage.take(),
+            model: completion.model.take(),
+            service_tier: completion.service_tier.take(),
+            cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
+        },
+        Err(error) => CallReport {
+            error: Some(error.failure.kind()),
+            status: error.status,
+            timing: CallTiming { first_token: None, response: sent.elapsed() },
+            usage: None,
+            raw_usage: None,
+            model: None,
+            service_tier: None,
+            cost: None,
+        },
     }
 }
 

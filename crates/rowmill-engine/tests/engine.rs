@@ -44,7 +44,7 @@ async fn waits_between_tries_double_and_the_budget_of_a_row_is_kept() {
     bench.plan.worker.retry = retry::Policy { retries: 3, base: seconds(8), cap: seconds(60) };
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
-    assert_eq!(watched.outcomes(), ["RateLimited", "ok"]);
+    assert_eq!(watched.outcomes(), ["ServerError", "ok"]);
     assert_eq!(watched.envelopes()[0]["error"]["attempts"], 4);
     let waits = watched.log.rows("wait");
     let bounds = [(4_000, 8_000), (8_000, 16_000), (16_000, 32_000)];
@@ -136,7 +136,7 @@ async fn rows_in_flight_are_finished_when_as_many_failed_as_are_allowed() {
         _ => (seconds(5), Ok(answer("fine"))),
     });
     let mut bench = Bench::new(50, Arc::new(model));
-    bench.plan.max_errors = Some(2);
+    bench.plan.stop_rules.max_errors = Some(2);
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::MaxErrors(2)));
@@ -147,7 +147,7 @@ async fn rows_in_flight_are_finished_when_as_many_failed_as_are_allowed() {
 async fn rows_that_cannot_be_asked_count_as_failed_at_once() {
     let dataset = FakeDataset::from_texts(["[]"; 200]);
     let mut bench = Bench::over(dataset, Arc::new(FakeModel::default()));
-    bench.plan.max_errors = Some(3);
+    bench.plan.stop_rules.max_errors = Some(3);
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::MaxErrors(3)));
@@ -158,7 +158,7 @@ async fn rows_that_cannot_be_asked_count_as_failed_at_once() {
 async fn no_row_is_taken_when_no_error_is_allowed() {
     let model = Arc::new(FakeModel::default());
     let mut bench = Bench::new(5, model.clone());
-    bench.plan.max_errors = Some(0);
+    bench.plan.stop_rules.max_errors = Some(0);
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!((end.stopped, model.seen().len()), (Some(StopCause::MaxErrors(0)), 0));
@@ -181,7 +181,7 @@ async fn a_drain_ends_a_wait_before_a_retry_and_lets_calls_finish() {
     });
     let end = end.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Interrupted));
-    assert_eq!(watched.outcomes(), ["RateLimited", "ok", "ok", "ok"]);
+    assert_eq!(watched.outcomes(), ["ServerError", "ok", "ok", "ok"]);
     assert!(end.duration < seconds(61), "{:?}", end.duration);
 }
 

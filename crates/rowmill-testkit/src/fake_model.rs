@@ -160,8 +160,8 @@ pub fn failure(failure: CallFailure) -> CallError {
     CallError::new(failure, format!("the fake model failed: {failure:?}"))
 }
 
-/// A provider that limits requests for now.
+/// A provider that fails for now.
 #[must_use]
 pub fn busy() -> CallError {
-    CallError { status: Some(429), ..failure(CallFailure::RateLimited) }
+    CallError { status: Some(503), ..failure(CallFailure::Server) }
 }

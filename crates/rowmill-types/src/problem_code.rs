@@ -75,6 +75,12 @@ problem_codes! {
         "Correct `--model`, then run again with `--resume`.";
     Unreachable = "RM2003", "Nothing answers at the provider's address, so no row can succeed.",
         "Start the server or correct the base URL, then run again with `--resume`.";
+    QuotaExhausted = "RM2004", "The account's quota, credit or daily limit is used up and `--on-quota stop` was given. No row failed.",
+        "Raise the quota or wait until it is renewed, then run again with `--resume`.";
+    ProviderDown = "RM2005", "The provider let no call through for as long as `--max-outage` allows. No row failed for it.",
+        "Run again with `--resume` when the provider is back.";
+    UnknownPrice = "RM2006", "`--max-cost` was given, but the price of the model or the length of its answers is not known; nothing was sent.",
+        "Give the price in `rowmill.toml`, or bound answers with `?max_tokens=` in the model string.";
     Internal = "RM9001", "rowmill itself failed.",
         "Please report it with the message.";
 }

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
 use rowmill_core::ports::{
     Appended, Dataset, Event, Group, Ledger, LedgerReader, Model, Observer, Published, Sink, Span,
 };
@@ -13,7 +14,9 @@ use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selection, Selector};
-use rowmill_engine::{IdCheck, Plan, Sinks, Stop, Worker};
+use rowmill_engine::{
+    IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules, Worker,
+};
 use rowmill_testkit::FakeDataset;
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
@@ -84,6 +87,10 @@ impl Ledger for FakeLedger {
             return Err(disk_full());
         }
         group.taken.iter().for_each(|row| self.log.add(format!("taken {row}")));
+        group.released.iter().for_each(|row| self.log.add(format!("released {row}")));
+        if let Some(spent) = group.cover {
+            self.log.add(format!("cover {}", spent.cost.pico()));
+        }
         let mut bytes = self.bytes.lock().unwrap();
         let records = bytes.len() as u64;
         for record in group.records {
@@ -138,8 +145,33 @@ impl Observer for Watcher {
         match event {
             Event::Retrying { wait, .. } => self.0.add(format!("wait {}", wait.as_millis())),
             Event::Draining => self.0.add("draining".into()),
+            Event::Waiting { lane, reason, .. } => self.0.add(format!("{lane} waits for {reason}")),
             _ => {}
         }
+    }
+}
+
+/// How lanes are paced unless a test says otherwise.
+pub(crate) const LANE: LaneSettings = LaneSettings {
+    parallel: Parallel::AtMost(1_000),
+    pace: Pace::Auto,
+    rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
+    max_output: None,
+    priming: false,
+    on_quota: OnQuota::Wait,
+    max_outage: Duration::from_secs(3_600),
+};
+
+/// A model with limits of its own.
+pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) -> Lane {
+    let key = LaneKey { provider: name.into(), account: String::new(), model: name.into() };
+    Lane {
+        name: name.into(),
+        model,
+        gate: Limits::default().gate(key, settings),
+        price: None,
+        max_output: settings.max_output,
+        fixed_bytes: 0,
     }
 }
 
@@ -172,16 +204,19 @@ impl Bench {
             id_check: IdCheck::Done,
             resume: Resume::default(),
             worker: Worker {
-                model,
+                lanes: vec![lane("model", model, LANE)],
                 template: Template::parse("{{p}}".into()),
                 schema: None,
                 repairs: 1,
                 retry: retry::Policy::default(),
                 timeout: Duration::from_secs(600),
+                row_timeout: None,
+                answers: None,
                 include_input: false,
             },
             parallel: 4,
-            max_errors: None,
+            stop_rules: StopRules::default(),
+            budget: Budget::default(),
             ledger: Box::new(FakeLedger { log: log.clone(), ..FakeLedger::default() }),
             sinks,
             observer: Arc::new(Watcher(log.clone())),

@@ -1,0 +1,80 @@
+//! Writing down what happened, in one write, and only then telling anyone.
+
+use rowmill_core::ports::{Event, Group, Span};
+use rowmill_core::record::{Record, total_cost, total_usage};
+
+use crate::drive::Driver;
+use crate::policy::StopCause;
+use crate::prepared::Ended;
+use crate::publish::{Content, Parcel};
+use crate::work::Shared;
+
+impl Driver {
+    /// Writes what happened since the last time, and sends it on.
+    pub(crate) fn commit(&mut self, shared: &Shared) {
+        let happened = std::mem::take(&mut self.now);
+        let nothing = happened.taken.is_empty() && happened.ended.is_empty();
+        if nothing && happened.kept.is_empty() && happened.released.is_empty() {
+            self.now = happened;
+            return;
+        }
+        let include_input = shared.worker.include_input;
+        let records: Vec<Record> = happened.ended.iter().map(|ended| ended.record(include_input)).collect();
+        let group =
+            Group { taken: &happened.taken, records: &records, released: &happened.released, cover: None };
+        match shared.account.append(group) {
+            Err(problem) => {
+                self.end_early(StopCause::Problem(problem));
+                // No answer could be kept any more, so none is waited for and none is asked for.
+                self.stop.abort();
+            }
+            Ok(appended) => {
+                if appended.trouble.is_some() {
+                    self.held_back.get_or_insert_default();
+                }
+                self.publish(happened.kept, &happened.ended, records, appended.records);
+                happened.ended.iter().for_each(|ended| self.settle(ended, include_input));
+                if !happened.released.is_empty() {
+                    self.observer.observe(&Event::Released { rows: happened.released.len() });
+                }
+                // After those that ended, so that nobody sees more in flight than allowed.
+                if !happened.taken.is_empty() {
+                    self.observer.observe(&Event::Taken { rows: happened.taken.len() });
+                }
+                if let Some(problem) = appended.trouble {
+                    self.end_early(StopCause::Problem(problem));
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self, kept: Vec<Parcel>, ended: &[Ended], records: Vec<Record>, mut offset: u64) {
+        let mut parcels = kept;
+        for (ended, record) in ended.iter().zip(records) {
+            let length = record.line.len();
+            let span = Span { offset, length: u32::try_from(length).unwrap_or(u32::MAX) };
+            offset += length as u64;
+            parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
+        }
+        match &mut self.held_back {
+            Some(held) => held.append(&mut parcels),
+            None => self.publisher.send(parcels),
+        }
+    }
+
+    /// Counts a row that the ledger has.
+    fn settle(&mut self, ended: &Ended, include_input: bool) {
+        let called = self.in_flight.remove(&ended.ordinal).is_some();
+        let report = ended.report(include_input);
+        self.tally.add(&report);
+        self.tally.unknown_calls += ended.unknown_calls;
+        self.tally.saved += ended.saved;
+        let ok = ended.outcome.is_ok();
+        let usage = total_usage(&ended.calls);
+        if ok && ended.calls.iter().any(|call| call.usage.is_some()) {
+            self.history.add(&usage, ended.end.saturating_sub(ended.start));
+        }
+        let cost = total_cost(&ended.calls);
+        self.observer.observe(&Event::Ended { ok, called, usage, cost });
+    }
+}

@@ -1,0 +1,307 @@
+//! Where calls wait for their turn: the limiter's decisions, carried out.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rowmill_core::limits::{
+    Admission, Blame, Breaker, Charge, Limiter, Need, Pace, Parallel, Passage, RateFlags, Wait, WaitReason,
+};
+use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// While another model's call probes the same provider, its end is looked for this often.
+const PROBE_POLL: Duration = Duration::from_millis(250);
+
+/// The limits of all models that a process calls. Runs that are to share limits are given
+/// clones of one value.
+#[derive(Clone, Default)]
+pub struct Limits {
+    shared: Arc<Mutex<Registry>>,
+}
+
+#[derive(Default)]
+struct Registry {
+    gates: HashMap<LaneKey, Arc<Gate>>,
+    providers: HashMap<(String, String), Arc<Mutex<Breaker>>>,
+}
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Limits({} lanes)", locked(&self.shared).gates.len())
+    }
+}
+
+/// What has limits of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LaneKey {
+    /// The provider.
+    pub provider: String,
+    /// Which account there; never a key itself.
+    pub account: String,
+    /// The model.
+    pub model: String,
+}
+
+/// How a lane is paced.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneSettings {
+    /// How many calls may be in flight.
+    pub parallel: Parallel,
+    /// Whether limits that the provider tells are kept to.
+    pub pace: Pace,
+    /// Limits that the user sets.
+    pub rates: RateFlags,
+    /// The most tokens of an answer.
+    pub max_output: Option<u64>,
+    /// Whether the first call goes alone to fill the provider's cache.
+    pub priming: bool,
+    /// What happens when the quota is used up.
+    pub on_quota: OnQuota,
+    /// How long calls may wait for a provider that lets none through.
+    pub max_outage: Duration,
+}
+
+/// What happens when a quota is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnQuota {
+    /// The run waits until there is quota again.
+    Wait,
+    /// The run stops.
+    Stop,
+}
+
+impl Limits {
+    /// The gate of a lane; the same for everyone who names the same lane.
+    #[must_use]
+    pub fn gate(&self, key: LaneKey, settings: LaneSettings) -> Arc<Gate> {
+        let mut registry = locked(&self.shared);
+        let provider = (key.provider.clone(), key.account.clone());
+        let breaker = registry.providers.entry(provider).or_default().clone();
+        let gate = registry.gates.entry(key).or_insert_with(|| Arc::new(Gate::new(settings, breaker)));
+        gate.clone()
+    }
+}
+
+/// What is told of a wait.
+pub(crate) enum Told<'a> {
+    /// It goes on, for so long where that is known.
+    Waits(&'a Wait, Option<Duration>),
+    /// It is over.
+    Goes,
+}
+
+/// The way to one model.
+pub struct Gate {
+    epoch: Instant,
+    limiter: Mutex<Limiter>,
+    breaker: Arc<Mutex<Breaker>>,
+    /// Whoever waits holds this, so that calls go in the order in which they came.
+    turn: tokio::sync::Mutex<()>,
+    changed: Notify,
+    on_quota: OnQuota,
+    max_outage: Duration,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Gate").field("limiter", &self.limiter).finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    fn new(settings: LaneSettings, breaker: Arc<Mutex<Breaker>>) -> Self {
+        let LaneSettings { parallel, pace, rates, max_output, priming, on_quota, max_outage } = settings;
+        let limiter = Limiter::new(parallel, pace, rates, Duration::ZERO)
+            .with_max_output(max_output)
+            .with_priming(priming);
+        Self {
+            epoch: Instant::now(),
+            limiter: Mutex::new(limiter),
+            breaker,
+            turn: tokio::sync::Mutex::new(()),
+            changed: Notify::new(),
+            on_quota,
+            max_outage,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    /// The limits that are known by now, per minute.
+    #[must_use]
+    pub fn known(&self) -> RateFlags {
+        locked(&self.limiter).known()
+    }
+
+    /// Whether another model should be asked, if there is one.
+    pub(crate) fn is_down(&self) -> bool {
+        let now = self.now();
+        matches!(locked(&self.breaker).passage(now), Passage::Wait(_))
+            || locked(&self.limiter).is_exhausted(now)
+    }
+
+    /// A permit, if it can be had at once and nobody is waiting for one.
+    pub(crate) fn try_admit(self: &Arc<Self>, need: Need) -> Option<Permit> {
+        let _turn = self.turn.try_lock().ok()?;
+        self.ask(need).ok()
+    }
+
+    /// Waits for a permit, in the order in which calls came. `told` hears of every wait.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        need: Need,
+        told: &(dyn Fn(Told<'_>) + Sync),
+    ) -> Result<Permit, Problem> {
+        let _turn = self.turn.lock().await;
+        let began = self.now();
+        let mut waited = false;
+        loop {
+            let changed = self.changed.notified();
+            let wait = match self.ask(need) {
+                Ok(permit) => {
+                    if waited {
+                        told(Told::Goes);
+                    }
+                    return Ok(permit);
+                }
+                Err(wait) => wait,
+            };
+            self.check_patience(&wait, began)?;
+            waited = true;
+            let left = wait.until.map(|until| until.saturating_sub(self.now()));
+            told(Told::Waits(&wait, left));
+            match left {
+                None => changed.await,
+                Some(left) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = tokio::time::sleep(left) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether waiting for this still makes sense.
+    fn check_patience(&self, wait: &Wait, began: Duration) -> Result<(), Problem> {
+        let last_answer = locked(&self.breaker).last_answer();
+        let patience_ended = self.now().saturating_sub(began.max(last_answer)) >= self.max_outage;
+        match &wait.reason {
+            WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
+                Err(Problem::new(ProblemCode::QuotaExhausted, said.clone())
+                    .hint("raise the quota, then run again with `--resume`; `--on-quota wait` waits for it"))
+            }
+            WaitReason::Outage(said) if patience_ended => {
+                Err(Problem::new(ProblemCode::ProviderDown, said.clone())
+                    .hint("run again with `--resume` when the provider is back; `--max-outage` waits longer"))
+            }
+            WaitReason::Throttled if patience_ended => Err(Problem::new(
+                ProblemCode::ProviderDown,
+                "the provider refuses every call because of its rate limit",
+            )
+            .hint("check the limits of the account, then run again with `--resume`")),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask(self: &Arc<Self>, need: Need) -> Result<Permit, Wait> {
+        let now = self.now();
+        let mut breaker = locked(&self.breaker);
+        let probe = match breaker.passage(now) {
+            Passage::Free => false,
+            Passage::Probe => true,
+            Passage::Wait(until) => {
+                let reason = WaitReason::Outage(breaker.said().to_owned());
+                return Err(Wait { until: Some(until.unwrap_or(now + PROBE_POLL)), reason });
+            }
+        };
+        match locked(&self.limiter).admit(need, now) {
+            Admission::Wait(wait) => Err(wait),
+            Admission::Granted(charge) => {
+                if probe {
+                    breaker.probe();
+                }
+                Ok(Permit { gate: self.clone(), charge: Some(charge), probe })
+            }
+        }
+    }
+}
+
+/// A held share of the limits. Dropping it gives the share back.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    gate: Arc<Gate>,
+    charge: Option<Charge>,
+    probe: bool,
+}
+
+impl Permit {
+    /// The call was answered.
+    pub(crate) fn answered(mut self, completion: &Completion) {
+        let Some(charge) = self.charge.take() else { return };
+        let now = self.gate.now();
+        let is_back = locked(&self.gate.breaker).answered(now);
+        let mut limiter = locked(&self.gate.limiter);
+        limiter.answered(&charge, completion.usage.as_ref(), completion.rates.as_deref(), now);
+        if is_back {
+            limiter.restart(now);
+        }
+    }
+
+    /// The call of `row` failed; who is to blame decides whether the row loses a try.
+    pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {
+        let Some(charge) = self.charge.take() else { return Blame::Row };
+        let now = self.gate.now();
+        let rates = error.rates.as_deref();
+        let mut breaker = locked(&self.gate.breaker);
+        let mut limiter = locked(&self.gate.limiter);
+        match error.fault() {
+            Fault::Throttled { after } => {
+                breaker.answered(now);
+                limiter.refused(&charge, after, rates, now);
+                Blame::Provider
+            }
+            Fault::Exhausted { after } => {
+                breaker.answered(now);
+                limiter.exhausted(&charge, after, &error.message, now);
+                Blame::Provider
+            }
+            Fault::Permanent | Fault::Fatal => {
+                breaker.answered(now);
+                limiter.failed(&charge, rates, now);
+                Blame::Row
+            }
+            Fault::Transient { .. } => {
+                let overloaded =
+                    error.failure == CallFailure::Server && matches!(error.status, Some(503 | 529));
+                if overloaded {
+                    limiter.overloaded(&charge, rates, now);
+                } else {
+                    limiter.failed(&charge, rates, now);
+                }
+                breaker.failed(row, error.failure, &error.message, now)
+            }
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(charge) = self.charge.take() {
+            locked(&self.gate.limiter).cancelled(&charge);
+            if self.probe {
+                locked(&self.gate.breaker).probe_lost(self.gate.now());
+            }
+        }
+        self.gate.changed.notify_one();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,142 @@
+//! A model with its limits and its price, and the way a call gets leave to go there.
+
+use std::sync::Arc;
+
+use rowmill_core::cost::Price;
+use rowmill_core::limits::{Blame, Need, Reservation, Spend, WaitReason};
+use rowmill_core::ports::{Event, Model, Observer};
+use rowmill_types::{CallError, Completion, Message, Usage};
+
+use crate::account::{Account, Halt};
+use crate::gate::{Gate, Permit, Told};
+
+/// What a message may add to its text, in tokens.
+const MESSAGE_OVERHEAD: u64 = 16;
+/// What a provider may add of its own to a request, such as how to use a tool.
+const REQUEST_OVERHEAD: u64 = 512;
+
+/// A model that rows can be sent to.
+#[derive(Debug, Clone)]
+pub struct Lane {
+    /// The model string.
+    pub name: String,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The way to it.
+    pub gate: Arc<Gate>,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
+    /// The most tokens that an answer can have, where that is known.
+    pub max_output: Option<u64>,
+    /// Bytes that are the same in every request: instruction, schema, settings.
+    pub fixed_bytes: usize,
+}
+
+/// What sending some messages takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking {
+    need: Need,
+    worst: Spend,
+}
+
+impl Lane {
+    pub(crate) fn asking(&self, messages: &[Message]) -> Asking {
+        let text: usize = messages.iter().map(|message| message.text.len()).sum();
+        let bytes = text + self.fixed_bytes;
+        // No tokenizer makes more tokens than there are bytes.
+        let input = bytes as u64 + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
+        let output = self.max_output.unwrap_or(0);
+        let cost = self.price.map(|price| price.worst(input, output)).unwrap_or_default();
+        Asking { need: Need { bytes }, worst: Spend { cost, tokens: input.saturating_add(output) } }
+    }
+
+    fn spend(&self, usage: &Usage) -> Spend {
+        let cost = self.price.map(|price| price.cost(usage)).unwrap_or_default();
+        Spend { cost, tokens: usage.input + usage.output }
+    }
+}
+
+/// Leave to make one call: a share of the limits and of the budget.
+pub(crate) struct Ticket<'a> {
+    account: &'a Account,
+    lane: &'a Lane,
+    permit: Option<Permit>,
+    reservation: Option<Reservation>,
+    sent: bool,
+}
+
+impl<'a> Ticket<'a> {
+    /// A ticket, if it can be had at once.
+    pub(crate) fn try_take(
+        account: &'a Account,
+        lane: &'a Lane,
+        asking: Asking,
+    ) -> Option<Result<Self, Halt>> {
+        let mut ticket = match account.try_reserve(asking.worst)? {
+            Ok(reservation) => Self::reserved(account, lane, reservation),
+            Err(halt) => return Some(Err(halt)),
+        };
+        ticket.permit = Some(lane.gate.try_admit(asking.need)?);
+        Some(Ok(ticket))
+    }
+
+    /// Waits for a ticket; every wait is told.
+    pub(crate) async fn take(
+        account: &'a Account,
+        lane: &'a Lane,
+        asking: Asking,
+        observer: &dyn Observer,
+    ) -> Result<Self, Halt> {
+        let tell = |reason: &WaitReason, wait| {
+            observer.observe(&Event::Waiting { lane: &lane.name, reason, wait });
+        };
+        let reservation = account.reserve(asking.worst, || tell(&WaitReason::Budget, None)).await?;
+        let mut ticket = Self::reserved(account, lane, reservation);
+        let told = |told: Told<'_>| match told {
+            Told::Waits(wait, left) => tell(&wait.reason, left),
+            Told::Goes => observer.observe(&Event::Flowing { lane: &lane.name }),
+        };
+        ticket.permit = Some(lane.gate.admit(asking.need, &told).await.map_err(Halt::Problem)?);
+        Ok(ticket)
+    }
+
+    fn reserved(account: &'a Account, lane: &'a Lane, reservation: Reservation) -> Self {
+        Self { account, lane, permit: None, reservation: Some(reservation), sent: false }
+    }
+
+    pub(crate) fn lane(&self) -> &'a Lane {
+        self.lane
+    }
+
+    /// The call goes out now; from here on nobody can say that it was not billed.
+    pub(crate) fn send(&mut self) {
+        self.sent = true;
+    }
+
+    pub(crate) fn answered(mut self, completion: &Completion) {
+        let actual = completion.usage.as_ref().map(|usage| self.lane.spend(usage));
+        self.settle(actual);
+        if let Some(permit) = self.permit.take() {
+            permit.answered(completion);
+        }
+    }
+
+    pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {
+        let unknown = error.failure.maybe_billed();
+        self.settle(if unknown { None } else { Some(Spend::default()) });
+        self.permit.take().map_or(Blame::Row, |permit| permit.failed(row, error))
+    }
+
+    fn settle(&mut self, actual: Option<Spend>) {
+        if let Some(reservation) = self.reservation.take() {
+            self.account.settle(reservation, actual);
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let actual = if self.sent { None } else { Some(Spend::default()) };
+        self.settle(actual);
+    }
+}

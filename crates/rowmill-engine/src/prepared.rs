@@ -1,0 +1,121 @@
+//! A row that is ready to be sent, and a row that has ended.
+
+use std::time::Duration;
+
+use rowmill_core::judge::{Judgement, judge};
+use rowmill_core::ports::{AskedKey, KeptAnswer};
+use rowmill_core::record::{CallReport, InputField, Record, Reused, RowReport};
+use rowmill_core::validate::ResultSchema;
+use rowmill_types::{CallError, CallTiming, Completion, Finish, Message, Row, RowError, RowId};
+
+/// A row with its prompt.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) ordinal: u64,
+    pub(crate) id: RowId,
+    pub(crate) row: Row,
+    pub(crate) messages: Vec<Message>,
+    /// What it asks, where answers are used again.
+    pub(crate) key: Option<AskedKey>,
+}
+
+impl Prepared {
+    /// Ends the row with an answer that was paid for before; gives it back if the answer
+    /// does not satisfy the schema.
+    pub(crate) fn reuse(
+        self,
+        answer: &KeptAnswer,
+        reused: Reused,
+        schema: Option<&ResultSchema>,
+        now: Duration,
+    ) -> Result<Ended, Self> {
+        let completion = Completion {
+            text: answer.text.clone(),
+            finish: Finish::Complete,
+            usage: None,
+            raw_usage: None,
+            timing: CallTiming::default(),
+            model: None,
+            service_tier: None,
+            rates: None,
+        };
+        let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(self) };
+        let unasked =
+            Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
+        Ok(Ended { reused: Some(reused), ..unasked })
+    }
+}
+
+/// A row that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) ordinal: u64,
+    pub(crate) number: u64,
+    pub(crate) id: RowId,
+    pub(crate) row: Option<Row>,
+    pub(crate) outcome: Result<String, RowError>,
+    pub(crate) calls: Vec<CallReport>,
+    pub(crate) start: Duration,
+    pub(crate) end: Duration,
+    /// The failure that ended it, where a call did.
+    pub(crate) failure: Option<CallError>,
+    /// Calls without an answer that may have been billed.
+    pub(crate) unknown_calls: u64,
+    /// What the provider's cache saved on its calls.
+    pub(crate) saved: rowmill_types::Money,
+    /// What it asked, and the answer that others may use again.
+    pub(crate) key: Option<AskedKey>,
+    pub(crate) kept: Option<KeptAnswer>,
+    pub(crate) reused: Option<Reused>,
+}
+
+impl Ended {
+    /// A row that ended without a call.
+    pub(crate) fn unasked(
+        ordinal: u64,
+        id: RowId,
+        number: u64,
+        row: Option<Row>,
+        outcome: Result<String, RowError>,
+        now: Duration,
+    ) -> Self {
+        Self {
+            ordinal,
+            number,
+            id,
+            row,
+            outcome,
+            calls: Vec::new(),
+            start: now,
+            end: now,
+            failure: None,
+            unknown_calls: 0,
+            saved: rowmill_types::Money::ZERO,
+            key: None,
+            kept: None,
+            reused: None,
+        }
+    }
+
+    pub(crate) fn report(&self, include_input: bool) -> RowReport<'_> {
+        let input = match (&self.row, include_input) {
+            (_, false) => InputField::Absent,
+            (Some(row), true) => InputField::Row(row),
+            (None, true) => InputField::Unreadable,
+        };
+        RowReport {
+            id: &self.id,
+            number: self.number,
+            outcome: &self.outcome,
+            input,
+            start: self.start,
+            end: self.end,
+            calls: &self.calls,
+            reused: self.reused,
+        }
+    }
+
+    pub(crate) fn record(&self, include_input: bool) -> Record {
+        Record::of(&self.report(include_input))
+    }
+}
