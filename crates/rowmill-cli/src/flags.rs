@@ -4,7 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rowmill::Format;
+use rowmill::{Format, Money};
+
+use crate::values::{
+    Deadline, Quota, Rows, deadline, dollars, duration, format_name, positive, quota, rows, share, switch,
+    whole, whole_u32,
+};
 
 /// Run a model over every row of a file and write one result per row.
 ///
@@ -15,6 +20,17 @@ use rowmill::Format;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
 pub(crate) struct RunFlags {
+    /// Where envelopes go, one line per row in input order; `-` for standard output.
+    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
+    pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+}
+
+/// The flags that `run` and `plan` share.
+#[derive(Debug, Args)]
+pub(crate) struct CommonFlags {
     /// The rows: a `.jsonl`, `.ndjson`, `.csv` or `.tsv` file, or `-` for standard input.
     #[arg(long, short, value_name = "FILE", help_heading = "Rows")]
     pub(crate) input: String,
@@ -86,10 +102,6 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "PATH", help_heading = "Worker")]
     pub(crate) vars_json: Option<PathBuf>,
 
-    /// Where envelopes go, one line per row in input order; `-` for standard output.
-    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
-    pub(crate) output: PathBuf,
-
     /// Go on with the run that wrote the output: rows that are ok are skipped, the rest is tried again.
     #[arg(long, help_heading = "Results")]
     pub(crate) resume: bool,
@@ -130,36 +142,127 @@ pub(crate) struct RunFlags {
     #[arg(long, overrides_with = "final_summary", help_heading = "Results")]
     pub(crate) no_final_summary: bool,
 
-    /// Rows worked on at once, at most [default: 8].
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Pace and faults")]
-    pub(crate) parallel: Option<u64>,
+    /// Rows worked on at once, at most; `auto` finds out how many help [default: auto].
+    #[arg(long, value_name = "N|auto", value_parser = rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Pace")]
+    pub(crate) parallel: Option<Rows>,
+
+    /// Requests per minute, at most; limits that the provider tells are learned and kept in any case.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    pub(crate) rpm: Option<u64>,
+
+    /// Tokens per minute, prompts and answers together, at most.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    pub(crate) tpm: Option<u64>,
+
+    /// Prompt tokens per minute, at most.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    pub(crate) itpm: Option<u64>,
+
+    /// Generated tokens per minute, at most.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    pub(crate) otpm: Option<u64>,
+
+    /// Whether limits that the provider tells are kept: `auto`, or `off` to run into them [default: auto].
+    #[arg(long, value_name = "auto|off", value_parser = switch, help_heading = "Pace")]
+    pub(crate) pace: Option<bool>,
+
+    /// When the account's quota is used up: `wait` until there is some again, or `stop` [default: wait].
+    #[arg(long, value_name = "wait|stop", value_parser = quota, help_heading = "Pace")]
+    pub(crate) on_quota: Option<Quota>,
+
+    /// How long to wait for a provider that is down or lets no call through, before the run stops [default: 1h].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Pace")]
+    pub(crate) max_outage: Option<Duration>,
+
+    /// Do not let the first call go alone where that fills the provider's cache for the others.
+    #[arg(long, help_heading = "Pace")]
+    pub(crate) no_prime: bool,
+
+    /// Stop before the run can cost more than this many dollars, over all its resumes.
+    ///
+    /// A call is sent only if its worst case fits what is left. Exit code 4; a resume with
+    /// a higher limit goes on.
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Money")]
+    pub(crate) max_cost: Option<Money>,
+
+    /// Stop before the run can use more than this many tokens, over all its resumes.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Money")]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// Send rows that ask the same only once; every row gets its envelope.
+    #[arg(long, help_heading = "Money")]
+    pub(crate) dedupe: bool,
+
+    /// Keep answers in this folder and use them again, in this run and in later ones; implies `--dedupe`.
+    #[arg(long, value_name = "FOLDER", help_heading = "Money")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Another model to ask when the first gives no answer or its provider is down; can be repeated.
+    #[arg(long, value_name = "MODEL", help_heading = "Faults")]
+    pub(crate) fallback_model: Vec<String>,
 
     /// Further tries after a call that failed for a passing reason [default: 4].
-    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Pace and faults")]
+    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Faults")]
     pub(crate) retries: Option<u32>,
 
     /// The first wait between tries; it doubles every time [default: 500ms].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Pace and faults")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
     pub(crate) retry_wait: Option<Duration>,
 
     /// How long one call may take, such as `90s` or `5m` [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Pace and faults")]
+    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Faults")]
     pub(crate) timeout: Option<Duration>,
 
+    /// How long the calls of one row and the waits between its tries may take together.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    pub(crate) row_timeout: Option<Duration>,
+
+    /// How long a connection may take [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    pub(crate) connect_timeout: Option<Duration>,
+
+    /// How long the first byte of an answer may take [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    pub(crate) first_byte_timeout: Option<Duration>,
+
+    /// How long an answer may stall between two pieces of it [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    pub(crate) idle_timeout: Option<Duration>,
+
+    /// When a row fails: `continue`, or `stop` the run [default: continue].
+    #[arg(long, value_name = "continue|stop", value_parser = ["continue", "stop"], help_heading = "When to stop")]
+    pub(crate) on_error: Option<String>,
+
     /// Stop once this many rows have failed; 0 stops before the first row.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Pace and faults")]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_errors: Option<u64>,
 
+    /// Stop once more than this share of rows has failed, such as 0.05.
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "When to stop")]
+    pub(crate) max_error_rate: Option<f64>,
+
+    /// Look at `--max-error-rate` only after this many rows [default: 100].
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
+    pub(crate) after: Option<u64>,
+
+    /// Stop as soon as one row is ok; calls in flight are cancelled.
+    #[arg(long, help_heading = "When to stop")]
+    pub(crate) stop_on_first_result: bool,
+
+    /// Send no further call after this time, such as `2h` or `2026-11-17T06:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = deadline, help_heading = "When to stop")]
+    pub(crate) deadline: Option<Deadline>,
+
     /// Where the ledger of the run is kept while it is unfinished [default: beside the output].
-    #[arg(long, value_name = "FOLDER", help_heading = "Pace and faults")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Faults")]
     pub(crate) work_dir: Option<PathBuf>,
 
     /// Keep the ledger of a finished run.
-    #[arg(long, overrides_with = "no_keep_temp", help_heading = "Pace and faults")]
+    #[arg(long, overrides_with = "no_keep_temp", help_heading = "Faults")]
     pub(crate) keep_temp: bool,
 
     /// Remove the ledger of a finished run (the default).
-    #[arg(long, overrides_with = "keep_temp", help_heading = "Pace and faults")]
+    #[arg(long, overrides_with = "keep_temp", help_heading = "Faults")]
     pub(crate) no_keep_temp: bool,
 
     /// Print a line of progress after every N rows.
@@ -181,12 +284,16 @@ Examples:
     rowmill run -i reviews.jsonl -o - -m simulated --limit 10 \\
       --prompt 'Classify this review: {{review}}'
 
-  Then run all of them with a real model, with results in a fixed shape, 64 rows at a time:
+  Then run all of them with a real model, with results in a fixed shape; the pace finds itself:
     rowmill run -i reviews.jsonl -o results.jsonl -m 'responses.gpt-5.4-mini?reasoning=low' \\
       --instruction classify.md --template review.md --json-schema sentiment.schema.json \\
-      --id-field id --parallel 64
+      --id-field id
 
-  Go on after Ctrl-C, a crash, or to try failed rows again:
+  Never spend more than five dollars, and ask another model when the first is down:
+    rowmill run -i reviews.jsonl -o results.jsonl -m 'openai.gpt-5.4-mini?max_tokens=500' \\
+      --max-cost 5 --fallback-model 'anthropic.claude-haiku-4-5?max_tokens=500'
+
+  Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
     rowmill run … --resume
 
   In a pipe:
@@ -194,37 +301,3 @@ Examples:
 
 Exit codes: 0 all rows ok, 1 could not start or stopped by an error, 2 usage,
 3 finished with failed rows, 4 stopped at a limit you set, 130 interrupted.";
-
-fn format_name(text: &str) -> Result<Format, String> {
-    let known = [Format::Jsonl, Format::Csv, Format::Tsv];
-    known
-        .into_iter()
-        .find(|format| format.name() == text || format.endings().contains(&text))
-        .ok_or_else(|| "must be one of `jsonl`, `csv`, `tsv`".to_owned())
-}
-
-fn whole(text: &str) -> Result<u64, String> {
-    match text.parse::<i128>() {
-        Ok(value) if value < 0 => Err("must be non-negative".into()),
-        Ok(value) => u64::try_from(value).map_err(|_| "is too large".into()),
-        Err(_) => Err("must be a whole number".into()),
-    }
-}
-
-fn whole_u32(text: &str) -> Result<u32, String> {
-    u32::try_from(whole(text)?).map_err(|_| "is too large".into())
-}
-
-fn positive(text: &str) -> Result<u64, String> {
-    match text.parse::<i128>() {
-        Ok(value) if value < 1 => Err("must be greater than zero".into()),
-        _ => whole(text),
-    }
-}
-
-/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a time such as `500ms`, `90s` or `5m`".to_owned();
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
-}

@@ -8,6 +8,7 @@ mod printer;
 mod progress;
 mod resolve;
 mod signals;
+mod values;
 
 pub use args::command;
 pub use commands::main;

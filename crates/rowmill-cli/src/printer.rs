@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rowmill::{Notice, Problem, RunReport, StopCause};
+use rowmill::{Money, Notice, Problem, RunReport, StopCause};
 
 use crate::numbers::{counted, grouped, rate, time};
 
@@ -67,13 +67,10 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
         let (input, output) = (numbers.usage.prompt_tokens, numbers.usage.completion_tokens);
         lines.push(format!("tokens: {} in{cached}, {} out", grouped(input), grouped(output)));
     }
+    lines.extend(cost_line(report));
+    lines.extend(reused_line(report));
     if let Some(list) = by_kind(numbers.failures.iter()) {
         lines.push(format!("failed: {list}"));
-    }
-    // Where no call was repeated, they are the failures told above.
-    let repeated = numbers.calls.made > numbers.processed_rows || numbers.calls.failed != numbers.failures;
-    if let Some(list) = by_kind(numbers.calls.failed.iter()).filter(|_| repeated) {
-        lines.push(format!("calls:  {} made, of which failed: {list}", grouped(numbers.calls.made)));
     }
     if numbers.calls.outcome_unknown + report.unknown_rows > 0 {
         let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
@@ -85,7 +82,47 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
     if let Some(next) = next_step(report) {
         lines.push(format!("next:   {next}"));
     }
+    // Where no call was repeated, they are the failures told above.
+    let called = numbers.processed_rows - numbers.reused.duplicate - numbers.reused.cache;
+    let repeated = numbers.calls.made > called || numbers.calls.failed != numbers.failures;
+    if let Some(list) = by_kind(numbers.calls.failed.iter()).filter(|_| repeated) {
+        lines.push(format!(
+            "retries: of {} calls, these failed and were repeated or given up: {list}",
+            grouped(numbers.calls.made)
+        ));
+    }
     lines.join("\n")
+}
+
+fn cost_line(report: &RunReport) -> Option<String> {
+    let cost = &report.summary.numbers.cost;
+    let spent = report.summary.spent_usd;
+    if cost.usd == Money::ZERO && spent == Money::ZERO {
+        return None;
+    }
+    let mut line = format!("cost:   {}", cost.usd);
+    if spent > cost.usd {
+        line.push_str(&format!(", {spent} with earlier parts and calls that may have been billed"));
+    }
+    if cost.saved_by_cache_usd > Money::ZERO {
+        line.push_str(&format!(", {} saved by the provider's cache", cost.saved_by_cache_usd));
+    }
+    if cost.calls_without_price > 0 {
+        line.push_str(&format!(", without {} of unknown price", counted(cost.calls_without_price, "call")));
+    }
+    Some(line)
+}
+
+fn reused_line(report: &RunReport) -> Option<String> {
+    let reused = &report.summary.numbers.reused;
+    let parts =
+        [(reused.duplicate, "asked the same as another row"), (reused.cache, "had an answer in the cache")];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(rows, _)| *rows > 0)
+        .map(|(rows, what)| format!("{} {what}", counted(*rows, "row")))
+        .collect();
+    (!parts.is_empty()).then(|| format!("reused: {}", parts.join(", ")))
 }
 
 fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
@@ -103,6 +140,18 @@ fn next_step(report: &RunReport) -> Option<String> {
         Some(StopCause::MaxErrors(limit)) => {
             Some(format!("stopped after {limit} failed rows; {resume} goes on"))
         }
+        Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
+            "stopped because {failed} of {ended} rows failed, more than the share of {allowed}; {resume} goes on"
+        )),
+        Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),
+        Some(StopCause::FirstResult) => None,
+        Some(StopCause::Budget { spent, worst }) => Some(format!(
+            "stopped before the budget could be passed: {} and {} tokens are spent, and the next call could use {} and {}; {resume} and a higher limit goes on",
+            spent.cost,
+            grouped(spent.tokens),
+            worst.cost,
+            grouped(worst.tokens)
+        )),
         Some(StopCause::Problem(_)) => None,
         None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => {
             Some(format!("correct the input or the template, then {resume} tries the failed rows again"))

@@ -1,13 +1,13 @@
 //! Progress: a live line on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rowmill::{Event, Observer};
+use rowmill::{Event, Money, Observer, WaitReason};
 
 use crate::numbers::{grouped, rate, time};
 use crate::printer;
@@ -17,6 +17,8 @@ use crate::resolve::Show;
 const FRAME: Duration = Duration::from_millis(100);
 /// Without a terminal, a line is printed at most this often.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Waits shorter than this are part of the pace and not shown.
+const NOTICEABLE: Duration = Duration::from_secs(1);
 
 /// What has happened so far.
 #[derive(Debug, Default)]
@@ -34,6 +36,18 @@ struct Counts {
     bytes_read: AtomicU64,
     bytes_total: AtomicU64,
     draining: AtomicBool,
+    /// Picodollars.
+    cost: AtomicU64,
+    waiting: Mutex<Option<Waiting>>,
+}
+
+/// What calls wait for.
+#[derive(Debug)]
+struct Waiting {
+    lane: String,
+    reason: WaitReason,
+    since: Instant,
+    until: Option<Instant>,
 }
 
 /// Watches a run and shows how far it has come.
@@ -49,6 +63,8 @@ pub(crate) struct Progress {
 
 /// The part of a [`Progress`] that hears events.
 struct Watcher {
+    /// Whether anything is shown at all.
+    tells: bool,
     counts: Arc<Counts>,
     bar: ProgressBar,
     every: Option<u64>,
@@ -77,7 +93,8 @@ impl Progress {
     /// The observer to give to a run.
     pub(crate) fn observer(&self) -> Arc<dyn Observer> {
         let (counts, bar) = (self.counts.clone(), self.bar.clone());
-        Arc::new(Watcher { counts, bar, every: self.every, began: self.began })
+        let tells = self.painter.is_some();
+        Arc::new(Watcher { tells, counts, bar, every: self.every, began: self.began })
     }
 
     /// Prints a line above the live one.
@@ -131,7 +148,8 @@ impl Observer for Watcher {
             Event::Taken { rows } => {
                 counts.in_flight.fetch_add(*rows as u64, Relaxed);
             }
-            Event::Ended { ok, usage, called } => {
+            Event::Ended { ok, usage, called, cost } => {
+                counts.cost.fetch_add(cost.pico(), Relaxed);
                 if *called {
                     counts.in_flight.fetch_sub(1, Relaxed);
                 }
@@ -145,6 +163,11 @@ impl Observer for Watcher {
             Event::Retrying { .. } => {
                 counts.retrying.fetch_add(1, Relaxed);
             }
+            Event::Released { rows } => {
+                counts.in_flight.fetch_sub(*rows as u64, Relaxed);
+            }
+            Event::Waiting { lane, reason, wait } => self.waits(lane, reason, *wait),
+            Event::Flowing { .. } => *counts.waiting() = None,
             Event::AllRead => counts.all_read.store(true, Relaxed),
             Event::Draining => counts.draining.store(true, Relaxed),
             _ => {}
@@ -152,7 +175,50 @@ impl Observer for Watcher {
     }
 }
 
+impl Watcher {
+    /// Remembers what is waited for. Grave reasons are also told once, as a line that stays.
+    fn waits(&self, lane: &str, reason: &WaitReason, wait: Option<Duration>) {
+        let mut waiting = self.counts.waiting();
+        let now = Instant::now();
+        let until = wait.map(|wait| now + wait);
+        if let Some(known) = waiting.as_mut().filter(|known| known.reason == *reason) {
+            known.until = until;
+            return;
+        }
+        let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until };
+        if reason.is_grave() && self.tells {
+            say(&self.bar, &format!("waiting {}", told.text(now)));
+        }
+        *waiting = Some(told);
+    }
+}
+
+impl Waiting {
+    fn text(&self, now: Instant) -> String {
+        let next = match self.until.map(|until| until.saturating_duration_since(now)) {
+            Some(left) if !left.is_zero() => format!(", next try in {}", time(left)),
+            _ => String::new(),
+        };
+        format!("for {} ({}{next})", self.reason, self.lane)
+    }
+}
+
 impl Counts {
+    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is waited for, unless it is only the ordinary alternation of calls.
+    fn wait_text(&self) -> Option<String> {
+        let now = Instant::now();
+        let waiting = self.waiting();
+        let shown = waiting.as_ref().filter(|waiting| waiting.reason != WaitReason::Slots)?;
+        let matters = shown.reason.is_grave()
+            || now.duration_since(shown.since) >= NOTICEABLE
+            || shown.until.is_some_and(|until| until.saturating_duration_since(now) >= NOTICEABLE);
+        matters.then(|| shown.text(now))
+    }
+
     /// The state of the run in one line.
     fn line(&self, began: Instant) -> String {
         let elapsed = began.elapsed();
@@ -176,6 +242,13 @@ impl Counts {
         add(self.retrying.load(Relaxed), "retries");
         add(self.tokens.load(Relaxed), "tokens");
         add(self.in_flight.load(Relaxed), "in flight");
+        let cost = Money::from_pico(self.cost.load(Relaxed));
+        if cost > Money::ZERO {
+            line.push_str(&format!(", {cost}"));
+        }
+        if let Some(text) = self.wait_text() {
+            line.push_str(&format!(", waiting {text}"));
+        }
         if self.draining.load(Relaxed) {
             line.push_str(", stopping");
         } else if let Some(left) = total.and_then(|total| self.time_left(total, elapsed)) {

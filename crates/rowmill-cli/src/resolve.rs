@@ -5,17 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    ConfigFile, Existing, InputSpec, Location, Output, Problem, ProblemCode, Prompt, RunDefaults, RunSpec,
-    Sample, Schema, Selection, VariableFlags,
+    BudgetLimits, ConfigFile, Existing, InputSpec, Location, OnQuota, Output, Pace, Parallel,
+    ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
+    Selection, StopRules, Timeouts, VariableFlags,
 };
 
-use crate::flags::{RunFlags, duration};
+use crate::flags::CommonFlags;
+use crate::values::{Deadline, Quota, Rows, duration, rows};
 
-const DEFAULT_PARALLEL: usize = 8;
 const DEFAULT_RETRIES: u32 = 4;
 const DEFAULT_RETRY_WAIT: Duration = Duration::from_millis(500);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const DEFAULT_REPAIRS: u32 = 1;
+const DEFAULT_MAX_OUTAGE: Duration = Duration::from_secs(3_600);
+const DEFAULT_AFTER: u64 = 100;
 
 /// What a command line asks for, besides the run itself.
 #[derive(Debug)]
@@ -37,10 +40,10 @@ pub(crate) struct Show {
 }
 
 /// Checks flags against each other and fills in what was not said.
-pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Problem> {
+pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
     let defaults = &file.config.run;
-    let output = if flags.output == Path::new("-") { Output::Stdout } else { Output::File(flags.output) };
+    let output = if output == Path::new("-") { Output::Stdout } else { Output::File(output.to_owned()) };
     let show = Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
@@ -53,6 +56,8 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
             "standard output carries the envelopes; write the summary to a file with `--summary-output`",
         ));
     }
+    let (stop_rules, timeouts) = (stop_rules(&flags), timeouts(&flags));
+    let rates = rates(&flags, defaults);
     let spec = RunSpec {
         input: InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format },
         selection: Selection {
@@ -86,20 +91,36 @@ pub(crate) fn resolve(flags: RunFlags, file: &ConfigFile) -> Result<Resolved, Pr
         telemetry_output: flags.telemetry_output,
         summary_output: flags.summary_output,
         parallel: parallel(flags.parallel, file)?,
-        max_errors: flags.max_errors,
+        pace: if flags.pace == Some(false) { Pace::Off } else { Pace::Auto },
+        rates,
+        on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
+        max_outage: flags.max_outage.unwrap_or(DEFAULT_MAX_OUTAGE),
+        fallback_models: if flags.fallback_model.is_empty() {
+            defaults.fallback_models.clone()
+        } else {
+            flags.fallback_model
+        },
+        stop_rules,
+        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
+        dedupe: flags.dedupe,
+        cache: flags.cache.or_else(|| defaults.cache.clone()),
+        prime: !flags.no_prime,
         retries: flags.retries.or(defaults.retries).unwrap_or(DEFAULT_RETRIES),
         retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
             .unwrap_or(DEFAULT_RETRY_WAIT),
         timeout: time(flags.timeout, &defaults.timeout, "timeout", file)?.unwrap_or(DEFAULT_TIMEOUT),
+        row_timeout: flags.row_timeout,
+        timeouts,
         repairs: flags.repairs.or(defaults.repairs).unwrap_or(DEFAULT_REPAIRS),
         work_dir: flags.work_dir,
         keep_temp: flags.keep_temp,
         providers: file.config.providers.clone(),
+        prices: file.config.prices.clone(),
     };
     Ok(Resolved { spec, show })
 }
 
-fn check_conflicts(flags: &RunFlags) -> Result<(), Problem> {
+fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {
     let together = [
         ("--prompt", flags.prompt.is_some(), "--template", flags.template.is_some()),
         ("--resume", flags.resume, "--overwrite", flags.overwrite),
@@ -113,6 +134,7 @@ fn check_conflicts(flags: &RunFlags) -> Result<(), Problem> {
     let needs = [
         ("--accept-changes", flags.accept_changes, "--resume", flags.resume),
         ("--seed", flags.seed.is_some(), "--sample", flags.sample.is_some()),
+        ("--after", flags.after.is_some(), "--max-error-rate", flags.max_error_rate.is_some()),
     ];
     for (flag, given, other, has_other) in needs {
         if given && !has_other {
@@ -122,16 +144,58 @@ fn check_conflicts(flags: &RunFlags) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many rows are worked on at once; the file must keep to the range of the flag.
-fn parallel(flag: Option<u64>, file: &ConfigFile) -> Result<usize, Problem> {
-    match (flag, file.config.run.parallel) {
-        (Some(rows), _) => Ok(rows as usize),
-        (None, Some(0)) => {
+/// How many rows are worked on at once; the file must keep to the values of the flag.
+fn parallel(flag: Option<Rows>, file: &ConfigFile) -> Result<Parallel, Problem> {
+    let configured = match &file.config.run.parallel {
+        None => Ok(Rows::Auto),
+        Some(ParallelSetting::Rows(count)) => rows(&count.to_string()),
+        Some(ParallelSetting::Word(word)) => rows(word),
+    };
+    let chosen = match flag {
+        Some(rows) => rows,
+        None => configured.map_err(|what| {
             let shown = file.path.as_deref().unwrap_or(Path::new("rowmill.toml")).display();
-            let message = format!("`parallel` in `{shown}` must be greater than zero");
-            Err(Problem::new(ProblemCode::InvalidConfig, message))
-        }
-        (None, configured) => Ok(configured.unwrap_or(DEFAULT_PARALLEL)),
+            Problem::new(ProblemCode::InvalidConfig, format!("`parallel` in `{shown}` {what}"))
+        })?,
+    };
+    Ok(match chosen {
+        Rows::Auto => Parallel::Auto,
+        Rows::AtMost(rows) => Parallel::AtMost(rows),
+    })
+}
+
+fn rates(flags: &CommonFlags, defaults: &RunDefaults) -> RateFlags {
+    RateFlags {
+        requests: flags.rpm.or(defaults.rpm),
+        tokens: flags.tpm.or(defaults.tpm),
+        input_tokens: flags.itpm.or(defaults.itpm),
+        output_tokens: flags.otpm.or(defaults.otpm),
+    }
+}
+
+fn timeouts(flags: &CommonFlags) -> Timeouts {
+    let default = Timeouts::default();
+    Timeouts {
+        connect: flags.connect_timeout.unwrap_or(default.connect),
+        first_byte: flags.first_byte_timeout.unwrap_or(default.first_byte),
+        idle: flags.idle_timeout.unwrap_or(default.idle),
+    }
+}
+
+fn stop_rules(flags: &CommonFlags) -> StopRules {
+    let on_error = (flags.on_error.as_deref() == Some("stop")).then_some(1);
+    let after = flags.after.unwrap_or(DEFAULT_AFTER);
+    StopRules {
+        max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
+        max_error_rate: flags.max_error_rate.map(|rate| (rate, after)),
+        first_result: flags.stop_on_first_result,
+        deadline: flags.deadline.map(|deadline| match deadline {
+            Deadline::In(time) => time,
+            // What is past already ends the run before its first row.
+            Deadline::At(when) => {
+                Duration::try_from(when.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO)
+            }
+        }),
     }
 }
 

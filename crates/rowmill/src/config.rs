@@ -29,8 +29,21 @@ pub struct Config {
 pub struct RunDefaults {
     /// The model string.
     pub model: Option<String>,
-    /// Rows worked on at once.
-    pub parallel: Option<usize>,
+    /// Rows worked on at once: a number, or `auto`.
+    pub parallel: Option<ParallelSetting>,
+    /// Requests per minute, at most.
+    pub rpm: Option<u64>,
+    /// Tokens per minute, at most.
+    pub tpm: Option<u64>,
+    /// Prompt tokens per minute, at most.
+    pub itpm: Option<u64>,
+    /// Generated tokens per minute, at most.
+    pub otpm: Option<u64>,
+    /// Models to ask when the first gives no answer.
+    #[serde(default)]
+    pub fallback_models: Vec<String>,
+    /// The folder in which answers are kept.
+    pub cache: Option<PathBuf>,
     /// Further tries after a call that failed.
     pub retries: Option<u32>,
     /// The first wait between tries, such as `500ms`.
@@ -39,6 +52,16 @@ pub struct RunDefaults {
     pub timeout: Option<String>,
     /// How often an answer that breaks the schema may be corrected.
     pub repairs: Option<u32>,
+}
+
+/// A number of rows, or a word.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum ParallelSetting {
+    /// So many.
+    Rows(u64),
+    /// `auto`.
+    Word(String),
 }
 
 /// A configuration and where it came from.

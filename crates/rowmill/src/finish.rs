@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rowmill_core::limits::Parallel;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{OutputFile, rewrite_errors, settle};
 use rowmill_data::shown_source;
@@ -80,12 +81,18 @@ fn tidy(
         folder.tidy();
         return Ok(true);
     }
-    if all_ok {
-        folder.clear()?;
-        return Ok(false);
-    }
     match output {
-        Some(_) => compact(spec, folder, header)?,
+        Some(_) => {
+            compact(spec, folder, header, end)?;
+            if all_ok {
+                folder.forget_answers();
+            }
+            return Ok(!all_ok);
+        }
+        None if all_ok => {
+            folder.clear()?;
+            return Ok(false);
+        }
         // Without a file the ledger is the only place that has the results.
         None => folder.tidy(),
     }
@@ -124,7 +131,10 @@ fn summary(
             Prompt::Source(source) => shown_source(source),
         },
         output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
-        parallel: spec.parallel,
+        parallel: match spec.parallel {
+            Parallel::Auto => "auto".into(),
+            Parallel::AtMost(rows) => rows.into(),
+        },
         started_at: seconds(started),
         completed_at: seconds(jiff::Timestamp::now()),
         status: status(end.stopped.as_ref()),
@@ -133,6 +143,7 @@ fn summary(
             _ => None,
         },
         outcome_unknown_rows: end.unknown_rows,
+        spent_usd: end.spent.cost,
         numbers: end.tally.numbers(end.duration),
     }
 }

@@ -5,19 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::fingerprint::{Fingerprint, digest};
-use rowmill_core::ports::{Dataset, InputIdentity, Model};
+use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::{Location, dataset, spool};
 use rowmill_engine::IdCheck;
-use rowmill_http::HttpClient;
-use rowmill_models::{Connection, ModelString, Providers, Setup, build};
+use rowmill_models::ModelString;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment::environment;
 use crate::rows::{check_ids, count};
-use crate::run::{Control, Notice};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
@@ -61,7 +58,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
             return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
         }
     }
-    if spec.existing == Existing::Refuse && WorkFolder::has_run(work_folder) {
+    if spec.existing == Existing::Refuse && WorkFolder::has_unfinished_run(work_folder) {
         let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
             .hint("use `--resume` to go on with it, or `--overwrite` to start again"));
@@ -84,27 +81,6 @@ fn resolve(path: &Path) -> PathBuf {
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(path.file_name().unwrap_or_default())
-}
-
-/// The model, ready to be called.
-pub(crate) fn model(
-    spec: &RunSpec,
-    texts: &Texts,
-    http: &HttpClient,
-    control: &Control,
-) -> Result<(ModelString, Arc<dyn Model>), Problem> {
-    let providers = Providers::with_config(spec.providers.clone())?;
-    let model = ModelString::parse(&spec.model, &providers)?;
-    let connection = Connection::resolve(&model, &providers, &environment)?;
-    let notice = control.notice.clone();
-    let setup = Setup {
-        model: model.clone(),
-        connection,
-        instruction: texts.instruction.clone(),
-        schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
-        notice: Arc::new(move |text| notice(Notice::Warning(text))),
-    };
-    Ok((model, build(setup, http)?))
 }
 
 /// Opens the input and looks at it as far as needed: counts rows for a sample, checks

@@ -48,19 +48,22 @@ pub struct RunSummary {
     pub template: String,
     /// `text` or `structured`.
     pub output_mode: &'static str,
-    /// Rows worked on at once, at most.
-    pub parallel: usize,
+    /// Rows worked on at once: `auto`, or so many at most.
+    pub parallel: serde_json::Value,
     /// When it started, UTC.
     pub started_at: String,
     /// When it ended, UTC.
     pub completed_at: String,
-    /// How it ended: `finished`, `interrupted`, `max_errors` or `stopped`.
+    /// How it ended: `finished`, `interrupted`, `max_errors`, `max_error_rate`, `deadline`,
+    /// `budget`, `first_result` or `stopped`.
     pub status: &'static str,
     /// Why it was stopped, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
     /// Rows whose calls were aborted.
     pub outcome_unknown_rows: u64,
+    /// What the run and its earlier parts spent, or may have: calls that were cut count in full.
+    pub spent_usd: rowmill_types::Money,
     /// What was counted.
     #[serde(flatten)]
     pub numbers: Numbers,
@@ -72,6 +75,10 @@ pub(crate) fn status(stopped: Option<&StopCause>) -> &'static str {
         None => "finished",
         Some(StopCause::Interrupted) => "interrupted",
         Some(StopCause::MaxErrors(_)) => "max_errors",
+        Some(StopCause::ErrorRate { .. }) => "max_error_rate",
+        Some(StopCause::Deadline(_)) => "deadline",
+        Some(StopCause::Budget { .. }) => "budget",
+        Some(StopCause::FirstResult) => "first_result",
         Some(StopCause::Problem(_)) => "stopped",
     }
 }
@@ -81,7 +88,14 @@ pub(crate) fn exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCo
     match stopped {
         Some(StopCause::Problem(problem)) => problem.exit(),
         Some(StopCause::Interrupted) => ExitCode::Interrupted,
-        Some(StopCause::MaxErrors(_)) => ExitCode::LimitReached,
+        Some(
+            StopCause::MaxErrors(_)
+            | StopCause::ErrorRate { .. }
+            | StopCause::Deadline(_)
+            | StopCause::Budget { .. },
+        ) => ExitCode::LimitReached,
+        // What was wanted is there; that the rest was cancelled is no failure.
+        Some(StopCause::FirstResult) => ExitCode::Ok,
         None if failed_rows > 0 => ExitCode::RowsFailed,
         None => ExitCode::Ok,
     }

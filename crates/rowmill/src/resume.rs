@@ -1,18 +1,23 @@
 //! What a run begins from: nothing, or what an earlier run left.
 
 use rowmill_core::fingerprint::Fingerprint;
+use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::{Published, Sink};
 use rowmill_core::record::Record;
 use rowmill_core::resume::Resume;
 use rowmill_data::output::{LineSink, OutputFile, Part, scan_output};
+use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Money, Problem, ProblemCode};
 
 use crate::spec::{Existing, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
 /// into the ledger, while the output may be taking as much from the same disk.
 const RESERVED_PER_PLACE: usize = 4;
+
+/// Places that are reserved for when nobody knows how many calls there will be at once.
+const PLACES_OF_AUTO: usize = 128;
 
 /// What a run begins from.
 pub(crate) struct Beginning {
@@ -22,6 +27,8 @@ pub(crate) struct Beginning {
     pub(crate) telemetry: Option<LineSink>,
     /// Whether rows of an earlier run were found without the settings they were made with.
     pub(crate) settings_unknown: bool,
+    /// What the earlier parts of the run spent, or may have.
+    pub(crate) spent: Spend,
 }
 
 /// Starts a new run: whatever was there is replaced.
@@ -29,7 +36,7 @@ pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Resu
     folder.forget_run()?;
     let header = Header { telemetry: telemetry_base(spec, 0), ..header };
     // Emptied before the header names it, so that no line of an older run can count.
-    let ledger = FileLedger::open(folder, &header, 0, spec.parallel * RESERVED_PER_PLACE)?;
+    let ledger = FileLedger::open(folder, &header, 0, reserved_rows(spec))?;
     folder.write_header(&header)?;
     Ok(Beginning {
         ledger,
@@ -37,6 +44,7 @@ pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Resu
         header,
         resume: Resume::default(),
         settings_unknown: false,
+        spent: Spend::default(),
     })
 }
 
@@ -61,32 +69,90 @@ pub(crate) fn resumed(
         })?;
         file.mend(&found)?;
     }
-    let length = match &before {
-        Some(before) => scan_ledger(folder, before, &mut resume)?,
+    let (length, spent) = match &before {
+        Some(before) => scan_ledger(spec, folder, before, &mut resume)?,
         // A ledger that no header names counts for nothing.
-        None => 0,
+        None => (0, Spend::default()),
     };
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
-        Some(before) => Header { fingerprint: now.fingerprint, telemetry: base, ..before },
+        Some(before) => Header { fingerprint: now.fingerprint, telemetry: base, finished: false, ..before },
         None => Header { telemetry: base, ..now },
     };
-    let ledger = FileLedger::open(folder, &header, length, spec.parallel * RESERVED_PER_PLACE)?;
+    let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
     folder.write_header(&header)?;
-    Ok(Beginning { header, ledger, resume, telemetry: telemetry.map(|(sink, _)| sink), settings_unknown })
+    let telemetry = telemetry.map(|(sink, _)| sink);
+    Ok(Beginning { header, ledger, resume, telemetry, settings_unknown, spent })
 }
 
-/// Takes in what the ledger says; returns how many bytes of it are whole lines.
-fn scan_ledger(folder: &WorkFolder, header: &Header, resume: &mut Resume) -> Result<u64, Problem> {
-    let scanned = scan(&folder.ledger(header), |line, span, _| {
+fn reserved_rows(spec: &RunSpec) -> usize {
+    let places = match spec.parallel {
+        Parallel::Auto => PLACES_OF_AUTO,
+        Parallel::AtMost(rows) => rows,
+    };
+    places * RESERVED_PER_PLACE
+}
+
+/// Takes in what the ledger says; returns how many bytes of it are whole lines, and what
+/// the run cannot have spent more than.
+fn scan_ledger(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    header: &Header,
+    resume: &mut Resume,
+) -> Result<(u64, Spend), Problem> {
+    let mut recorded = header.spent;
+    let mut cover = None;
+    let scanned = scan(&folder.ledger(header), |line, span, bytes| {
         match line {
             Line::Taken(rows) => resume.saw_taken(&rows),
-            Line::Ended(head) => resume.saw_ended(&head, span),
+            Line::Released(rows) => resume.saw_released(&rows),
+            Line::Cover(spent) => cover = Some(spent),
+            Line::Ended(head) => {
+                resume.saw_ended(&head, span);
+                // Read only where it matters, because it takes as long as all the rest.
+                if spec.budget.any() {
+                    add_spend(&mut recorded, bytes);
+                }
+            }
         }
         Ok(())
     })?;
-    Ok(scanned.length)
+    // Whatever was in flight at a crash is covered; a run without a budget left no cover.
+    Ok((scanned.length, cover.unwrap_or(recorded)))
+}
+
+/// Adds what a record says its row spent.
+fn add_spend(spent: &mut Spend, line: &[u8]) {
+    let Ok(record) = serde_json::from_slice::<SpentFields>(line) else { return };
+    let usage = record.telemetry.usage;
+    spent.cost += usage.cost_usd;
+    spent.tokens += usage.turn.input_tokens + usage.turn.output_tokens;
+}
+
+#[derive(serde::Deserialize)]
+struct SpentFields {
+    telemetry: SpentTelemetry,
+}
+
+#[derive(serde::Deserialize)]
+struct SpentTelemetry {
+    usage: SpentUsage,
+}
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct SpentUsage {
+    cost_usd: Money,
+    turn: SpentTokens,
+}
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct SpentTokens {
+    input_tokens: u64,
+    output_tokens: u64,
 }
 
 /// The telemetry file to go on with, and what it held before the ledger began.
@@ -108,7 +174,7 @@ fn resumed_telemetry(
     };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
     scan(&folder.ledger(before), |line, _, bytes| match line {
-        Line::Taken(_) => Ok(()),
+        Line::Taken(_) | Line::Released(_) | Line::Cover(_) => Ok(()),
         Line::Ended(_) => replay(&mut sink, bytes),
     })?;
     sink.flush()?;
@@ -117,10 +183,19 @@ fn resumed_telemetry(
 
 /// Leaves an ended run with an empty ledger: the output has every record. The header
 /// stays, so that a resume can tell whether its settings are the same.
-pub(crate) fn compact(spec: &RunSpec, folder: &WorkFolder, header: &Header) -> Result<(), Problem> {
+pub(crate) fn compact(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    header: &Header,
+    end: &RunEnd,
+) -> Result<(), Problem> {
+    let judged_by = if end.history.rows > 0 { &end.history } else { &header.history };
     let next = Header {
         generation: header.generation + 1,
         telemetry: telemetry_base(spec, telemetry_length(spec)),
+        spent: end.spent,
+        history: judged_by.clone(),
+        finished: end.stopped.is_none() && end.tally.failed_rows == 0,
         ..header.clone()
     };
     folder.write_header(&next)?;

@@ -4,18 +4,21 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Model, Observer};
+use rowmill_core::limits::{Budget, Spend};
+use rowmill_core::ports::Observer;
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
 use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{LineSink, OutputFile, Part};
-use rowmill_engine::{Plan, Sinks, Stop, Worker};
+use rowmill_engine::{Answers, Lane, Limits, Plan, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::answers::answers;
 use crate::environment::environment;
 use crate::finish::{Ended, finish};
+use crate::lanes::{Lanes, lanes};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
@@ -31,6 +34,8 @@ pub struct Control {
     pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Stops the run.
     pub stop: Stop,
+    /// The limits that it keeps to; runs with clones of one value share them.
+    pub limits: Limits,
 }
 
 impl fmt::Debug for Control {
@@ -61,7 +66,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
-    let (model_string, model) = prepare::model(&spec, &texts, &http, control)?;
+    let Lanes { model: model_string, lanes, identity } = lanes(&spec, &texts, &http, control)?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
         move |spec| prepare::rows(spec, &folder).inspect_err(|_| WorkFolder::take_back(&folder))
@@ -75,9 +80,10 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         move |spec| begin(spec, &folder, header)
     })
     .await?;
-    let Beginning { header, ledger, resume, telemetry, settings_unknown } = beginning;
+    let Beginning { header, ledger, resume, telemetry, settings_unknown, spent } = beginning;
+    let answers = answers(&spec, &folder, identity, control)?;
     let resumed = spec.existing.resumes().then(|| resume.counts());
-    tell_beginning(control, resumed, settings_unknown);
+    tell_beginning(control, resumed, settings_unknown, spent);
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
@@ -85,9 +91,10 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: worker(&spec, model, texts.template, texts.schema),
-        parallel: spec.parallel,
-        max_errors: spec.max_errors,
+        worker: worker(&spec, lanes, texts.template, texts.schema, answers),
+        parallel: spec.parallel.ceiling(),
+        stop_rules: spec.stop_rules,
+        budget: Budget::new(spec.budget, spent),
         ledger: Box::new(ledger),
         sinks: sinks(&spec, telemetry)?,
         observer: control.observer.clone(),
@@ -107,14 +114,22 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     Ok(report)
 }
 
-fn worker(spec: &RunSpec, model: Arc<dyn Model>, template: Template, schema: Option<ResultSchema>) -> Worker {
+fn worker(
+    spec: &RunSpec,
+    lanes: Vec<Lane>,
+    template: Template,
+    schema: Option<ResultSchema>,
+    answers: Option<Answers>,
+) -> Worker {
     Worker {
-        model,
+        lanes,
         template,
         schema,
         repairs: spec.repairs,
         retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
         timeout: spec.timeout,
+        row_timeout: spec.row_timeout,
+        answers,
         include_input: spec.include_input,
     }
 }
@@ -180,12 +195,16 @@ fn tell_beginning(
     control: &Control,
     resumed: Option<rowmill_core::resume::ResumeCounts>,
     settings_unknown: bool,
+    spent: Spend,
 ) {
     if let Some(counts) = resumed {
         (control.notice)(Notice::Info(format!(
             "resuming: {} rows are done and skipped, {} failed rows are tried again, {} rows with unknown outcome are sent again",
             counts.done, counts.failed, counts.unknown
         )));
+    }
+    if spent.cost > rowmill_types::Money::ZERO {
+        (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));
     }
     if settings_unknown {
         (control.notice)(Notice::Warning(

@@ -3,12 +3,14 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rowmill::{ConfigFile, Control, ExitCode, Problem, ProblemCode, RunReport, Stop, StopCause};
+use rowmill::{
+    ConfigFile, Control, ExitCode, Limits, Problem, ProblemCode, RunReport, RunSpec, Stop, StopCause,
+};
 
 use crate::flags::RunFlags;
 use crate::printer;
 use crate::progress::Progress;
-use crate::resolve::{Resolved, current_folder, resolve};
+use crate::resolve::{Resolved, Show, current_folder, resolve};
 use crate::signals::{Asked, Signals};
 
 /// File descriptors that are needed besides one per call in flight.
@@ -16,8 +18,16 @@ const OTHER_FILES: u64 = 128;
 
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
-    let Resolved { spec, show } = resolve(flags, &ConfigFile::find(&current_folder())?)?;
-    allow_open_files(spec.parallel as u64 + OTHER_FILES);
+    let file = ConfigFile::find(&current_folder())?;
+    let Resolved { spec, show } = resolve(flags.common, &flags.output, &file)?;
+    let report = drive(spec, show)?;
+    tell(&report, show.json_summary);
+    Ok(report.exit)
+}
+
+/// Runs a spec with progress on the screen and signals heard.
+pub(crate) fn drive(spec: RunSpec, show: Show) -> Result<RunReport, Problem> {
+    allow_open_files(spec.parallel.ceiling() as u64 + OTHER_FILES);
     let cannot = |error: std::io::Error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     };
@@ -32,6 +42,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
             observer: progress.observer(),
             notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
             stop: Stop::default(),
+            limits: Limits::default(),
         };
         let outcome = {
             let talk = progress.talk();
@@ -52,8 +63,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     })?;
     // A thread that still waits for standard input must not hold up the end.
     runtime.shutdown_background();
-    tell(&report, show.json_summary);
-    Ok(report.exit)
+    Ok(report)
 }
 
 /// First drains, then aborts, then exits. SIGTERM only ever drains.

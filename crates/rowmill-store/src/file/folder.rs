@@ -13,6 +13,7 @@ use super::ledger::cannot_write;
 const HEADER: &str = "run.json";
 const RESERVE: &str = "reserve";
 const SPOOL: &str = "input.spool";
+const ANSWERS: &str = "answers";
 
 /// A work folder that no other run can use while this is alive.
 #[derive(Debug)]
@@ -79,10 +80,24 @@ impl WorkFolder {
         self.path.join(format!("ledger-{}.jsonl", header.generation))
     }
 
-    /// Whether a run has its ledger in the folder at `path`, which need not exist.
+    /// Whether an unfinished run has its ledger in the folder at `path`, which need not exist.
+    /// A header that cannot be read may be one of such a run.
     #[must_use]
-    pub fn has_run(path: &Path) -> bool {
-        path.join(HEADER).exists()
+    pub fn has_unfinished_run(path: &Path) -> bool {
+        let folder = Self { path: path.to_owned() };
+        !matches!(folder.header(), Ok(None | Some(Header { finished: true, .. })))
+    }
+
+    /// Where answers are kept that rows of this run share.
+    #[must_use]
+    pub fn answers(&self) -> PathBuf {
+        self.path.join(ANSWERS)
+    }
+
+    /// Removes the answers that rows of this run share.
+    pub fn forget_answers(&self) {
+        // The folder is ours alone; what is not there needs no removing.
+        drop(fs::remove_dir_all(self.answers()));
     }
 
     /// Which run has its ledger here, if any.
@@ -174,6 +189,7 @@ impl WorkFolder {
         if let Some(header) = header {
             self.forget_ledger(&header);
         }
+        self.forget_answers();
         Ok(())
     }
 

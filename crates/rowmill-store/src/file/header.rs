@@ -55,6 +55,7 @@ impl Header {
             fingerprint: fingerprint.clone(),
             telemetry,
             generation: 1,
+            finished: false,
             spent: Spend::default(),
             history: History::default(),
         }

@@ -1,0 +1,104 @@
+//! Values of flags: how they are read, and what is said when they are wrong.
+
+use std::time::Duration;
+
+use rowmill::{Format, Money};
+
+/// How many rows at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    Auto,
+    AtMost(usize),
+}
+
+/// What to do when a quota is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quota {
+    Wait,
+    Stop,
+}
+
+/// A point in time, or a time from now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    In(Duration),
+    At(jiff::Timestamp),
+}
+
+pub(crate) fn rows(text: &str) -> Result<Rows, String> {
+    match text {
+        "auto" => Ok(Rows::Auto),
+        _ => positive(text).map(|rows| Rows::AtMost(usize::try_from(rows).unwrap_or(usize::MAX))).map_err(
+            |what| if what == "must be a whole number" { format!("{what} or `auto`") } else { what },
+        ),
+    }
+}
+
+pub(crate) fn quota(text: &str) -> Result<Quota, String> {
+    match text {
+        "wait" => Ok(Quota::Wait),
+        "stop" => Ok(Quota::Stop),
+        _ => Err("must be `wait` or `stop`".into()),
+    }
+}
+
+/// `auto` or `off`.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "auto" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("must be `auto` or `off`".into()),
+    }
+}
+
+pub(crate) fn dollars(text: &str) -> Result<Money, String> {
+    let wrong = || "must be an amount of dollars such as `5` or `0.25`".to_owned();
+    let number = text.strip_prefix('$').unwrap_or(text).parse::<f64>().map_err(|_| wrong())?;
+    Money::from_dollars(number).ok_or_else(wrong)
+}
+
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let wrong = || "must be a share from 0 to 1, such as `0.05`".to_owned();
+    let share = text.parse::<f64>().map_err(|_| wrong())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(wrong()) }
+}
+
+pub(crate) fn deadline(text: &str) -> Result<Deadline, String> {
+    let wrong =
+        || "must be a time such as `2h`, or a point in time such as `2026-11-17T06:00:00Z`".to_owned();
+    duration(text).map(Deadline::In).or_else(|_| text.parse().map(Deadline::At).map_err(|_| wrong()))
+}
+
+pub(crate) fn format_name(text: &str) -> Result<Format, String> {
+    let known = [Format::Jsonl, Format::Csv, Format::Tsv];
+    known
+        .into_iter()
+        .find(|format| format.name() == text || format.endings().contains(&text))
+        .ok_or_else(|| "must be one of `jsonl`, `csv`, `tsv`".to_owned())
+}
+
+pub(crate) fn whole(text: &str) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(value) if value < 0 => Err("must be non-negative".into()),
+        Ok(value) => u64::try_from(value).map_err(|_| "is too large".into()),
+        Err(_) => Err("must be a whole number".into()),
+    }
+}
+
+pub(crate) fn whole_u32(text: &str) -> Result<u32, String> {
+    u32::try_from(whole(text)?).map_err(|_| "is too large".into())
+}
+
+pub(crate) fn positive(text: &str) -> Result<u64, String> {
+    match text.parse::<i128>() {
+        Ok(value) if value < 1 => Err("must be greater than zero".into()),
+        _ => whole(text),
+    }
+}
+
+/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a time such as `500ms`, `90s` or `5m`".to_owned();
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}

@@ -1,0 +1,30 @@
+//! Answers that are used again: within a run, or from a cache.
+
+use std::sync::Arc;
+
+use rowmill_core::record::Reused;
+use rowmill_engine::Answers;
+use rowmill_store::answers::SqliteAnswers;
+use rowmill_store::file::WorkFolder;
+use rowmill_types::Problem;
+
+use crate::run::{Control, Notice};
+use crate::spec::RunSpec;
+
+/// Opens the store that `--cache` or `--dedupe` asks for. Without a cache, answers are kept
+/// in the work folder for as long as the run is unfinished.
+pub(crate) fn answers(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    identity: String,
+    control: &Control,
+) -> Result<Option<Answers>, Problem> {
+    let (place, kept_before) = match (&spec.cache, spec.dedupe) {
+        (Some(folder), _) => (folder.clone(), Reused::Cache),
+        (None, true) => (folder.answers(), Reused::Duplicate),
+        (None, false) => return Ok(None),
+    };
+    let notice = control.notice.clone();
+    let store = SqliteAnswers::open(&place, Arc::new(move |text| notice(Notice::Warning(text))))?;
+    Ok(Some(Answers { store: Arc::new(store), identity, kept_before }))
+}

@@ -1,0 +1,172 @@
+//! The models of a run: the one that is asked, and those that stand in for it.
+
+use std::sync::Arc;
+
+use rowmill_core::fingerprint::digest;
+use rowmill_core::limits::BudgetLimits;
+use rowmill_engine::{Lane, LaneKey, LaneSettings};
+use rowmill_http::HttpClient;
+use rowmill_models::{
+    Connection, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup, build, lane_facts,
+};
+use rowmill_types::{Money, Problem, ProblemCode};
+
+use crate::environment::environment;
+use crate::run::{Control, Notice};
+use crate::spec::RunSpec;
+use crate::texts::Texts;
+
+/// Answers of built-in models are short; this is more than any of them has.
+const BUILTIN_OUTPUT: u64 = 65_536;
+/// Bytes in a token, at least, when a prefix is compared with what a provider caches.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// The models of a run.
+pub(crate) struct Lanes {
+    /// The model that is asked first.
+    pub(crate) model: ModelString,
+    /// All of them, ready to be called.
+    pub(crate) lanes: Vec<Lane>,
+    /// Names everything that shapes an answer besides the messages.
+    pub(crate) identity: String,
+}
+
+/// Makes the models ready; no call is made.
+pub(crate) fn lanes(
+    spec: &RunSpec,
+    texts: &Texts,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Lanes, Problem> {
+    let providers = Providers::with_config(spec.providers.clone())?;
+    let prices = PriceTable::with_config(&spec.prices)?;
+    let http = http.clone().with_timeouts(spec.timeouts);
+    let mut lanes = Vec::new();
+    let mut first = None;
+    for name in std::iter::once(&spec.model).chain(&spec.fallback_models) {
+        let setup = setup(name, &providers, texts, control)?;
+        let facts = lane_facts(&setup);
+        let priced = priced(&prices, &setup.model);
+        first.get_or_insert_with(|| (setup.model.clone(), identity(&setup.model, &facts, texts)));
+        check_budget(spec, &setup.model, &facts, priced.as_ref())?;
+        lanes.push(lane(spec, setup, facts, priced, &http, control)?);
+    }
+    let (model, identity) =
+        first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
+    Ok(Lanes { model, lanes, identity })
+}
+
+/// What is known of a model's price.
+pub(crate) fn priced<'a>(prices: &'a PriceTable, model: &ModelString) -> Option<Priced<'a>> {
+    prices.find(&model.provider, &model.model, model.settings.word(Key::ServiceTier))
+}
+
+/// Everything that is the same for every call of a model.
+pub(crate) fn setup(
+    name: &str,
+    providers: &Providers,
+    texts: &Texts,
+    control: &Control,
+) -> Result<Setup, Problem> {
+    let model = ModelString::parse(name, providers)?;
+    let connection = Connection::resolve(&model, providers, &environment)?;
+    let notice = control.notice.clone();
+    Ok(Setup {
+        model,
+        connection,
+        instruction: texts.instruction.clone(),
+        schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
+        notice: Arc::new(move |text| notice(Notice::Warning(text))),
+    })
+}
+
+/// The most tokens that an answer can have, where anything tells.
+pub(crate) fn max_output(facts: &LaneFacts, priced: Option<&Priced<'_>>) -> Option<u64> {
+    let builtin = facts.is_builtin.then_some(BUILTIN_OUTPUT);
+    facts.max_output.or(priced.and_then(|priced| priced.max_output)).or(builtin)
+}
+
+fn lane(
+    spec: &RunSpec,
+    setup: Setup,
+    facts: LaneFacts,
+    priced: Option<Priced<'_>>,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Lane, Problem> {
+    let max_output = max_output(&facts, priced.as_ref());
+    let settings = LaneSettings {
+        parallel: spec.parallel,
+        pace: spec.pace,
+        rates: spec.rates,
+        max_output: facts.max_output,
+        priming: spec.prime && primes(&facts),
+        on_quota: spec.on_quota,
+        max_outage: spec.max_outage,
+    };
+    let LaneFacts { provider, account, model, fixed_bytes, .. } = facts;
+    let gate = control.limits.gate(LaneKey { provider, account, model }, settings);
+    Ok(Lane {
+        name: setup.model.to_string(),
+        model: build(setup, http)?,
+        gate,
+        price: priced.map(|priced| priced.price),
+        max_output,
+        fixed_bytes,
+    })
+}
+
+/// Whether the part that all requests share is long enough for the provider's cache.
+fn primes(facts: &LaneFacts) -> bool {
+    facts.caches_prefix.is_some_and(|least| facts.fixed_bytes as u64 / BYTES_PER_TOKEN >= least)
+}
+
+fn identity(model: &ModelString, facts: &LaneFacts, texts: &Texts) -> String {
+    let digest_of = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), digest);
+    // The same model under another key gives the same answers; at another address it may not.
+    format!(
+        "{model}\n{}\n{}\n{}",
+        facts.address,
+        digest_of(texts.instruction.as_deref()),
+        digest_of(texts.schema_text.as_deref())
+    )
+}
+
+/// A budget can be kept only if the worst case of a call is known and fits.
+fn check_budget(
+    spec: &RunSpec,
+    model: &ModelString,
+    facts: &LaneFacts,
+    priced: Option<&Priced<'_>>,
+) -> Result<(), Problem> {
+    let BudgetLimits { cost, tokens } = spec.budget;
+    if cost.is_none() && tokens.is_none() {
+        return Ok(());
+    }
+    let name = format!("{}.{}", model.provider, model.model);
+    if cost.is_some() && priced.is_none() {
+        return Err(Problem::new(
+            ProblemCode::UnknownPrice,
+            format!("`--max-cost` needs the price of `{name}`, which is not known"),
+        )
+        .hint(format!(
+            "put its price per million tokens into `rowmill.toml`: [prices.\"{name}\"] input = 0.25, output = 2.0"
+        )));
+    }
+    let Some(most) = max_output(facts, priced) else {
+        return Err(Problem::new(
+            ProblemCode::UnknownPrice,
+            format!("a budget needs a bound on answers, and nobody says how long those of `{name}` can be"),
+        )
+        .hint(format!("bound them in the model string, such as `{name}?max_tokens=1000`")));
+    };
+    let worst = priced.map_or(Money::ZERO, |priced| priced.price.worst(0, most));
+    match cost {
+        Some(limit) if worst > limit => Err(Problem::new(
+            ProblemCode::UnknownPrice,
+            format!("one answer of `{name}` can have {most} tokens and cost {worst}, more than `--max-cost` {limit}"),
+        )
+        .hint(format!("bound answers in the model string, such as `{name}?max_tokens=1000`, or allow more"))),
+        _ => Ok(()),
+    }
+}
