@@ -11,8 +11,10 @@ mod builtin;
 mod call;
 mod catalogue;
 mod chat;
+mod classify;
 mod config;
 mod connection;
+mod error_body;
 mod exchange;
 #[cfg(test)]
 mod fixture;
@@ -21,12 +23,17 @@ mod model_string;
 mod provider;
 mod provider_table;
 mod quirks;
+#[cfg(test)]
+mod quota_tests;
+mod rates;
 mod reading;
 mod responses;
 mod schema;
 mod settings;
+mod span;
 mod sse;
 mod surrogate;
+mod wait;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
