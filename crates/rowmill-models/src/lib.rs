@@ -19,6 +19,7 @@ mod exchange;
 #[cfg(test)]
 mod fixture;
 mod google;
+mod lane;
 mod model_string;
 mod provider;
 mod provider_table;
@@ -39,6 +40,7 @@ pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
 pub use config::ProviderConfig;
 pub use connection::{Connection, Environment};
+pub use lane::{LaneFacts, lane_facts};
 pub use model_string::ModelString;
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
