@@ -5,11 +5,14 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use crate::HttpFailure;
+use crate::{HttpFailure, Timeouts};
 
 /// An answer whose head has come.
 #[derive(Debug)]
-pub struct Answer(pub(crate) Inner);
+pub struct Answer {
+    pub(crate) inner: Inner,
+    pub(crate) timeouts: Timeouts,
+}
 
 #[derive(Debug)]
 pub(crate) enum Inner {
@@ -21,7 +24,7 @@ impl Answer {
     /// The status code.
     #[must_use]
     pub fn status(&self) -> u16 {
-        match &self.0 {
+        match &self.inner {
             Inner::Direct(response) => response.status().as_u16(),
             Inner::Proxied(response) => response.status().as_u16(),
         }
@@ -30,7 +33,7 @@ impl Answer {
     /// The headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
-        match &self.0 {
+        match &self.inner {
             Inner::Direct(response) => response.headers(),
             Inner::Proxied(response) => response.headers(),
         }
@@ -40,9 +43,14 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// The connection broke before the end of the body.
+    /// The connection broke before the end of the body, or nothing came for too long.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpFailure> {
-        let response = match &mut self.0 {
+        let timeouts = self.timeouts;
+        tokio::time::timeout(timeouts.idle, self.next()).await.unwrap_or_else(|_| Err(timeouts.stalled()))
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, HttpFailure> {
+        let response = match &mut self.inner {
             Inner::Proxied(response) => return Ok(response.chunk().await?),
             Inner::Direct(response) => response,
         };
@@ -58,7 +66,8 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// The connection broke before the end of the body, or it is larger than `limit`.
+    /// The connection broke before the end of the body, nothing came for too long,
+    /// or the body is larger than `limit`.
     pub async fn body(mut self, limit: usize) -> Result<Bytes, HttpFailure> {
         let too_large = || HttpFailure::Broken(format!("the answer is larger than {limit} bytes"));
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };

@@ -14,10 +14,10 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::answer::{Answer, Inner};
+use crate::connector::Punctual;
 use crate::failure::HttpFailure;
+use crate::timeouts::Timeouts;
 
-/// How long a TCP and TLS handshake may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an unused connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
@@ -26,7 +26,7 @@ const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// hyper's pooled client.
-type Direct = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Direct = Client<Punctual<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
 /// A pool of connections. Cheap to clone; clones share the pool.
 ///
@@ -40,6 +40,7 @@ pub struct HttpClient {
 #[derive(Debug)]
 struct Pools {
     proxied: bool,
+    timeouts: Timeouts,
     direct: OnceLock<Result<Direct, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
 }
@@ -89,14 +90,31 @@ impl HttpClient {
     pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let proxied =
             PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
-        Self { pools: Arc::new(Pools { proxied, direct: OnceLock::new(), general: OnceLock::new() }) }
+        Self::with_pools(proxied, Timeouts::default())
+    }
+
+    /// The same client with other limits on waiting, and with connections of its own.
+    #[must_use]
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
+        Self::with_pools(self.pools.proxied, timeouts)
+    }
+
+    /// How long is waited for an answer.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        self.pools.timeouts
+    }
+
+    fn with_pools(proxied: bool, timeouts: Timeouts) -> Self {
+        let (direct, general) = (OnceLock::new(), OnceLock::new());
+        Self { pools: Arc::new(Pools { proxied, timeouts, direct, general }) }
     }
 
     /// Sends `body` with POST. `extra` is a header of this request alone.
     ///
     /// # Errors
     ///
-    /// No answer's head came. Any status is an answer.
+    /// No answer's head came, or not in time. Any status is an answer.
     pub async fn post(
         &self,
         target: &Target,
@@ -109,49 +127,65 @@ impl HttpClient {
         }
         if self.pools.proxied {
             let request = self.general()?.post(target.url.clone()).headers(headers).body(body);
-            return Ok(Answer(Inner::Proxied(request.send().await?)));
+            return self.general_answer(request).await;
         }
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = headers;
-        Ok(Answer(Inner::Direct(self.direct()?.request(request).await?)))
+        let timeouts = self.pools.timeouts;
+        match tokio::time::timeout(timeouts.first_byte, self.direct()?.request(request)).await {
+            Ok(response) => Ok(Answer { inner: Inner::Direct(response?), timeouts }),
+            Err(_) => Err(timeouts.not_begun()),
+        }
     }
 
     /// Asks for a document with GET, following redirects.
     ///
     /// # Errors
     ///
-    /// No answer's head came. Any status is an answer.
+    /// No answer's head came, or not in time. Any status is an answer.
     pub async fn get(&self, url: reqwest::Url) -> Result<Answer, HttpFailure> {
-        Ok(Answer(Inner::Proxied(self.general()?.get(url).send().await?)))
+        self.general_answer(self.general()?.get(url)).await
+    }
+
+    async fn general_answer(&self, request: reqwest::RequestBuilder) -> Result<Answer, HttpFailure> {
+        let timeouts = self.pools.timeouts;
+        match tokio::time::timeout(timeouts.first_byte, request.send()).await {
+            Ok(Ok(response)) => Ok(Answer { inner: Inner::Proxied(response), timeouts }),
+            Ok(Err(error)) if error.is_connect() && error.is_timeout() => Err(timeouts.not_connected()),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(timeouts.not_begun()),
+        }
     }
 
     fn direct(&self) -> Result<&Direct, HttpFailure> {
-        self.pools.direct.get_or_init(direct_client).as_ref().map_err(Clone::clone)
+        self.pools.direct.get_or_init(|| direct_client(self.pools.timeouts)).as_ref().map_err(Clone::clone)
     }
 
     fn general(&self) -> Result<&reqwest::Client, HttpFailure> {
-        self.pools.general.get_or_init(general_client).as_ref().map_err(Clone::clone)
+        self.pools.general.get_or_init(|| general_client(self.pools.timeouts)).as_ref().map_err(Clone::clone)
     }
 }
 
-fn general_client() -> Result<reqwest::Client, HttpFailure> {
+fn general_client(timeouts: Timeouts) -> Result<reqwest::Client, HttpFailure> {
     install_crypto();
     reqwest::Client::builder()
         .user_agent(AGENT)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(timeouts.connect)
         .pool_max_idle_per_host(usize::MAX)
         .retry(reqwest::retry::never())
         .build()
         .map_err(|error| cannot_set_up(&error))
 }
 
-fn direct_client() -> Result<Direct, HttpFailure> {
+fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
     install_crypto();
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    // It is shared among the addresses of a name, so that a dead one leaves time for the next.
+    // With the tenth more, a name with one address always meets the limit round all of connecting.
+    connector.set_connect_timeout(Some(timeouts.connect + timeouts.connect / 10));
     connector.set_keepalive(Some(Duration::from_secs(30)));
     connector.enforce_http(false);
     let tls = rustls::ClientConfig::builder()
@@ -166,7 +200,7 @@ fn direct_client() -> Result<Direct, HttpFailure> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(usize::MAX)
-        .build(connector))
+        .build(Punctual { connector, timeouts }))
 }
 
 /// A second client in one process finds a provider installed already; that is fine.

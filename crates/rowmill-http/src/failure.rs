@@ -10,12 +10,14 @@ pub enum HttpFailure {
     Connect(String),
     /// The connection broke after something was sent.
     Broken(String),
+    /// The connection stands but nothing came on it for too long.
+    Silent(String),
 }
 
 impl fmt::Display for HttpFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect(what) | Self::Broken(what) => out.write_str(what),
+            Self::Connect(what) | Self::Broken(what) | Self::Silent(what) => out.write_str(what),
         }
     }
 }

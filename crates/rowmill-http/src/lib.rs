@@ -6,10 +6,13 @@
 
 mod answer;
 mod client;
+mod connector;
 mod failure;
+mod timeouts;
 
 pub use answer::Answer;
 pub use client::{HttpClient, Target};
 pub use failure::HttpFailure;
 pub use http::header::{HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::Url;
+pub use timeouts::Timeouts;

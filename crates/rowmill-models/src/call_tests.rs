@@ -96,13 +96,6 @@ const CASES: &[Case] = &[
     ),
     (
         429,
-        r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-        RateLimited,
-        "You exceeded your current quota",
-        Some("insufficient_quota"),
-    ),
-    (
-        429,
         r#"[{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED"}}]"#,
         RateLimited,
         "Quota",
@@ -124,7 +117,6 @@ const CASES: &[Case] = &[
     ),
     (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, Refused, "field required", None),
     (400, r#"{"error":"input too large"}"#, Refused, "input too large", None),
-    (402, r#"{"error":{"message":"Insufficient Balance"}}"#, Refused, "Insufficient Balance", None),
     (408, "", Server, "the provider answered 408 without a reason", None),
     (409, "{}", Server, "the provider answered 409 without a reason", None),
     (425, "", Server, "the provider answered 425 without a reason", None),
@@ -167,7 +159,7 @@ fn the_wait_that_the_provider_asks_for_is_kept() {
     let gemini = r#"{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12.5s"}]}}"#;
     assert_eq!(
         call(429, &[], gemini).fault(),
-        Fault::Transient { after: Some(Duration::from_millis(12_500)) }
+        Fault::Throttled { after: Some(Duration::from_millis(12_500)) }
     );
 }
 
@@ -209,4 +201,15 @@ fn failures_of_the_connection_name_the_address() {
     let broken = reporter().transport(&HttpFailure::Broken("reset".to_owned()));
     assert_eq!(broken.failure, CallFailure::Broken);
     assert_eq!(broken.message, "the connection to http://host/v1/chat/completions broke: reset");
+    let silent = reporter().transport(&HttpFailure::Silent("nothing came".to_owned()));
+    assert_eq!(silent.failure, CallFailure::Timeout);
+    assert_eq!(silent.message, "http://host/v1/chat/completions: nothing came");
+}
+
+#[test]
+fn a_refusal_tells_the_limits_too() {
+    let pairs = [("x-ratelimit-limit-requests", "60"), ("x-ratelimit-remaining-requests", "0")];
+    let rates = call(429, &pairs, "").rates.unwrap();
+    assert_eq!(rates.requests.map(|window| (window.limit, window.remaining)), Some((60, 0)));
+    assert_eq!(call(429, &[], "").rates, None);
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use rowmill_core::ports::Model;
 use rowmill_http::{Answer, HeaderName, HeaderValue, HttpClient, HttpFailure, Target};
 use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Request};
 use tokio::time::Instant;
 
 use crate::call::Reporter;
+use crate::rates::rates;
 use crate::reading::{Assembly, Reading, Step, Wire};
 use crate::sse::Parser;
 use crate::surrogate::mend;
@@ -47,13 +49,22 @@ impl<W: Wire> Exchange<W> {
         let body = Bytes::from(self.wire.body(&request.messages));
         let answer = self.http.post(&self.target, self.idempotency_key(request), body).await;
         let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
-        let status = answer.status();
-        if !(200..300).contains(&status) {
+        if !(200..300).contains(&answer.status()) {
             return Err(self.refusal(answer).await);
         }
+        let rates = rates(answer.headers(), Timestamp::now());
+        match self.take(answer, started).await {
+            Ok(completion) => Ok(Completion { rates, ..completion }),
+            Err(error) => Err(CallError { rates, ..error }),
+        }
+    }
+
+    /// Reads an answer with a good status.
+    async fn take(&self, answer: Answer, started: Instant) -> Result<Completion, CallError> {
         if self.delivery == Delivery::Stream {
             return self.stream(answer, started).await;
         }
+        let status = answer.status();
         let body = answer.body(ANSWER_LIMIT).await.map_err(|failure| self.reporter.transport(&failure))?;
         let reading = self.wire.read(&body).or_else(|unread| match mend(&body) {
             Some(mended) => self.wire.read(&mended),

@@ -51,7 +51,7 @@ pub(crate) fn tokens(counts: [u64; 5]) -> Option<Usage> {
 /// The error that a body which is no answer becomes; malformed ones have their own message.
 pub(crate) fn error(unread: Unread) -> CallError {
     match unread {
-        Unread::Error(body) => from_error(Some(200), body),
+        Unread::Error(body) => from_error(Some(200), body, jiff::Timestamp::now()),
         Unread::Malformed(what) => CallError::new(rowmill_types::CallFailure::Malformed, what),
     }
 }

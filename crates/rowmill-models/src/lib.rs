@@ -11,27 +11,36 @@ mod builtin;
 mod call;
 mod catalogue;
 mod chat;
+mod classify;
 mod config;
 mod connection;
+mod error_body;
 mod exchange;
 #[cfg(test)]
 mod fixture;
 mod google;
+mod lane;
 mod model_string;
 mod provider;
 mod provider_table;
 mod quirks;
+#[cfg(test)]
+mod quota_tests;
+mod rates;
 mod reading;
 mod responses;
 mod schema;
 mod settings;
+mod span;
 mod sse;
 mod surrogate;
+mod wait;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
 pub use config::ProviderConfig;
 pub use connection::{Connection, Environment};
+pub use lane::{LaneFacts, lane_facts};
 pub use model_string::ModelString;
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};

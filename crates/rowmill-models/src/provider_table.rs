@@ -2,8 +2,8 @@
 
 use crate::Protocol;
 use crate::quirks::{
-    ANTHROPIC, ANTHROPIC_KEYS, CHAT, CHAT_KEYS, GOOGLE, GOOGLE_KEYS, GROQ_KEYS, JSON_OBJECT, OPEN_KEYS,
-    OPENAI, OPENAI_KEYS, OPENAI_TIERS, Quirks, RESPONSES_KEYS, Reasoning,
+    ANTHROPIC, ANTHROPIC_KEYS, CHAT, CHAT_KEYS, Cache, GOOGLE, GOOGLE_KEYS, GROQ_KEYS, JSON_OBJECT,
+    OPEN_KEYS, OPENAI, OPENAI_KEYS, OPENAI_TIERS, Quirks, RESPONSES_KEYS, Reasoning,
 };
 use crate::settings::Key;
 
@@ -118,6 +118,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_url_variables: &["GOOGLEOAI_BASE_URL"],
         about: "Google, Gemini through its OpenAI-compatible API",
+        quirks: Quirks { cache: Cache::Google, ..CHAT },
         ..HOSTED
     },
     Row {
@@ -176,7 +177,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["DEEPSEEK_API_KEY"],
         base_url_variables: &["DEEPSEEK_BASE_URL"],
         about: "DeepSeek",
-        quirks: Quirks { reasoning: Reasoning::Toggle, ..JSON_OBJECT },
+        quirks: Quirks { reasoning: Reasoning::Toggle, cache: Cache::From(64), ..JSON_OBJECT },
         ..HOSTED
     },
     Row {

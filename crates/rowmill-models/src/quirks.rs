@@ -21,6 +21,42 @@ pub(crate) struct Quirks {
     pub(crate) idempotency: bool,
     /// Whether the key goes into the header `api-key`.
     pub(crate) api_key_header: bool,
+    /// How prefixes that requests share are kept.
+    pub(crate) cache: Cache,
+}
+
+/// How a provider keeps the prefix that requests share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// Not at all, or nobody says how.
+    Unknown,
+    /// By itself, from so many tokens on.
+    From(u64),
+    /// As OpenAI does: by itself, except for its oldest models.
+    OpenAi,
+    /// As Anthropic does: what is marked, from a length that depends on the model.
+    Anthropic,
+    /// As Gemini does: by itself, from a length that depends on the model.
+    Google,
+}
+
+impl Cache {
+    /// The least prefix that is kept, in tokens, for a model of this name.
+    pub(crate) fn least_prefix(self, model: &str) -> Option<u64> {
+        let named = |parts: &[&str]| parts.iter().any(|part| model.contains(part));
+        match self {
+            Self::Unknown => None,
+            Self::From(tokens) => Some(tokens),
+            Self::OpenAi if model == "gpt-4" || named(&["gpt-3.5", "gpt-4-"]) => None,
+            Self::OpenAi => Some(1024),
+            Self::Anthropic if named(&["opus-4-5", "opus-4-6", "haiku-4-5"]) => Some(4096),
+            Self::Anthropic if named(&["haiku", "sonnet-4-6"]) => Some(2048),
+            Self::Anthropic => Some(1024),
+            Self::Google if named(&["gemini-1", "gemini-2.0"]) => None,
+            Self::Google if named(&["gemini-2.5"]) => Some(2048),
+            Self::Google => Some(4096),
+        }
+    }
 }
 
 /// How thinking is asked for.
@@ -81,12 +117,18 @@ pub(crate) const CHAT: Quirks = Quirks {
     tiers: &[],
     idempotency: false,
     api_key_header: false,
+    cache: Cache::Unknown,
 };
 /// The tiers of OpenAI.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
 /// OpenAI itself.
-pub(crate) const OPENAI: Quirks =
-    Quirks { max_tokens: "max_completion_tokens", tiers: OPENAI_TIERS, idempotency: true, ..CHAT };
+pub(crate) const OPENAI: Quirks = Quirks {
+    max_tokens: "max_completion_tokens",
+    tiers: OPENAI_TIERS,
+    idempotency: true,
+    cache: Cache::OpenAi,
+    ..CHAT
+};
 /// A chat server that enforces JSON but no schema.
 pub(crate) const JSON_OBJECT: Quirks = Quirks { structured: Structured::JsonObject, ..CHAT };
 /// Anthropic.
@@ -94,10 +136,11 @@ pub(crate) const ANTHROPIC: Quirks = Quirks {
     reasoning: Reasoning::Anthropic,
     structured: Structured::Tool,
     tiers: &["auto", "standard_only"],
+    cache: Cache::Anthropic,
     ..CHAT
 };
 /// Gemini.
-pub(crate) const GOOGLE: Quirks = Quirks { reasoning: Reasoning::Google, ..CHAT };
+pub(crate) const GOOGLE: Quirks = Quirks { reasoning: Reasoning::Google, cache: Cache::Google, ..CHAT };
 
 /// What every chat server takes.
 pub(crate) const CHAT_KEYS: &[Key] = &[

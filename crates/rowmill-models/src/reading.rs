@@ -7,7 +7,7 @@ use rowmill_types::{Finish, Usage};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::call::ErrorBody;
+use crate::error_body::ErrorBody;
 use crate::sse::Event;
 
 /// An answer, before the time that it took is known.

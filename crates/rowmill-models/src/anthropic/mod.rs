@@ -4,4 +4,4 @@ pub(crate) mod client;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::wire::{Whole, reading, usage};
-use crate::call::ErrorBody;
+use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread};
 use crate::sse::Event;
 

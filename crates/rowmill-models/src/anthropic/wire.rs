@@ -133,6 +133,12 @@ fn thinking(setting: Option<&Setting>, model: &str) -> Thinking {
     }
 }
 
+/// The `max_tokens` that requests carry; `None` where the settings contradict each other.
+pub(crate) fn most_output(setup: &Setup) -> Option<u64> {
+    let thinking = thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model);
+    u64::try_from(max_tokens(setup, thinking).ok()?).ok()
+}
+
 fn max_tokens(setup: &Setup, thinking: Thinking) -> Result<i64, Problem> {
     let set = setup.model.settings.integer(Key::MaxTokens);
     let Thinking::Budget(budget) = thinking else { return Ok(set.unwrap_or(MAX_TOKENS)) };

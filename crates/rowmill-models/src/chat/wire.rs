@@ -11,7 +11,7 @@ use super::answer::{Answer, ToolCall};
 use super::stream::ChatAssembly;
 use crate::body::{Parts, Shape, Template, put};
 use crate::build::Setup;
-use crate::call::ErrorBody;
+use crate::error_body::ErrorBody;
 use crate::exchange::Delivery;
 use crate::quirks::{Quirks, Reasoning, Structured};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};

@@ -3,4 +3,4 @@
 pub(crate) mod client;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{Parts, Shape, Template, put};
 use crate::build::Setup;
-use crate::call::ErrorBody;
+use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire, keep, no_error};
 use crate::settings::{Key, Setting};
 use crate::sse::Event;

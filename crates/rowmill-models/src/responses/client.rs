@@ -31,7 +31,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     };
     Ok(Arc::new(SocketModel {
         wire: ResponsesWire::new(setup, Carrier::Socket),
-        sockets: Sockets::new(&target)?,
+        sockets: Sockets::new(&target, http.timeouts())?,
         reporter,
         fallback,
     }))

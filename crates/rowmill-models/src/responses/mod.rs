@@ -5,4 +5,4 @@ mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderMap, HttpFailure, Target};
+use rowmill_http::{HeaderMap, HttpFailure, Target, Timeouts};
 use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Problem, ProblemCode, Request};
 use rustls_platform_verifier::ConfigVerifierExt;
 use tokio::time::Instant;
@@ -29,7 +29,14 @@ type Socket = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 pub(super) struct Sockets {
     handshake: Handshake,
     connector: Connector,
+    timeouts: Timeouts,
     idle: Mutex<Vec<Socket>>,
+}
+
+/// Why a socket could not be opened.
+enum Unopened {
+    Late,
+    Failed(Error),
 }
 
 impl fmt::Debug for Sockets {
@@ -44,7 +51,7 @@ impl Sockets {
     /// # Errors
     ///
     /// The platform's certificates cannot be used.
-    pub(super) fn new(target: &Target) -> Result<Self, Problem> {
+    pub(super) fn new(target: &Target, timeouts: Timeouts) -> Result<Self, Problem> {
         let failed = |error: &dyn fmt::Display| {
             Problem::new(ProblemCode::Internal, "the WebSocket client cannot be set up").cause(error)
         };
@@ -62,11 +69,11 @@ impl Sockets {
         let body_only = ["content-type", "accept"];
         let headers = target.headers().iter().filter(|(name, _)| !body_only.contains(&name.as_str()));
         handshake.headers_mut().extend(headers.map(|(name, value)| (name.clone(), value.clone())));
-        Ok(Self { handshake, connector, idle: Mutex::new(Vec::new()) })
+        Ok(Self { handshake, connector, timeouts, idle: Mutex::new(Vec::new()) })
     }
 
     /// A socket that is ready to be written to: an idle one that still lives, or a new one.
-    async fn take(&self) -> Result<Socket, Error> {
+    async fn take(&self) -> Result<Socket, Unopened> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(mut socket) = idle else { return self.open().await };
@@ -81,13 +88,17 @@ impl Sockets {
         }
     }
 
-    async fn open(&self) -> Result<Socket, Error> {
+    async fn open(&self) -> Result<Socket, Unopened> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(ANSWER_LIMIT))
             .max_frame_size(Some(ANSWER_LIMIT));
         let connector = Some(self.connector.clone());
         let connecting = connect_async_tls_with_config(self.handshake.clone(), Some(config), true, connector);
-        Box::pin(connecting).await.map(|(socket, _)| socket)
+        match tokio::time::timeout(self.timeouts.connect, Box::pin(connecting)).await {
+            Ok(Ok((socket, _))) => Ok(socket),
+            Ok(Err(error)) => Err(Unopened::Failed(error)),
+            Err(_) => Err(Unopened::Late),
+        }
     }
 
     fn keep(&self, socket: Socket) {
@@ -161,11 +172,17 @@ impl SocketModel {
         let broken = |what: String| self.reporter.transport(&HttpFailure::Broken(what));
         let body = String::from_utf8(self.wire.body(&request.messages))
             .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
-        socket.send(Message::text(body)).await.map_err(|error| broken(error.to_string()))?;
+        let timeouts = self.sockets.timeouts;
+        let asking = async {
+            socket.send(Message::text(body)).await?;
+            socket.next().await.transpose()
+        };
+        let first = tokio::time::timeout(timeouts.first_byte, asking).await;
+        let mut came = first.map_err(|_| self.reporter.transport(&timeouts.not_begun()))?.transpose();
         let mut assembly = self.wire.assembly();
         let mut first_token = None;
         loop {
-            let text = match socket.next().await {
+            let text = match came {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(frame))) => {
                     let why = frame.map(|frame| frame.to_string()).unwrap_or_default();
@@ -173,7 +190,10 @@ impl SocketModel {
                         "the server closed the socket before the answer was complete {why}"
                     )));
                 }
-                Some(Ok(_)) => continue,
+                Some(Ok(_)) => {
+                    came = self.next(&mut socket).await?;
+                    continue;
+                }
                 Some(Err(error)) => return Err(broken(error.to_string())),
                 None => return Err(broken("the socket ended before the answer was complete".to_owned())),
             };
@@ -183,14 +203,26 @@ impl SocketModel {
                 Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
                 Step::Done => break,
             }
+            came = self.next(&mut socket).await?;
         }
         self.sockets.keep(socket);
         let reading = assembly.finish().map_err(|unread| self.reporter.unread(200, unread, b""))?;
         Ok(completion(reading, CallTiming { first_token, response: started.elapsed() }))
     }
 
+    /// What comes next on the socket; a ping shows that the other side is there.
+    async fn next(&self, socket: &mut Socket) -> Result<Option<Result<Message, Error>>, CallError> {
+        let timeouts = self.sockets.timeouts;
+        let next = tokio::time::timeout(timeouts.idle, socket.next()).await;
+        next.map_err(|_| self.reporter.transport(&timeouts.stalled()))
+    }
+
     /// Why no socket could be opened: the server's answer, or none.
-    fn not_opened(&self, error: Error) -> CallError {
+    fn not_opened(&self, unopened: Unopened) -> CallError {
+        let error = match unopened {
+            Unopened::Late => return self.reporter.transport(&self.sockets.timeouts.not_connected()),
+            Unopened::Failed(error) => error,
+        };
         if let Error::Http(answer) = error {
             let mut headers = HeaderMap::new();
             headers.extend(answer.headers().iter().map(|(name, value)| (name.clone(), value.clone())));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{Response, read_response};
-use crate::call::ErrorBody;
+use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep};
 use crate::sse::Event;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::ports::Model;
-use rowmill_http::HttpClient;
+use rowmill_http::{HttpClient, Timeouts};
 use rowmill_models::{Connection, ModelString, ProviderConfig, Providers, Setup, build};
 use rowmill_types::{Message, Request};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -115,6 +115,11 @@ pub type Notices = Arc<Mutex<Vec<String>>>;
 
 /// A model whose provider is at `base_url`, with the key `sk-secret`.
 pub fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
+    model_within(text, base_url, Timeouts::default())
+}
+
+/// The same with other limits on waiting.
+pub fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
     let name = text.split('.').next().unwrap().to_owned();
     let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
     let config = ProviderConfig { base_url: Some(base_url.to_owned()), headers, ..ProviderConfig::default() };
@@ -129,7 +134,7 @@ pub fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
     let kept = Arc::clone(&notices);
     let notice = Arc::new(move |text| kept.lock().unwrap().push(text));
     let setup = Setup { model, connection, instruction: None, schema: None, notice };
-    (build(setup, &HttpClient::new(&|_| None)).unwrap(), notices)
+    (build(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
 }
 
 /// A request of one message.

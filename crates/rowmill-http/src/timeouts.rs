@@ -1,0 +1,90 @@
+//! How long is waited for what, and what is said when it did not come.
+
+use std::time::Duration;
+
+use crate::HttpFailure;
+
+/// How long a call waits for each of its steps. The answer as a whole has no limit here.
+///
+/// ```
+/// # use {rowmill_http::Timeouts, std::time::Duration};
+/// let timeouts = Timeouts { idle: Duration::from_secs(5), ..Timeouts::default() };
+/// assert_eq!(timeouts.connect, Duration::from_secs(10));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection: name resolution, TCP and TLS together.
+    pub connect: Duration,
+    /// For the head of the answer, from the start of the call.
+    pub first_byte: Duration,
+    /// For each further piece of the answer.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(600),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Timeouts {
+    /// No connection came about in time; nothing was sent.
+    #[must_use]
+    pub fn not_connected(&self) -> HttpFailure {
+        HttpFailure::Connect(format!(
+            "no connection within {}; `--connect-timeout` allows more",
+            shown(self.connect)
+        ))
+    }
+
+    /// The request was sent and no answer began in time.
+    #[must_use]
+    pub fn not_begun(&self) -> HttpFailure {
+        HttpFailure::Silent(format!(
+            "no answer began within {}; `--first-byte-timeout` allows more",
+            shown(self.first_byte)
+        ))
+    }
+
+    /// The answer began and did not go on.
+    #[must_use]
+    pub fn stalled(&self) -> HttpFailure {
+        HttpFailure::Silent(format!(
+            "the answer stalled: nothing came for {}; `--idle-timeout` allows more",
+            shown(self.idle)
+        ))
+    }
+}
+
+/// `10 s`, `1.5 s` or `50 ms`.
+fn shown(span: Duration) -> String {
+    if span < Duration::from_secs(1) {
+        return format!("{} ms", span.as_millis());
+    }
+    format!("{} s", span.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_names_itself_and_the_flag_that_raises_it() {
+        let timeouts = Timeouts {
+            connect: Duration::from_millis(50),
+            first_byte: Duration::from_millis(1500),
+            idle: Duration::from_secs(60),
+        };
+        for (failure, expected) in [
+            (timeouts.not_connected(), "no connection within 50 ms; `--connect-timeout` allows more"),
+            (timeouts.not_begun(), "no answer began within 1.5 s; `--first-byte-timeout` allows more"),
+            (timeouts.stalled(), "the answer stalled: nothing came for 60 s; `--idle-timeout` allows more"),
+        ] {
+            assert_eq!(failure.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What the limiter must know of a model before its first answer.
+
+use ring::digest::{Context, SHA256};
+
+use crate::anthropic::wire::{AnthropicWire, most_output};
+use crate::build::{Setup, delivery};
+use crate::chat::wire::ChatWire;
+use crate::exchange::Delivery;
+use crate::google::wire::GoogleWire;
+use crate::provider::Protocol;
+use crate::provider_table::is_builtin;
+use crate::reading::Wire;
+use crate::responses::wire::{Carrier, ResponsesWire};
+use crate::settings::Key;
+
+/// What can be known of a model's limits and calls from its setup alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneFacts {
+    /// The provider's name.
+    pub provider: String,
+    /// Names the account: a digest of the base URL, the key and the headers, from which no key
+    /// can be had back. Two models with the same account share what the provider allows it.
+    pub account: String,
+    /// The model, as it is sent.
+    pub model: String,
+    /// The most tokens that an answer can have, where a request says so.
+    pub max_output: Option<u64>,
+    /// The bytes that every request has: instruction, schema and the constant part of the body.
+    pub fixed_bytes: usize,
+    /// The least prefix that the provider keeps for later requests, in tokens; `None` where it
+    /// keeps none or nobody says how much.
+    pub caches_prefix: Option<u64>,
+    /// Whether the model answers in this process.
+    pub is_builtin: bool,
+}
+
+/// What is known of a model before its first call.
+#[must_use]
+pub fn lane_facts(setup: &Setup) -> LaneFacts {
+    let connection = &setup.connection;
+    let is_builtin = is_builtin(&connection.provider);
+    // Anthropic keeps only what is marked, and what is marked is the instruction.
+    let keeps = connection.protocol != Protocol::Anthropic || setup.instruction.is_some();
+    let least = connection.quirks.cache.least_prefix(&setup.model.model);
+    LaneFacts {
+        provider: connection.provider.clone(),
+        account: account(setup),
+        model: setup.model.model.clone(),
+        max_output: max_output(setup),
+        fixed_bytes: fixed_bytes(setup),
+        caches_prefix: least.filter(|_| keeps && !is_builtin),
+        is_builtin,
+    }
+}
+
+fn account(setup: &Setup) -> String {
+    let connection = &setup.connection;
+    let mut digest = Context::new(&SHA256);
+    // Each part is told with its length, so that no two accounts read the same.
+    let mut add = |part: &[u8]| {
+        digest.update(&part.len().to_le_bytes());
+        digest.update(part);
+    };
+    add(connection.base_url().unwrap_or_default().as_bytes());
+    add(connection.key.as_ref().map_or("", |key| key.reveal()).as_bytes());
+    for (name, value) in &connection.headers {
+        add(name.as_str().as_bytes());
+        add(value.as_bytes());
+    }
+    digest.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn max_output(setup: &Setup) -> Option<u64> {
+    match setup.connection.protocol {
+        Protocol::Anthropic => most_output(setup),
+        _ => u64::try_from(setup.model.settings.integer(Key::MaxTokens)?).ok(),
+    }
+}
+
+/// The length of a body without messages.
+fn fixed_bytes(setup: &Setup) -> usize {
+    // A setup that contradicts itself is refused before any call.
+    let delivery = delivery(setup).unwrap_or(Delivery::Whole);
+    let body = match setup.connection.protocol {
+        Protocol::Chat => ChatWire::new(setup, delivery).body(&[]),
+        Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[]),
+        Protocol::Anthropic => {
+            AnthropicWire::new(setup, delivery).map(|wire| wire.body(&[])).unwrap_or_default()
+        }
+        Protocol::Google => GoogleWire::new(setup).body(&[]),
+        Protocol::Builtin => Vec::new(),
+    };
+    body.len()
+}
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

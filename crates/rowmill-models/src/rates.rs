@@ -1,0 +1,128 @@
+//! The rate limits that an answer tells in its headers.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_http::HeaderMap;
+use rowmill_types::{RateLimits, RateWindow};
+
+use crate::span;
+use crate::wait::provider_clock;
+
+/// The limits that the headers of an answer tell.
+///
+/// `now` is used for a reset that is a moment when the answer has no date of its own.
+/// Limits over a day or a month are left out: they are quotas and set no pace.
+pub(crate) fn rates(headers: &HeaderMap, now: Timestamp) -> Option<Box<RateLimits>> {
+    let told = Told::read(headers)?;
+    let date = OnceCell::new();
+    let clock = || *date.get_or_init(|| provider_clock(headers, now));
+    let window = |slot: &Slot<'_>| {
+        Some(RateWindow {
+            // A limit of nothing would divide by nothing; `nothing_allowed` tells of it.
+            limit: slot.limit.filter(|limit| *limit > 0)?,
+            remaining: slot.remaining?,
+            reset: slot.reset.and_then(|text| span::until_reset(text, clock)).unwrap_or(Duration::ZERO),
+        })
+    };
+    let mut rates = RateLimits {
+        requests: window(&told.requests),
+        tokens: window(&told.tokens),
+        input_tokens: window(&told.input),
+        output_tokens: window(&told.output),
+    };
+    if rates.requests.is_none() {
+        // Headers without a word for what they count count requests, unless others do. Together's
+        // tokens share their reset.
+        rates.requests = window(&told.unnamed);
+        let reset = told.tokens.reset.or(told.unnamed.reset);
+        rates.tokens = window(&Slot { reset, ..told.tokens });
+    }
+    if rates.input_tokens.is_some() && rates.output_tokens.is_some() {
+        // The two apart say more than their sum, which for Anthropic is the tighter of several limits.
+        rates.tokens = None;
+    }
+    (!rates.is_empty()).then(|| Box::new(rates))
+}
+
+/// Whether a limit is zero: the account has no share of this model at all.
+pub(crate) fn nothing_allowed(headers: &HeaderMap) -> bool {
+    let Some(told) = Told::read(headers) else { return false };
+    [told.requests, told.tokens, told.input, told.output].iter().any(|slot| slot.limit == Some(0))
+}
+
+/// What was told of one limit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot<'a> {
+    limit: Option<u64>,
+    remaining: Option<u64>,
+    reset: Option<&'a str>,
+}
+
+#[derive(Debug, Default)]
+struct Told<'a> {
+    requests: Slot<'a>,
+    tokens: Slot<'a>,
+    input: Slot<'a>,
+    output: Slot<'a>,
+    /// `x-ratelimit-limit` and its like, which do not say what they count.
+    unnamed: Slot<'a>,
+}
+
+impl<'a> Told<'a> {
+    /// One pass over the headers; `None` where none of them is about limits.
+    fn read(headers: &'a HeaderMap) -> Option<Self> {
+        let mut told = None;
+        for (name, value) in headers {
+            let Some((measure, kind)) = place(name.as_str()) else { continue };
+            let Ok(value) = value.to_str() else { continue };
+            let slot = told.get_or_insert_with(Self::default).slot(kind);
+            match (slot, measure) {
+                (Some(slot), "limit") => slot.limit = count(value),
+                (Some(slot), "remaining") => slot.remaining = count(value),
+                (Some(slot), "reset") => slot.reset = Some(value),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn slot(&mut self, kind: &str) -> Option<&mut Slot<'a>> {
+        match kind {
+            "requests" | "requests-minute" | "req-minute" => Some(&mut self.requests),
+            "tokens" | "tokens-minute" => Some(&mut self.tokens),
+            "input-tokens" | "tokens-prompt" => Some(&mut self.input),
+            "output-tokens" | "tokens-generated" => Some(&mut self.output),
+            "" => Some(&mut self.unnamed),
+            _ => None,
+        }
+    }
+}
+
+/// Takes a header's name apart: the measure (`limit`, `remaining`, `reset`) and what it counts.
+fn place(name: &str) -> Option<(&str, &str)> {
+    if let Some(rest) = name.strip_prefix("anthropic-ratelimit-") {
+        // The measure comes last.
+        return rest.rsplit_once('-').map(|(kind, measure)| (measure, kind));
+    }
+    let bare = name.strip_prefix("x-").unwrap_or(name);
+    if let Some(rest) = bare.strip_prefix("ratelimit-").filter(|_| bare.len() < name.len()) {
+        return Some(rest.split_once('-').unwrap_or((rest, "")));
+    }
+    // Mistral's older headers count tokens, and so do Together's.
+    let rest = bare.strip_prefix("ratelimitbysize-").or_else(|| bare.strip_prefix("tokenlimit-"))?;
+    match rest.split_once('-').unwrap_or((rest, "")) {
+        (measure, "" | "minute") => Some((measure, "tokens")),
+        _ => None,
+    }
+}
+
+/// A count, also where a gateway adds its policy after it: `100, 100;w=60`.
+fn count(value: &str) -> Option<u64> {
+    value.split([',', ';']).next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+#[path = "rates_tests.rs"]
+mod tests;
