@@ -18,6 +18,7 @@ mod exchange;
 mod fixture;
 mod google;
 mod model_string;
+mod prices;
 mod provider;
 mod provider_table;
 mod quirks;
@@ -27,11 +28,16 @@ mod schema;
 mod settings;
 mod sse;
 mod surrogate;
+mod tokens;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
 pub use config::ProviderConfig;
 pub use connection::{Connection, Environment};
 pub use model_string::ModelString;
+pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
+pub use tokens::{
+    Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, quick_estimate, request_tokens,
+};
