@@ -21,6 +21,7 @@ mod fixture;
 mod google;
 mod lane;
 mod model_string;
+mod prices;
 mod provider;
 mod provider_table;
 mod quirks;
@@ -35,6 +36,7 @@ mod span;
 mod sse;
 mod surrogate;
 mod wait;
+mod tokens;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
@@ -42,5 +44,9 @@ pub use config::ProviderConfig;
 pub use connection::{Connection, Environment};
 pub use lane::{LaneFacts, lane_facts};
 pub use model_string::ModelString;
+pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
+pub use tokens::{
+    Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, quick_estimate, request_tokens,
+};

@@ -1,0 +1,244 @@
+//! The price table: the built-in rows, and those of `rowmill.toml` before them.
+
+use std::collections::BTreeMap;
+
+use rowmill_core::cost::{Price, TokenPrices};
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+
+use super::config::{PriceConfig, Row, scaled};
+use super::names;
+use crate::provider_table::is_builtin;
+
+/// The built-in rows.
+const BUILT_IN: &str = include_str!("../../prices.toml");
+
+/// The name in a key that stands for every model of a provider.
+const ALL: &str = "*";
+
+/// What models cost.
+///
+/// ```
+/// # use {rowmill_models::PriceTable, rowmill_types::Usage, std::collections::BTreeMap};
+/// let table = PriceTable::with_config(&BTreeMap::new())?;
+/// let priced = table.find("responses", "gpt-4o-2024-08-06", None).unwrap();
+/// let usage = Usage { input: 1_000, output: 100, ..Usage::default() };
+/// assert_eq!(priced.price.cost(&usage).to_string(), "$0.003500");
+/// # Ok::<(), rowmill_types::Problem>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PriceTable {
+    vendors: BTreeMap<String, Vendor>,
+    user: BTreeMap<(String, String), Row>,
+}
+
+/// Where a price comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceSource {
+    /// The table in the program, with its date.
+    BuiltIn,
+    /// `rowmill.toml`.
+    Config,
+}
+
+impl PriceSource {
+    /// The source as a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built in",
+            Self::Config => "rowmill.toml",
+        }
+    }
+}
+
+/// What is known of the cost of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Priced<'a> {
+    /// The price in the service tier that was asked for.
+    pub price: Price,
+    /// The most tokens that one answer can have, where it is known.
+    pub max_output: Option<u64>,
+    /// The day for which the price was looked up; empty where there is no such day, as for
+    /// prices of `rowmill.toml`.
+    pub as_of: &'a str,
+    /// Where the price comes from.
+    pub source: PriceSource,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceEntry<'a> {
+    /// The provider.
+    pub provider: &'a str,
+    /// The model; `*` stands for all models of the provider.
+    pub model: &'a str,
+    /// What an ordinary call costs, and what is known besides.
+    pub priced: Priced<'a>,
+    /// The factors of service tiers.
+    pub tiers: &'a BTreeMap<String, f64>,
+}
+
+impl PriceTable {
+    /// The built-in table with what `[prices]` in `rowmill.toml` adds and changes.
+    ///
+    /// # Errors
+    ///
+    /// A key is not `provider.model`, or a price is negative or no number.
+    pub fn with_config(user: &BTreeMap<String, PriceConfig>) -> Result<Self, Problem> {
+        let files: BTreeMap<String, VendorFile> = toml::from_str(BUILT_IN).map_err(|error| {
+            Problem::new(ProblemCode::Internal, "the built-in price table cannot be read").cause(error)
+        })?;
+        let mut vendors = BTreeMap::new();
+        for (name, file) in files {
+            vendors.insert(name.clone(), Vendor::read(&name, file)?);
+        }
+        let rows = user.iter().map(|(key, config)| Ok((split(key)?, Row::read(key, config)?)));
+        Ok(Self { vendors, user: rows.collect::<Result<_, Problem>>()? })
+    }
+
+    /// What a model costs in a service tier; `None` where that is not known.
+    ///
+    /// What `rowmill.toml` says wins. A tier that the row does not name costs what an ordinary call
+    /// does, unless the vendor sells that tier dearer for other models: then it is not known.
+    #[must_use]
+    pub fn find(&self, provider: &str, model: &str, service_tier: Option<&str>) -> Option<Priced<'_>> {
+        let provider = names::provider(provider);
+        let tier = service_tier.map(|tier| if tier == "fast" { "priority" } else { tier });
+        if let Some(row) = self.configured(provider, model) {
+            let factor = tier.and_then(|tier| row.tiers.get(tier)).copied();
+            return Some(row.priced("", PriceSource::Config, factor.unwrap_or(1.0)));
+        }
+        if is_builtin(provider) {
+            return Some(FREE);
+        }
+        let (vendor, model) = names::vendor(provider, model)?;
+        let vendor = self.vendors.get(vendor)?;
+        let rows = vendor.models.iter().filter(|(name, _)| names::covers(name, &model));
+        let (_, row) = rows.max_by_key(|(name, _)| name.len())?;
+        let mut priced = row.priced(&vendor.as_of, PriceSource::BuiltIn, vendor.factor(row, tier)?);
+        if provider == "openrouter" {
+            priced.price.batch_percent = None;
+        }
+        Some(priced)
+    }
+
+    /// Every row, those of `rowmill.toml` first; a built-in row that it replaces is left out.
+    pub fn entries(&self) -> impl Iterator<Item = PriceEntry<'_>> {
+        let user = self.user.iter().map(|((provider, model), row)| {
+            row.entry((provider.as_str(), model.as_str()), "", PriceSource::Config)
+        });
+        let built_in = self.vendors.iter().flat_map(|(provider, vendor)| {
+            vendor.models.iter().map(move |(model, row)| {
+                row.entry((provider.as_str(), model.as_str()), &vendor.as_of, PriceSource::BuiltIn)
+            })
+        });
+        user.chain(built_in.filter(|entry| self.configured(entry.provider, entry.model).is_none()))
+    }
+
+    /// The row of `rowmill.toml` for a model: its own, or the one for all models of the provider.
+    fn configured(&self, provider: &str, model: &str) -> Option<&Row> {
+        let mut places = vec![provider];
+        places.extend(names::peers(provider).iter().filter(|peer| **peer != provider));
+        let rows_of = |place: &str| {
+            let place = place.to_owned();
+            self.user.iter().filter(move |((owner, _), _)| *owner == place)
+        };
+        let own = places.iter().find_map(|place| {
+            let rows = rows_of(place).filter(|((_, name), _)| names::covers(name, model));
+            rows.max_by_key(|((_, name), _)| name.len())
+        });
+        let row =
+            own.or_else(|| places.iter().find_map(|place| rows_of(place).find(|((_, name), _)| name == ALL)));
+        row.map(|(_, row)| row)
+    }
+}
+
+/// What the models cost that answer in this process.
+const FREE: Priced<'static> = Priced {
+    price: Price {
+        tokens: {
+            let nothing = rowmill_types::Money::ZERO;
+            TokenPrices {
+                input: nothing,
+                cached: nothing,
+                cache_write: nothing,
+                output: nothing,
+                reasoning: nothing,
+            }
+        },
+        long: None,
+        batch_percent: None,
+    },
+    max_output: None,
+    as_of: "",
+    source: PriceSource::BuiltIn,
+};
+
+/// A vendor in the built-in table, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VendorFile {
+    as_of: String,
+    models: BTreeMap<String, PriceConfig>,
+}
+
+/// A vendor in the built-in table.
+#[derive(Debug, Clone)]
+struct Vendor {
+    as_of: String,
+    models: BTreeMap<String, Row>,
+}
+
+impl Vendor {
+    fn read(name: &str, file: VendorFile) -> Result<Self, Problem> {
+        let rows = file.models.into_iter().map(|(model, config)| {
+            let row = Row::read(&format!("{name}.{model}"), &config)?;
+            Ok((model, row))
+        });
+        Ok(Self { as_of: file.as_of, models: rows.collect::<Result<_, Problem>>()? })
+    }
+
+    /// The factor of a tier; `None` if the tier is dearer and its price not known.
+    fn factor(&self, row: &Row, tier: Option<&str>) -> Option<f64> {
+        let Some(tier) = tier else { return Some(1.0) };
+        if let Some(factor) = row.tiers.get(tier) {
+            return Some(*factor);
+        }
+        let dearer = |row: &Row| row.tiers.get(tier).is_some_and(|factor| *factor > 1.0);
+        (!self.models.values().any(dearer)).then_some(1.0)
+    }
+}
+
+impl Row {
+    fn priced<'a>(&self, as_of: &'a str, source: PriceSource, factor: f64) -> Priced<'a> {
+        Priced { price: scaled(self.price, factor), max_output: self.max_output, as_of, source }
+    }
+
+    fn entry<'a>(
+        &'a self,
+        (provider, model): (&'a str, &'a str),
+        as_of: &'a str,
+        source: PriceSource,
+    ) -> PriceEntry<'a> {
+        PriceEntry { provider, model, priced: self.priced(as_of, source, 1.0), tiers: &self.tiers }
+    }
+}
+
+/// Provider and model of a key; a built-in model is its own provider.
+fn split(key: &str) -> Result<(String, String), Problem> {
+    let parts = key.split_once('.').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
+    match parts {
+        Some((provider, model)) if !model.contains('?') => {
+            Ok((names::provider(provider).to_owned(), model.to_owned()))
+        }
+        None if is_builtin(key) => Ok((key.to_owned(), ALL.to_owned())),
+        _ => {
+            let message = format!("`[prices.\"{key}\"]` does not name a provider and a model");
+            Err(Problem::new(ProblemCode::InvalidConfig, message).hint(
+                "write `[prices.\"provider.model\"]`, or `[prices.\"provider.*\"]` for all its models, \
+                 without settings",
+            ))
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Counting the tokens of a text for a model.
+
+use super::families::{Family, family};
+use crate::provider_table::is_builtin;
+
+/// How far a count can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accuracy {
+    /// The model's own tokenizer.
+    Exact {
+        /// The tokenizer's name.
+        name: &'static str,
+    },
+    /// Not the model's own tokenizer.
+    Estimate {
+        /// How far off the count of an ordinary text can be, in percent. Scripts that vocabularies
+        /// differ on, such as Devanagari, can be further off.
+        percent: u32,
+    },
+}
+
+/// Counts the tokens of texts for a model.
+///
+/// The vocabulary is loaded when the first text is counted; before that, a counter costs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenCounter(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Built-in models count four characters as a token, and no overhead.
+    BuiltIn,
+    Family(Family),
+}
+
+/// The counter for a model.
+///
+/// ```
+/// # use rowmill_models::{Accuracy, counter};
+/// let counter = counter("responses", "gpt-5.4-mini");
+/// assert_eq!(counter.count("hello world"), 2);
+/// assert_eq!(counter.accuracy(), Accuracy::Exact { name: "o200k_base" });
+/// ```
+#[must_use]
+pub fn counter(provider: &str, model: &str) -> TokenCounter {
+    TokenCounter(if is_builtin(provider) { Kind::BuiltIn } else { Kind::Family(family(model)) })
+}
+
+impl TokenCounter {
+    /// The tokens of a text, in which nothing is a special token.
+    #[must_use]
+    pub fn count(&self, text: &str) -> u64 {
+        let Kind::Family(family) = self.0 else { return text.chars().count().div_ceil(4) as u64 };
+        let mut tokens = family.vocabulary.count(text);
+        if family.single_digits {
+            tokens += more_digits(text);
+        }
+        (tokens * family.percent).div_ceil(100)
+    }
+
+    /// How far a count can be trusted.
+    #[must_use]
+    pub fn accuracy(&self) -> Accuracy {
+        match self.0 {
+            Kind::BuiltIn => Accuracy::Exact { name: "characters / 4" },
+            Kind::Family(Family { error: Some(percent), .. }) => Accuracy::Estimate { percent },
+            Kind::Family(family) => Accuracy::Exact { name: family.vocabulary.name() },
+        }
+    }
+
+    pub(super) fn is_built_in(&self) -> bool {
+        self.0 == Kind::BuiltIn
+    }
+}
+
+/// The tokens that digits make more of when each is a token, against three in one.
+fn more_digits(text: &str) -> u64 {
+    let runs = text.as_bytes().chunk_by(|one, other| one.is_ascii_digit() == other.is_ascii_digit());
+    let digits = runs.filter(|run| run.first().is_some_and(u8::is_ascii_digit));
+    digits.map(|run| (run.len() - run.len().div_ceil(3)) as u64).sum()
+}

@@ -1,0 +1,13 @@
+//! How many tokens a text has: exact where the tokenizer is public, an honest estimate elsewhere.
+
+mod counter;
+mod families;
+mod quick;
+mod request;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+
+pub use counter::{Accuracy, TokenCounter, counter};
+pub use quick::quick_estimate;
+pub use request::{fixed_tokens, message_tokens, request_tokens};

@@ -1,0 +1,101 @@
+use rowmill_types::Message;
+
+use super::*;
+
+fn gpt() -> TokenCounter {
+    counter("responses", "gpt-5.4-mini")
+}
+
+#[test]
+fn known_texts_have_their_known_number_of_tokens() {
+    let cl100k = counter("openai", "gpt-4-0613");
+    assert_eq!(cl100k.accuracy(), Accuracy::Exact { name: "cl100k_base" });
+    for (text, o200k, cl) in [
+        ("", 0, 0),
+        ("hello world", 2, 2),
+        ("tiktoken is great!", 6, 6),
+        ("antidisestablishmentarianism", 6, 6),
+        ("2 + 2 = 4", 7, 7),
+        ("お誕生日おめでとう", 8, 9),
+        ("<|endoftext|>", 7, 7),
+    ] {
+        assert_eq!((gpt().count(text), cl100k.count(text)), (o200k, cl), "{text}");
+    }
+}
+
+#[test]
+fn the_tokenizer_follows_the_name_of_the_model() {
+    for (provider, model, accuracy) in [
+        ("openai", "gpt-4o-mini", Accuracy::Exact { name: "o200k_base" }),
+        ("openai", "gpt-4.1-nano-2025-04-14", Accuracy::Exact { name: "o200k_base" }),
+        ("openai", "ft:gpt-4o-mini-2024-07-18:acme::9", Accuracy::Exact { name: "o200k_base" }),
+        ("azure", "o3-mini", Accuracy::Exact { name: "o200k_base" }),
+        ("groq", "openai/gpt-oss-120b", Accuracy::Exact { name: "o200k_base" }),
+        ("openai", "gpt-3.5-turbo", Accuracy::Exact { name: "cl100k_base" }),
+        ("anthropic", "claude-sonnet-4-5", Accuracy::Estimate { percent: 25 }),
+        ("openrouter", "anthropic/claude-opus-4.7", Accuracy::Estimate { percent: 30 }),
+        ("hf", "meta-llama/Llama-3.3-70B-Instruct:groq", Accuracy::Estimate { percent: 15 }),
+        ("lab", "something", Accuracy::Estimate { percent: 25 }),
+        ("simulated", "simulated", Accuracy::Exact { name: "characters / 4" }),
+    ] {
+        assert_eq!(counter(provider, model).accuracy(), accuracy, "{provider}.{model}");
+    }
+}
+
+#[test]
+fn an_estimate_has_the_ratio_of_its_family() {
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(100);
+    let exact = gpt().count(&text);
+    assert_eq!(counter("anthropic", "claude-haiku-4-5").count(&text), (exact * 6).div_ceil(5));
+    // Every digit is a token of Mistral, and three are one of OpenAI.
+    assert_eq!((gpt().count("123456"), counter("mistral", "mistral-large-2512").count("123456")), (2, 7));
+}
+
+#[test]
+fn a_long_text_is_counted_in_pieces_without_changing_the_number() {
+    let lines: String = (0..20_000).map(|n| format!("{n}: The quick (brown) fox,\n  jumps\n\n")).collect();
+    let words = "word after word and yet another ".repeat(20_000);
+    for text in [&lines, &words] {
+        let whole = tiktoken_rs::o200k_base_singleton().count_ordinary(text) as u64;
+        assert!(text.len() > 500_000);
+        assert_eq!(gpt().count(text), whole);
+    }
+}
+
+#[test]
+fn a_text_without_any_break_is_counted_too() {
+    for text in [" \t".repeat(1_000_000), "中文".repeat(100_000), "a".repeat(1_000_000)] {
+        let tokens = gpt().count(&text);
+        assert!(tokens > 1_000 && tokens < text.len() as u64, "{tokens}");
+    }
+}
+
+#[test]
+fn a_request_has_the_overhead_of_its_messages_and_its_reply() {
+    let hello = [Message::user("hello world")];
+    assert_eq!(request_tokens(&gpt(), None, None, &hello), 2 + 4 + 3);
+    assert_eq!(request_tokens(&gpt(), Some("hello world"), None, &hello), 2 * (2 + 4) + 3);
+    let schema = "{\n  \"type\": \"object\"\n}";
+    let text = gpt().count("{\"type\":\"object\"}");
+    assert_eq!(request_tokens(&gpt(), None, Some(schema), &hello), 2 + 4 + 3 + text);
+    let talk = [Message::user("hello world"), Message::assistant("hello"), Message::user("again")];
+    assert_eq!(message_tokens(&gpt(), &talk), 4 + 3 * 4);
+    assert_eq!(request_tokens(&counter("simulated", "simulated"), Some("x"), None, &hello), 3);
+}
+
+#[test]
+fn the_quick_estimate_is_near_the_truth_in_every_script() {
+    for text in [
+        "You can define background tasks to be run after returning a response. This is useful for operations.",
+        "Diese Bibliothek prüft jede Zeile einer Tabelle und übergibt sie danach an ein größeres Modell.",
+        "Каждая строка таблицы передаётся модели, а ответ записывается в файл до того, как о нём узнают.",
+        "表の各行をモデルに渡し、その答えをファイルに書き込みます。これは大きなデータのときに役立ちます。",
+        "表格的每一行都会交给模型处理，然后将答案写入文件。这对于大型数据集非常有用。",
+        "표의 각 행을 모델에 전달하고 그 답을 파일에 기록합니다. 이것은 큰 데이터에 유용합니다.",
+        "fn main() {\n    let total: u64 = rows.iter().map(|row| row.tokens).sum();\n    println!(\"{total}\");\n}\n",
+        "{\"id\":17,\"name\":\"Ada Lovelace\",\"tags\":[\"new\",\"open\"],\"score\":0.875,\"active\":true}",
+    ] {
+        let (exact, quick) = (gpt().count(text) as f64, quick_estimate(text) as f64);
+        assert!((quick / exact - 1.0).abs() < 0.3, "{quick} for {exact}: {text}");
+    }
+}
