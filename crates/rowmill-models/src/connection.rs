@@ -32,6 +32,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// The scheme, host, port and path of the base URL; nothing for built-in models.
+    pub(crate) fn place(&self) -> String {
+        let Some(url) = &self.base_url else { return String::new() };
+        format!("{}{}", url.origin().ascii_serialization(), url.path())
+    }
+
     /// Finds the address and the key of a model's provider.
     ///
     /// # Errors

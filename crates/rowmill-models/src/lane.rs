@@ -21,6 +21,8 @@ pub struct LaneFacts {
     /// Names the account: a digest of the base URL, the key and the headers, from which no key
     /// can be had back. Two models with the same account share what the provider allows it.
     pub account: String,
+    /// Where requests go, without what may be secret in it.
+    pub address: String,
     /// The model, as it is sent.
     pub model: String,
     /// The most tokens that an answer can have, where a request says so.
@@ -45,6 +47,7 @@ pub fn lane_facts(setup: &Setup) -> LaneFacts {
     LaneFacts {
         provider: connection.provider.clone(),
         account: account(setup),
+        address: connection.place(),
         model: setup.model.model.clone(),
         max_output: max_output(setup),
         fixed_bytes: fixed_bytes(setup),
