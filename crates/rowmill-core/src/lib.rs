@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+pub mod asked;
 pub mod cost;
 pub mod fingerprint;
 pub mod json_text;
