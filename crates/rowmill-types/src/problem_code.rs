@@ -69,6 +69,8 @@ problem_codes! {
         "Move the work folder away to resume from the output alone.";
     WriteFailed = "RM1401", "A file could not be written. Everything answered before is kept.",
         "Make room or correct permissions, then run again with `--resume`.";
+    CacheUnusable = "RM1501", "The store of answers cannot be used: it is damaged, of another format, or cannot be opened.",
+        "Name another folder with `--cache`, or move the file that the message names away to begin an empty store.";
     Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
         "Set the right key, then run again with `--resume`.";
     UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",

@@ -1,0 +1,274 @@
+//! The file of answers: its tables, and what is read from and written to them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rowmill_core::ports::{AskedKey, KeptAnswer};
+use rowmill_types::{Problem, ProblemCode, Usage};
+use rusqlite::{
+    Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params,
+};
+
+/// Says in the header of the file that it is ours: `RMil`.
+const APPLICATION: i32 = 0x524d_696c;
+
+/// The format of the tables. A version that does not know it leaves the file alone.
+const FORMAT: i32 = 1;
+
+/// How long one try to write waits for another process. It is short because look-ups wait
+/// behind it; a write that found no room is tried again.
+const TRY: Duration = Duration::from_millis(50);
+
+/// How long commands wait for another process before they give up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// In pages of the usual 4 KiB an answer of 2 KB takes a page alone.
+pub(super) const PAGE_BYTES: u64 = 8192;
+
+/// Keys have an index of their own, because answers in the index would spread it over the whole
+/// file. So have hits, because noting one would otherwise write the whole answer again. The text
+/// stands last, so that statistics are read without it.
+const TABLES: &str = "CREATE TABLE answers (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    input INTEGER,
+    cached INTEGER,
+    cache_write INTEGER,
+    output INTEGER,
+    reasoning INTEGER,
+    model TEXT,
+    text TEXT NOT NULL
+) STRICT;
+CREATE TABLE uses (
+    id INTEGER PRIMARY KEY,
+    last_used_at INTEGER NOT NULL,
+    times INTEGER NOT NULL
+) STRICT";
+
+const FIND: &str =
+    "SELECT text, model, input, cached, cache_write, output, reasoning FROM answers WHERE key = ?1";
+
+const KEEP: &str = "INSERT INTO answers (key, created_at, bytes,
+        input, cached, cache_write, output, reasoning, model, text)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+    ON CONFLICT (key) DO UPDATE SET created_at = excluded.created_at, bytes = excluded.bytes,
+        input = excluded.input, cached = excluded.cached, cache_write = excluded.cache_write,
+        output = excluded.output, reasoning = excluded.reasoning,
+        model = excluded.model, text = excluded.text";
+
+const TOUCH: &str = "INSERT INTO uses (id, last_used_at, times)
+    SELECT id, ?3, ?2 FROM answers WHERE key = ?1
+    ON CONFLICT (id) DO UPDATE SET times = times + excluded.times,
+        last_used_at = max(last_used_at, excluded.last_used_at)";
+
+/// What is written in one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Answers to be kept.
+    pub(super) answers: Vec<(AskedKey, Arc<KeptAnswer>)>,
+    /// How often answers were found since the last batch.
+    pub(super) hits: HashMap<AskedKey, u64>,
+}
+
+/// An open file of answers.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) connection: Connection,
+}
+
+impl Database {
+    /// Opens the file, and makes it where it is missing.
+    pub(super) fn open(path: &Path) -> Result<Self, Problem> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+            connection.busy_timeout(PATIENCE)?;
+            let known = prepare(&connection)?;
+            connection.busy_timeout(TRY)?;
+            Ok((Self { connection }, known))
+        });
+        match opened {
+            Ok((database, Marks::OURS)) => Ok(database),
+            Ok((_, Marks { application: APPLICATION, format, .. })) => {
+                Err(unusable(path, &format!("has format {format}, this version reads and writes {FORMAT}")))
+            }
+            Ok(_) => Err(unusable(path, "is a database, but not a store of answers")),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+                Err(unusable(path, "is not a store of answers").cause(error))
+            }
+            Err(error) => Err(unusable(path, "cannot be opened").cause(error)),
+        }
+    }
+
+    /// The answer under a key.
+    pub(super) fn find(&self, key: AskedKey) -> Result<Option<KeptAnswer>, Error> {
+        let mut statement = self.connection.prepare_cached(FIND)?;
+        statement.query_row([key.0.to_be_bytes()], kept_answer).optional()
+    }
+
+    /// Writes a batch in one transaction: all of it or, where it fails, nothing.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<(), Error> {
+        let now = unix_seconds();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut keep = transaction.prepare_cached(KEEP)?;
+            for (key, answer) in &batch.answers {
+                let usage = answer.usage;
+                keep.execute(params![
+                    key.0.to_be_bytes(),
+                    now,
+                    whole(content_bytes(answer)),
+                    usage.map(|usage| whole(usage.input)),
+                    usage.map(|usage| whole(usage.cached)),
+                    usage.map(|usage| whole(usage.cache_write)),
+                    usage.map(|usage| whole(usage.output)),
+                    usage.map(|usage| whole(usage.reasoning)),
+                    answer.model,
+                    answer.text,
+                ])?;
+            }
+            let mut touch = transaction.prepare_cached(TOUCH)?;
+            for (key, times) in &batch.hits {
+                touch.execute(params![key.0.to_be_bytes(), whole(*times), now])?;
+            }
+        }
+        transaction.commit()
+    }
+
+    /// Runs a command of a person, who would rather wait for another process than be refused.
+    pub(super) fn patiently<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.connection.busy_timeout(PATIENCE)?;
+        let outcome = work(self);
+        self.connection.busy_timeout(TRY)?;
+        outcome
+    }
+}
+
+/// The bytes of an answer that its store has to hold, without what the format adds.
+pub(super) fn content_bytes(answer: &KeptAnswer) -> u64 {
+    (size_of::<AskedKey>() + answer.text.len() + answer.model.as_ref().map_or(0, String::len)) as u64
+}
+
+/// The time of the clock, as it stands in the file.
+pub(super) fn unix_seconds() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| whole(since.as_secs()))
+}
+
+/// Whether a try failed only because another process was at work.
+pub(super) fn is_busy(error: &Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// A problem with the store at `path`.
+pub(super) fn unusable(path: &Path, what: &str) -> Problem {
+    Problem::new(ProblemCode::CacheUnusable, format!("`{}` {what}", path.display()))
+        .hint("name another folder, or move the file away to begin an empty store")
+}
+
+/// A count as SQLite holds it. None that matters is above the largest.
+pub(super) fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// A count as it was before [`whole`].
+pub(super) fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+    row.get::<_, i64>(column).map(|value| u64::try_from(value).unwrap_or(0))
+}
+
+fn kept_answer(row: &Row<'_>) -> Result<KeptAnswer, Error> {
+    let told = row.get::<_, Option<i64>>(2)?.is_some();
+    let usage = if told { Some(usage(row, 2)?) } else { None };
+    Ok(KeptAnswer { text: row.get(0)?, model: row.get(1)?, usage })
+}
+
+/// Five columns that are a usage, from `first` on.
+pub(super) fn usage(row: &Row<'_>, first: usize) -> Result<Usage, Error> {
+    Ok(Usage {
+        input: count(row, first)?,
+        cached: count(row, first + 1)?,
+        cache_write: count(row, first + 2)?,
+        output: count(row, first + 3)?,
+        reasoning: count(row, first + 4)?,
+    })
+}
+
+/// What the header of the file says it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Marks {
+    application: i32,
+    format: i32,
+    empty: bool,
+}
+
+impl Marks {
+    const OURS: Self = Self { application: APPLICATION, format: FORMAT, empty: false };
+    const NEW: Self = Self { application: 0, format: 0, empty: true };
+
+    fn read(connection: &Connection) -> Result<Self, Error> {
+        Ok(Self {
+            application: connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            format: connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            empty: connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?,
+        })
+    }
+}
+
+/// Makes the tables in a new file and readies a file that is ours; leaves any other alone.
+fn prepare(connection: &Connection) -> Result<Marks, Error> {
+    let mut marks = Marks::read(connection)?;
+    if marks == Marks::NEW {
+        connection.pragma_update(None, "page_size", whole(PAGE_BYTES))?;
+        make_tables(connection)?;
+        marks = Marks::read(connection)?;
+    }
+    if marks == Marks::OURS {
+        write_ahead(connection)?;
+        // A crash of the machine can lose the last answers this way, but never harms the file.
+        connection.pragma_update(None, "synchronous", "normal")?;
+        // A file whose tables are damaged is better refused now than in the middle of a run.
+        connection.prepare_cached(FIND)?;
+        connection.prepare_cached(KEEP)?;
+        connection.prepare_cached(TOUCH)?;
+        connection.query_row("SELECT count(*) FROM (SELECT key FROM answers LIMIT 1)", [], |_| Ok(()))?;
+    }
+    Ok(marks)
+}
+
+fn make_tables(connection: &Connection) -> Result<(), Error> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let made = (|| {
+        // Another process may have been quicker.
+        if Marks::read(connection)? == Marks::NEW {
+            connection.execute_batch(TABLES)?;
+            connection.pragma_update(None, "application_id", APPLICATION)?;
+            connection.pragma_update(None, "user_version", FORMAT)?;
+        }
+        Ok(())
+    })();
+    connection.execute_batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    made
+}
+
+/// Lets readers go on while another process writes. Where the file system cannot do that,
+/// the file stays as it is: slower, and just as safe.
+fn write_ahead(connection: &Connection) -> Result<(), Error> {
+    let began = Instant::now();
+    loop {
+        let set = connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
+        match set {
+            // This one step does not wait for other processes by itself; a transaction does.
+            Err(error) if is_busy(&error) && began.elapsed() < PATIENCE => {
+                connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
+            }
+            other => return other,
+        }
+    }
+}

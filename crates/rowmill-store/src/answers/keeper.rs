@@ -1,0 +1,118 @@
+//! The store's own thread: it alone touches the file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::Error;
+
+use super::database::{Database, is_busy};
+use super::queue::{Find, Queue};
+use super::store::NoticeOf;
+
+/// How long the end of a run waits for another process that writes to the same file.
+const LAST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers look-ups and writes answers, until the store is dropped or the file fails.
+pub(super) struct Keeper {
+    pub(super) database: Database,
+    pub(super) path: PathBuf,
+    pub(super) queue: Arc<Queue>,
+    pub(super) notice: NoticeOf,
+}
+
+impl Keeper {
+    /// Works until there is nothing more to do.
+    pub(super) fn run(mut self) {
+        // Whatever ends this thread, nobody may be left waiting for it.
+        let ended = Ending(Arc::clone(&self.queue));
+        if let Err(error) = self.work() {
+            self.tell(&format!("cannot be used any more, the run goes on without it: {error}"));
+            return;
+        }
+        match ended.0.end() {
+            0 => {}
+            lost => self.tell(&format!(
+                "was too slow or too long in use by another process: {lost} answers were not kept"
+            )),
+        }
+    }
+
+    fn work(&mut self) -> Result<(), Error> {
+        loop {
+            let work = self.queue.next();
+            self.answer(work.finds)?;
+            if work.write {
+                self.write_group()?;
+            }
+            for job in work.jobs {
+                self.write_all()?;
+                job(&mut self.database);
+            }
+            if work.closing {
+                return self.write_all();
+            }
+        }
+    }
+
+    fn answer(&self, finds: Vec<Find>) -> Result<(), Error> {
+        let mut hits = Vec::new();
+        for (key, asker) in finds {
+            let found = match self.database.find(key) {
+                Ok(found) => found,
+                // Another process keeps us out: asking the model is better than waiting.
+                Err(error) if is_busy(&error) => None,
+                Err(error) => return Err(error),
+            };
+            let hit = found.is_some();
+            // An asker that has gone away did not use the answer.
+            if asker.send(found).is_ok() && hit {
+                hits.push(key);
+            }
+        }
+        if !hits.is_empty() {
+            self.queue.count_hits(&hits);
+        }
+        Ok(())
+    }
+
+    /// Writes one group; `false` if another process kept it from being written.
+    fn write_group(&mut self) -> Result<bool, Error> {
+        let group = self.queue.group();
+        match self.database.write(&group) {
+            Ok(()) => {
+                self.queue.written(group);
+                Ok(true)
+            }
+            Err(error) if is_busy(&error) => {
+                self.queue.put_back(group);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes everything, or as much as can be before patience ends.
+    fn write_all(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
+        while !self.queue.is_written() {
+            if !self.write_group()? && began.elapsed() > LAST_PATIENCE {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, what: &str) {
+        (self.notice)(format!("the cache `{}` {what}", self.path.display()));
+    }
+}
+
+/// Ends the queue, in a panic too.
+struct Ending(Arc<Queue>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

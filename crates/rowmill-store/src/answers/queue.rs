@@ -1,0 +1,232 @@
+//! What the loop of a run has asked of the store's own thread.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rowmill_core::ports::{AskedKey, KeptAnswer};
+use tokio::sync::oneshot;
+
+use super::database::{Batch, Database, content_bytes};
+
+/// Answers that are written in one transaction, at most.
+const GROUP: usize = 256;
+
+/// How long an answer waits for others to be written with.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// Memory that answers may take while they wait to be written. More of them wait only while
+/// the disk stands still or another process writes for seconds; what does not fit is not kept.
+const WAITING_BYTES: u64 = 64 << 20;
+
+/// What an entry of the queue takes besides its text, roughly.
+const ENTRY_BYTES: u64 = 256;
+
+/// A look-up and where its answer goes.
+pub(super) type Find = (AskedKey, oneshot::Sender<Option<KeptAnswer>>);
+
+/// Work on the whole store, done between look-ups.
+pub(super) type Job = Box<dyn FnOnce(&mut Database) + Send>;
+
+/// What the answer to a look-up is, as far as memory knows.
+pub(super) enum Found {
+    /// It is settled.
+    Now(Option<Arc<KeptAnswer>>),
+    /// The thread will say.
+    Later(oneshot::Receiver<Option<KeptAnswer>>),
+}
+
+/// What the thread does next.
+pub(super) struct Work {
+    pub(super) finds: Vec<Find>,
+    pub(super) jobs: Vec<Job>,
+    /// Whether it is time to write.
+    pub(super) write: bool,
+    /// Whether the store is being dropped.
+    pub(super) closing: bool,
+}
+
+/// Shared by the store and its thread. Nobody holds the lock while files are read or written,
+/// so the loop never waits for a disk.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    finds: Vec<Find>,
+    jobs: Vec<Job>,
+    /// Answers that are not in the file yet, and their keys in the order in which they came.
+    waiting: HashMap<AskedKey, Arc<KeptAnswer>>,
+    order: VecDeque<AskedKey>,
+    waiting_bytes: u64,
+    hits: HashMap<AskedKey, u64>,
+    /// Since when something is to be written.
+    unwritten: Option<Instant>,
+    refused: u64,
+    closing: bool,
+    ended: bool,
+}
+
+impl Queue {
+    /// Looks in memory, and otherwise asks the thread.
+    pub(super) fn find(&self, key: AskedKey) -> Found {
+        let mut state = self.lock();
+        if let Some(answer) = state.waiting.get(&key).map(Arc::clone) {
+            state.hit(key);
+            return Found::Now(Some(answer));
+        }
+        if state.ended {
+            return Found::Now(None);
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.finds.push((key, sender));
+        // With more than one in the queue the thread has been told and not come yet.
+        if state.finds.len() == 1 {
+            self.news.notify_one();
+        }
+        Found::Later(receiver)
+    }
+
+    /// Takes an answer to be written, if there is room for it.
+    pub(super) fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
+        let bytes = content_bytes(answer) + ENTRY_BYTES;
+        let mut state = self.lock();
+        if state.ended {
+            return;
+        }
+        if state.waiting_bytes + bytes > WAITING_BYTES {
+            state.refused += 1;
+            return;
+        }
+        state.waiting_bytes += bytes;
+        match state.waiting.insert(key, Arc::new(answer.clone())) {
+            Some(before) => state.waiting_bytes -= content_bytes(&before) + ENTRY_BYTES,
+            None => state.order.push_back(key),
+        }
+        // The thread waits for the first to set its timer and for a full group to write it.
+        let first = state.unwritten.is_none();
+        state.unwritten.get_or_insert_with(Instant::now);
+        if first || state.order.len() == GROUP {
+            self.news.notify_one();
+        }
+    }
+
+    /// Has the thread do a job; the job is dropped if the thread has ended.
+    pub(super) fn run(&self, job: Job) {
+        let mut state = self.lock();
+        if !state.ended {
+            state.jobs.push(job);
+            self.news.notify_one();
+        }
+    }
+
+    /// Asks the thread to write everything and to end.
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+        self.news.notify_one();
+    }
+
+    /// Waits for something to do.
+    pub(super) fn next(&self) -> Work {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            let due = state.unwritten.map(|since| since + LINGER);
+            let write = state.order.len() >= GROUP || due.is_some_and(|due| due <= now);
+            if write || state.closing || !state.finds.is_empty() || !state.jobs.is_empty() {
+                return Work {
+                    finds: std::mem::take(&mut state.finds),
+                    jobs: std::mem::take(&mut state.jobs),
+                    write,
+                    closing: state.closing,
+                };
+            }
+            state = match due {
+                None => self.news.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let waited = self.news.wait_timeout(state, due - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Counts answers that the thread found.
+    pub(super) fn count_hits(&self, keys: &[AskedKey]) {
+        let mut state = self.lock();
+        for key in keys {
+            state.hit(*key);
+        }
+    }
+
+    /// A group to be written; it stays in memory, to be found, until [`Queue::written`].
+    pub(super) fn group(&self) -> Batch {
+        let mut state = self.lock();
+        let group = state.order.len().min(GROUP);
+        let keys: Vec<AskedKey> = state.order.drain(..group).collect();
+        let answers = keys.into_iter().filter_map(|key| Some((key, Arc::clone(state.waiting.get(&key)?))));
+        let answers = answers.collect();
+        let batch = Batch { answers, hits: std::mem::take(&mut state.hits) };
+        state.unwritten = (!state.order.is_empty()).then(Instant::now);
+        batch
+    }
+
+    /// Lets go of a group that is in the file now.
+    pub(super) fn written(&self, batch: Batch) {
+        let mut state = self.lock();
+        for (key, answer) in batch.answers {
+            match state.waiting.get(&key) {
+                Some(now) if Arc::ptr_eq(now, &answer) => {
+                    state.waiting.remove(&key);
+                    state.waiting_bytes -= content_bytes(&answer) + ENTRY_BYTES;
+                }
+                // Kept again meanwhile, with another answer that the next group takes.
+                Some(_) => state.order.push_back(key),
+                None => {}
+            }
+        }
+        if !state.order.is_empty() {
+            state.unwritten.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Puts a group back that could not be written yet.
+    pub(super) fn put_back(&self, batch: Batch) {
+        let mut state = self.lock();
+        for (key, _) in batch.answers.iter().rev() {
+            state.order.push_front(*key);
+        }
+        for (key, times) in batch.hits {
+            *state.hits.entry(key).or_default() += times;
+        }
+        state.unwritten.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether nothing is left to be written.
+    pub(super) fn is_written(&self) -> bool {
+        let state = self.lock();
+        state.order.is_empty() && state.hits.is_empty()
+    }
+
+    /// From now on nothing is found and nothing is kept. Says how many answers were not kept.
+    pub(super) fn end(&self) -> u64 {
+        let mut state = self.lock();
+        let lost = state.refused + state.order.len() as u64;
+        *state = State { ended: true, ..State::default() };
+        lost
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn hit(&mut self, key: AskedKey) {
+        *self.hits.entry(key).or_default() += 1;
+        self.unwritten.get_or_insert_with(Instant::now);
+    }
+}

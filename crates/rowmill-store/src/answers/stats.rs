@@ -1,0 +1,75 @@
+//! What a store holds, in numbers.
+
+use rowmill_types::Usage;
+use rusqlite::Error;
+
+use super::database::{Database, count, usage};
+
+/// Sums are made in floating point, which no odd number in a row can overflow.
+const STATS: &str = "SELECT count(*), CAST(total(bytes) AS INTEGER), min(created_at), max(created_at),
+    CAST(total(times) AS INTEGER),
+    CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), CAST(total(cache_write) AS INTEGER),
+    CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER),
+    CAST(total(1.0 * times * input) AS INTEGER), CAST(total(1.0 * times * cached) AS INTEGER),
+    CAST(total(1.0 * times * cache_write) AS INTEGER), CAST(total(1.0 * times * output) AS INTEGER),
+    CAST(total(1.0 * times * reasoning) AS INTEGER)
+    FROM answers LEFT JOIN uses USING (id)";
+
+/// What a store of answers holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many answers.
+    pub entries: u64,
+    /// The bytes of their texts, keys and model names.
+    pub bytes: u64,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// When the oldest answer was given, in seconds since 1970.
+    pub oldest: Option<u64>,
+    /// When the newest answer was given, in seconds since 1970.
+    pub newest: Option<u64>,
+    /// How often these answers were found.
+    pub hits: u64,
+    /// What the answers used when they were paid for: finding each once saves as much.
+    pub kept: Usage,
+    /// What the hits so far would have used.
+    pub saved: Usage,
+}
+
+impl Database {
+    /// Counts everything.
+    pub(super) fn stats(&self) -> Result<Stats, Error> {
+        let file_bytes = self.file_bytes()?;
+        self.connection.query_row(STATS, [], |row| {
+            let time = |column| {
+                let seconds = row.get::<_, Option<i64>>(column)?;
+                Ok::<_, Error>(seconds.and_then(|seconds| u64::try_from(seconds).ok()))
+            };
+            Ok(Stats {
+                entries: count(row, 0)?,
+                bytes: count(row, 1)?,
+                file_bytes,
+                oldest: time(2)?,
+                newest: time(3)?,
+                hits: count(row, 4)?,
+                kept: usage(row, 5)?,
+                saved: usage(row, 10)?,
+            })
+        })
+    }
+
+    /// The size of the file, without pages that are still in the write-ahead log.
+    pub(super) fn file_bytes(&self) -> Result<u64, Error> {
+        Ok(self.pragma("page_count")? * self.pragma("page_size")?)
+    }
+
+    /// The bytes of the file that hold something.
+    pub(super) fn used_bytes(&self) -> Result<u64, Error> {
+        let pages = self.pragma("page_count")?.saturating_sub(self.pragma("freelist_count")?);
+        Ok(pages * self.pragma("page_size")?)
+    }
+
+    fn pragma(&self, name: &str) -> Result<u64, Error> {
+        self.connection.pragma_query_value(None, name, |row| count(row, 0))
+    }
+}

@@ -1,0 +1,113 @@
+//! Several stores, threads and processes on one file.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::thread;
+
+use rowmill_core::ports::AnswerStore;
+
+use super::{answer, fill, key, open, open_listening, other_program, text, texts};
+
+const EACH: u64 = 5_000;
+
+/// Names the folder and the part of a process that a test has started.
+const FOLDER: &str = "ROWMILL_TEST_STORE_FOLDER";
+const PART: &str = "ROWMILL_TEST_STORE_PART";
+
+fn keep_part(store: &dyn AnswerStore, part: u64) {
+    for number in part * EACH..(part + 1) * EACH {
+        store.keep(key(number), &answer(&text(number, 300)));
+    }
+}
+
+#[tokio::test]
+async fn two_stores_that_write_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = Barrier::new(2);
+    // Both find no file and make it.
+    thread::scope(|scope| {
+        for part in 0..2 {
+            let (folder, start) = (folder.path(), &start);
+            scope.spawn(move || {
+                start.wait();
+                keep_part(&open(folder), part);
+            });
+        }
+    });
+    let store = open(folder.path());
+    for (number, found) in texts(&store, 0..2 * EACH).await.into_iter().enumerate() {
+        assert_eq!(found, Some(text(number as u64, 300)));
+    }
+}
+
+/// Started again by itself, this test is one of the two processes.
+#[tokio::test]
+async fn two_processes_that_write_at_once_lose_nothing() {
+    if let (Some(folder), Some(part)) = (std::env::var_os(FOLDER), std::env::var_os(PART)) {
+        let part = part.into_string().unwrap().parse().unwrap();
+        return keep_part(&open(&PathBuf::from(folder)), part);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::two_processes_that_write_at_once_lose_nothing");
+    let start = |part: u64| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &name, "--test-threads=1"]).stdout(Stdio::null());
+        command.env(FOLDER, folder.path()).env(PART, part.to_string()).spawn().unwrap()
+    };
+    let mut processes = [start(0), start(1)];
+    for process in &mut processes {
+        assert!(process.wait().unwrap().success());
+    }
+    let store = open(folder.path());
+    for (number, found) in texts(&store, 0..2 * EACH).await.into_iter().enumerate() {
+        assert_eq!(found, Some(text(number as u64, 300)));
+    }
+}
+
+#[tokio::test]
+async fn what_one_store_has_written_another_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (open(folder.path()), open(folder.path()));
+    assert_eq!(texts(&other, 1..2).await, [None]);
+    one.keep(key(1), &answer("shared"));
+    one.stats().unwrap();
+    assert_eq!(texts(&other, 1..2).await, [Some("shared".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_process_that_writes_for_long_holds_up_no_look_up_and_costs_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path(), 10, 20);
+    let store = open(folder.path());
+    let other = other_program(folder.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for number in 10..1_000 {
+        store.keep(key(number), &answer(&text(number, 20)));
+    }
+    for (number, found) in texts(&store, 0..1_000).await.into_iter().enumerate() {
+        assert_eq!(found, Some(text(number as u64, 20)));
+    }
+    other.execute_batch("COMMIT").unwrap();
+    drop(store);
+    assert_eq!(open(folder.path()).stats().unwrap().entries, 1_000);
+}
+
+#[tokio::test]
+async fn answers_that_wait_take_bounded_memory_and_what_was_not_kept_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, heard) = open_listening(folder.path());
+    let other = other_program(folder.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mebibyte = answer(&"x".repeat(1 << 20));
+    for number in 0..70 {
+        store.keep(key(number), &mebibyte);
+    }
+    other.execute_batch("COMMIT").unwrap();
+    drop(store);
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(heard[0].ends_with(": 7 answers were not kept"), "{heard:?}");
+    assert_eq!(open(folder.path()).stats().unwrap().entries, 63);
+}
