@@ -225,7 +225,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
     pub(crate) first_byte_timeout: Option<Duration>,
 
-    /// How long an answer may stall between two pieces of it [default: 60s].
+    /// How long an answer may stall between two pieces of it [default: 5m].
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
     pub(crate) idle_timeout: Option<Duration>,
 

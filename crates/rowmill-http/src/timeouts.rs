@@ -26,7 +26,8 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             first_byte: Duration::from_secs(600),
-            idle: Duration::from_secs(60),
+            // Models that think may say nothing for minutes, even in a stream.
+            idle: Duration::from_secs(300),
         }
     }
 }

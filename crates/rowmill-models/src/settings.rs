@@ -203,7 +203,9 @@ impl Settings {
         self.0.get(&key)
     }
 
-    pub(crate) fn word(&self, key: Key) -> Option<&'static str> {
+    /// The word that a key was set to.
+    #[must_use]
+    pub fn word(&self, key: Key) -> Option<&'static str> {
         if let Some(Setting::Word(word)) = self.value(key) { Some(word) } else { None }
     }
 

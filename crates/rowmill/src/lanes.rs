@@ -104,7 +104,8 @@ fn lane(
         on_quota: spec.on_quota,
         max_outage: spec.max_outage,
     };
-    let LaneFacts { provider, account, model, fixed_bytes, .. } = facts;
+    // Two protocols of one provider share an account, and so its limits.
+    let LaneFacts { address: provider, account, model, fixed_bytes, .. } = facts;
     let gate = control.limits.gate(LaneKey { provider, account, model }, settings);
     Ok(Lane {
         name: setup.model.to_string(),

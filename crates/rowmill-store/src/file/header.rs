@@ -26,6 +26,9 @@ pub struct Header {
     pub telemetry: Option<SinkBase>,
     /// Counts the ledgers of this folder; part of the ledger's file name.
     pub generation: u32,
+    /// Whether all its rows are ok, so that nothing is lost with the ledger.
+    #[serde(default)]
+    pub finished: bool,
     /// What the run had spent before this ledger began.
     #[serde(default)]
     pub spent: Spend,
