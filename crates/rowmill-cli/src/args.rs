@@ -1,9 +1,12 @@
 //! The commands and their arguments.
 
+use std::path::PathBuf;
+
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::flags::RunFlags;
+use crate::flags::{CommonFlags, RunFlags};
+use crate::values::positive;
 
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]
@@ -17,11 +20,41 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunFlags>),
+    Plan(Box<PlanFlags>),
     Batch(Batch),
     Models(ModelsFlags),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,
+}
+
+/// Say what a run would cost and how long it would take, without running it.
+///
+/// Takes the flags of `rowmill run`, reads every row that they select, counts tokens, and
+/// prints rows, tokens, cost and time. Nothing is called, unless `--sample-calls` asks for it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  rowmill plan -i reviews.jsonl -m 'openai.gpt-5.4-mini?max_tokens=200' --prompt 'Classify: {{review}}'\n  \
+                  rowmill plan -i reviews.jsonl -m openai.gpt-5.4-mini --prompt 'Classify: {{review}}' --sample-calls 20 --cache .answers\n\n\
+                  With --sample-calls some rows are really sent, to see how long answers are; with --cache\n\
+                  the run that follows does not pay for them again. With the --output of an earlier run\n\
+                  that asked the same, its answers are judged by instead."
+)]
+pub(crate) struct PlanFlags {
+    /// The output of the run; if an earlier run wrote it, its answers are judged by.
+    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Send this many rows to see how long answers are.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Plan")]
+    pub(crate) sample_calls: Option<u64>,
+
+    /// Print the plan as JSON.
+    #[arg(long, help_heading = "Plan")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
 }
 
 /// Run batches; `rowmill batch run` is the same as `rowmill run`.

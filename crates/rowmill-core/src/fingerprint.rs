@@ -30,6 +30,15 @@ pub fn digest(text: &str) -> String {
 }
 
 impl Fingerprint {
+    /// Whether both ask a model the same way, whatever the input.
+    #[must_use]
+    pub fn asks_the_same_as(&self, other: &Self) -> bool {
+        let asks = |of: &Self| {
+            (of.model.clone(), of.prompt.clone(), of.instruction.clone(), of.schema.clone())
+        };
+        asks(self) == asks(other)
+    }
+
     /// What differs, one line each: the name of the setting, then before and now.
     #[must_use]
     pub fn differences(&self, now: &Self) -> Vec<String> {

@@ -5,6 +5,7 @@
 pub mod asked;
 pub mod cost;
 pub mod fingerprint;
+pub mod forecast;
 pub mod history;
 pub mod json_text;
 pub mod judge;

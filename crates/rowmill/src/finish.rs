@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rowmill_core::limits::Parallel;
+use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{OutputFile, rewrite_errors, settle};
 use rowmill_data::shown_source;
@@ -25,6 +25,7 @@ pub(crate) struct Ended {
     pub(crate) variables: Vec<String>,
     pub(crate) header: Header,
     pub(crate) resumed: Option<ResumeCounts>,
+    pub(crate) limits: RateFlags,
 }
 
 /// Settles the files of a run and reports it.
@@ -34,7 +35,7 @@ pub(crate) fn finish(
     output: Option<OutputFile>,
     ended: Ended,
 ) -> Result<RunReport, Problem> {
-    let Ended { mut end, run, model, started, variables, header, resumed } = ended;
+    let Ended { mut end, run, model, started, variables, header, resumed, limits } = ended;
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
     let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
@@ -51,6 +52,8 @@ pub(crate) fn finish(
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
         resumed,
+        history: end.history,
+        limits,
         kept: kept.then(|| folder.path().to_owned()),
     };
     write_summary(spec, &mut report);

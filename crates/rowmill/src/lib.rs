@@ -5,9 +5,11 @@
 
 mod answers;
 mod config;
+mod counting;
 mod environment;
 mod finish;
 mod lanes;
+mod plan;
 mod prepare;
 mod report;
 mod resume;
@@ -19,8 +21,10 @@ mod texts;
 
 pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
 pub use environment::environment;
+pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
+pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_data::{Format, InputSpec, Location};

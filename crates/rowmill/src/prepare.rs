@@ -119,12 +119,17 @@ pub(crate) fn fingerprint(
         // Rows are known by their ids, so the file may grow and be corrected.
         input = InputIdentity { size: None, probe: None, ..input };
     }
-    Ok(Fingerprint {
-        input,
-        id_field: spec.id_field.clone(),
+    Ok(Fingerprint { input, id_field: spec.id_field.clone(), ..wording(model, texts) })
+}
+
+/// The part of the fingerprint that says how a model is asked, whatever the input.
+pub(crate) fn wording(model: &ModelString, texts: &Texts) -> Fingerprint {
+    Fingerprint {
+        input: InputIdentity { path: String::new(), size: None, probe: None },
+        id_field: None,
         model: model.to_string(),
         prompt: digest(texts.template.text()),
         instruction: texts.instruction.as_deref().map(digest),
         schema: texts.schema_text.as_deref().map(digest),
-    })
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rowmill_core::history::History;
+use rowmill_core::limits::RateFlags;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::summary::Numbers;
 use rowmill_engine::StopCause;
@@ -19,6 +21,10 @@ pub struct RunReport {
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted; a resume sends them again.
     pub unknown_rows: u64,
+    /// What rows used, to foresee another run.
+    pub history: History,
+    /// The limits of the model that are known by now, per minute.
+    pub limits: RateFlags,
     /// What a resume found before it began.
     pub resumed: Option<ResumeCounts>,
     /// The work folder, if something is kept in it.

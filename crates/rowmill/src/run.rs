@@ -100,7 +100,9 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         observer: control.observer.clone(),
         stop: control.stop.clone(),
     };
+    let gates: Vec<_> = plan.worker.lanes.iter().map(|lane| lane.gate.clone()).collect();
     let end = rowmill_engine::run(plan).await?;
+    let limits = gates.first().map(|gate| gate.known()).unwrap_or_default();
     let ended = Ended {
         end,
         run,
@@ -109,6 +111,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         variables: texts.variables,
         header,
         resumed,
+        limits,
     };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
@@ -226,7 +229,7 @@ fn work_folder(spec: &RunSpec, run: &str) -> PathBuf {
 }
 
 /// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     spec: RunSpec,
     work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,
 ) -> Result<(RunSpec, T), Problem> {

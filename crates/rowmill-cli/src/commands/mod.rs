@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod models;
+mod plan;
 mod run;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ pub fn main() -> ExitCode {
         Command::Run(flags) | Command::Batch(crate::args::Batch { command: BatchCommand::Run(flags) }) => {
             run::run(*flags)
         }
+        Command::Plan(flags) => plan::plan(*flags),
         Command::Models(flags) => models::models(&flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();

@@ -32,6 +32,16 @@ impl Selection {
         let drawn = self.sample.map_or(after_offset, |sample| sample.count.min(after_offset));
         self.limit.map_or(drawn, |limit| limit.min(drawn))
     }
+
+    /// Some rows that stand for the selection: drawn at random where all rows are selected,
+    /// else the first of those that are.
+    #[must_use]
+    pub fn part_of(&self, rows: u64) -> Self {
+        match (self.sample, self.limit) {
+            (None, None) => Self { sample: Some(Sample { count: rows, seed: 0 }), ..*self },
+            (_, limit) => Self { limit: Some(limit.map_or(rows, |limit| limit.min(rows))), ..*self },
+        }
+    }
 }
 
 /// What becomes of one candidate row.

@@ -1,0 +1,114 @@
+//! `rowmill plan`: what a run would come to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill::{ConfigFile, Control, ExitCode, Interval, Limits, Money, PlanReport, Problem, ProblemCode, Stop};
+
+use crate::args::PlanFlags;
+use crate::numbers::{counted, grouped, time};
+use crate::printer;
+use crate::progress::Progress;
+use crate::resolve::{Resolved, current_folder, resolve};
+
+/// Runs the command.
+pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
+    let file = ConfigFile::find(&current_folder())?;
+    let output = flags.output.as_deref().unwrap_or(Path::new("-"));
+    let Resolved { spec, show } = resolve(flags.common, output, &file)?;
+    let cannot = |error: std::io::Error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let report = runtime.block_on(async {
+        let progress = Progress::start(show);
+        let talk = progress.talk();
+        let control = Control {
+            observer: progress.observer(),
+            notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
+            stop: Stop::default(),
+            limits: Limits::default(),
+        };
+        let report = rowmill::plan(spec, flags.sample_calls, &control).await;
+        progress.finish();
+        report
+    })?;
+    runtime.shutdown_background();
+    if flags.json {
+        // Plain data, so it is always JSON.
+        printer::data(&serde_json::to_string_pretty(&report).unwrap_or_default());
+    } else {
+        printer::data(&text(&report));
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn text(report: &PlanReport) -> String {
+    let mut lines = vec![format!("{}: {}", report.model, rows(report))];
+    lines.push(format!(
+        "input:  {} tokens, counted by {}",
+        range(report.input_tokens, whole),
+        report.counted_by
+    ));
+    lines.push(match report.output_tokens {
+        Some(output) => format!("output: {} tokens, judged by {}", range(output, whole), report.judged_by),
+        None => format!("output: unknown, judged by {}", report.judged_by),
+    });
+    lines.push(match (report.cost_usd, &report.price_as_of) {
+        (Some(cost), Some(day)) => format!("cost:   {} with live calls (prices of {day})", range(cost, dollars)),
+        (Some(cost), None) => format!("cost:   {} with live calls", range(cost, dollars)),
+        (None, _) => {
+            "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`".to_owned()
+        }
+    });
+    if let Some(cost) = report.batch_cost_usd {
+        lines.push(format!("        {} through the provider's batch interface", range(cost, dollars)));
+    }
+    lines.push(match report.seconds {
+        Some(seconds) => {
+            format!("time:   at least {} at {}", time(std::time::Duration::from_secs_f64(seconds)), limits(report))
+        }
+        None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`".to_owned(),
+    });
+    if report.sample_cost_usd > Money::ZERO {
+        lines.push(format!("        the sample calls cost {}", report.sample_cost_usd));
+    }
+    lines.join("\n")
+}
+
+fn rows(report: &PlanReport) -> String {
+    let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.calls, "call"));
+    if report.reused_rows > 0 {
+        text.push_str(&format!(", {} with an answer that is known or another row's", grouped(report.reused_rows)));
+    }
+    if report.unsendable_rows > 0 {
+        text.push_str(&format!(", {} that cannot be sent", grouped(report.unsendable_rows)));
+    }
+    text
+}
+
+fn limits(report: &PlanReport) -> String {
+    let known = [
+        (report.limits.requests, "requests/min"),
+        (report.limits.tokens, "tokens/min"),
+        (report.limits.input_tokens, "input tokens/min"),
+        (report.limits.output_tokens, "output tokens/min"),
+    ];
+    let known: Vec<String> =
+        known.iter().filter_map(|(limit, what)| Some(format!("{} {what}", grouped((*limit)?)))).collect();
+    known.join(", ")
+}
+
+fn range(interval: Interval, show: impl Fn(f64) -> String) -> String {
+    let Interval { low, expected, high } = interval;
+    let (low, expected, high) = (show(low), show(expected), show(high));
+    if low == high { expected } else { format!("about {expected} ({low} to {high})") }
+}
+
+fn whole(value: f64) -> String {
+    grouped(value.round() as u64)
+}
+
+fn dollars(value: f64) -> String {
+    Money::from_dollars(value).unwrap_or(Money::MAX).to_string()
+}

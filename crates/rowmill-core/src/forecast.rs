@@ -1,0 +1,141 @@
+//! Foreseeing what a run will use: intervals from samples, and time from limits.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::limits::RateFlags;
+
+/// How often a sample is drawn anew from itself.
+const DRAWS: u64 = 2_000;
+/// The share of draws outside the interval, on each side.
+const TAIL: f64 = 0.025;
+
+/// A number that is not known exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// It is hardly less.
+    pub low: f64,
+    /// It is most likely about this.
+    pub expected: f64,
+    /// It is hardly more.
+    pub high: f64,
+}
+
+impl Interval {
+    /// A number that is known.
+    #[must_use]
+    pub fn exactly(value: f64) -> Self {
+        Self { low: value, expected: value, high: value }
+    }
+
+    /// A number that is known to some percent.
+    #[must_use]
+    pub fn within(value: f64, percent: u32) -> Self {
+        let share = f64::from(percent) / 100.0;
+        Self { low: value * (1.0 - share), expected: value, high: value * (1.0 + share) }
+    }
+
+    /// The sum of `rows` values of which `sample` was seen, with 95 % confidence: the sample is
+    /// drawn from itself many times, which needs no assumption about how values are spread.
+    /// `None` without a sample. The same sample gives the same interval.
+    ///
+    /// ```
+    /// # use rowmill_core::forecast::Interval;
+    /// let total = Interval::of_total(&[10, 20, 30, 40], 1_000).unwrap();
+    /// assert_eq!(total.expected, 25_000.0);
+    /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
+    /// ```
+    #[must_use]
+    pub fn of_total(sample: &[u64], rows: u64) -> Option<Self> {
+        let count = sample.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        let scale = rows as f64 / count as f64;
+        let expected = sample.iter().sum::<u64>() as f64 * scale;
+        let mut seed = 0x5EED_u64;
+        let mut totals: Vec<f64> = (0..DRAWS)
+            .map(|_| {
+                let drawn = (0..count).filter_map(|_| sample.get((next(&mut seed) % count) as usize));
+                drawn.sum::<u64>() as f64 * scale
+            })
+            .collect();
+        totals.sort_by(f64::total_cmp);
+        let at = |share: f64| totals.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(expected);
+        // A small sample knows little of its own spread; a single row knows nothing of it.
+        let widen = (count as f64 / (count as f64 - 1.0).max(0.5)).sqrt();
+        let low = expected - (expected - at(TAIL)) * widen;
+        let high = expected + (at(1.0 - TAIL) - expected) * widen;
+        Some(Self { low: low.max(0.0), expected, high })
+    }
+
+    /// What a function that grows with its argument makes of it.
+    #[must_use]
+    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        Self { low: of(self.low), expected: of(self.expected), high: of(self.high) }
+    }
+}
+
+/// A generator of well mixed numbers (`SplitMix64`).
+fn next(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *seed;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// How long calls with so many tokens take at least at these limits per minute; `None`
+/// where none is known.
+#[must_use]
+pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: f64) -> Option<Duration> {
+    let minutes = [
+        limits.requests.map(|limit| requests as f64 / limit as f64),
+        limits.tokens.map(|limit| (input + output) / limit as f64),
+        limits.input_tokens.map(|limit| input / limit as f64),
+        limits.output_tokens.map(|limit| output / limit as f64),
+    ];
+    let longest = minutes.into_iter().flatten().fold(None, |most: Option<f64>, minutes| {
+        Some(most.map_or(minutes, |most| most.max(minutes)))
+    })?;
+    Duration::try_from_secs_f64(longest * 60.0).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_holds_the_truth_about_as_often_as_it_says() {
+        let mut seed = 7;
+        let mut held = 0;
+        for _ in 0..200 {
+            // Long answers are rare and very long, as they are in truth.
+            let length = |seed: &mut u64| {
+                let share = (next(seed) >> 11) as f64 / (1u64 << 53) as f64;
+                (20.0 / (1.0 - share * 0.98)) as u64
+            };
+            let population: Vec<u64> = (0..2_000).map(|_| length(&mut seed)).collect();
+            let truth = population.iter().sum::<u64>() as f64;
+            let sample: Vec<u64> = population.iter().copied().step_by(20).collect();
+            let interval = Interval::of_total(&sample, 2_000).unwrap();
+            held += u32::from((interval.low..=interval.high).contains(&truth));
+        }
+        assert!(held >= 180, "{held} of 200");
+    }
+
+    #[test]
+    fn a_constant_is_known_exactly_and_nothing_from_nothing() {
+        assert_eq!(Interval::of_total(&[7; 30], 100), Some(Interval::exactly(700.0)));
+        assert_eq!(Interval::of_total(&[], 100), None);
+    }
+
+    #[test]
+    fn the_slowest_limit_decides_how_long_it_takes() {
+        let limits = RateFlags { requests: Some(600), tokens: Some(60_000), ..RateFlags::default() };
+        assert_eq!(time_at(limits, 6_000, 500_000.0, 100_000.0), Some(Duration::from_secs(600)));
+        assert_eq!(time_at(limits, 60, 500_000.0, 100_000.0), Some(Duration::from_secs(600)));
+        assert_eq!(time_at(RateFlags::default(), 60, 1.0, 1.0), None);
+    }
+}

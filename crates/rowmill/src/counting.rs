@@ -1,0 +1,102 @@
+//! What stands in for model, ledger and store while a run is only looked at.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{
+    AnswerStore, Appended, AskedKey, Group, KeptAnswer, Ledger, LedgerReader, Model, Span,
+};
+use rowmill_models::{TokenCounter, message_tokens};
+use rowmill_types::{CallError, CallTiming, Completion, Finish, Problem, ProblemCode, Request};
+
+/// A model that counts the tokens it is asked with.
+#[derive(Debug)]
+pub(crate) struct CountingModel {
+    counter: TokenCounter,
+    fixed: u64,
+    tokens: AtomicU64,
+}
+
+impl CountingModel {
+    pub(crate) fn new(counter: TokenCounter, fixed: u64) -> Self {
+        Self { counter, fixed, tokens: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens.load(Ordering::Relaxed)
+    }
+}
+
+impl Model for CountingModel {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        async move {
+            let tokens = self.fixed + message_tokens(&self.counter, &request.messages);
+            self.tokens.fetch_add(tokens, Ordering::Relaxed);
+            Ok(Completion {
+                text: "counted".into(),
+                finish: Finish::Complete,
+                usage: None,
+                raw_usage: None,
+                timing: CallTiming::default(),
+                model: None,
+                service_tier: None,
+                rates: None,
+            })
+        }
+        .boxed()
+    }
+}
+
+/// Keeps nothing: a look ahead leaves no trace.
+#[derive(Debug)]
+pub(crate) struct NoLedger;
+
+impl Ledger for NoLedger {
+    fn append(&mut self, _: Group<'_>) -> Result<Appended, Problem> {
+        Ok(Appended { records: 0, trouble: None })
+    }
+
+    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl LedgerReader for NoLedger {
+    fn read(&mut self, _: Span) -> Result<Vec<u8>, Problem> {
+        // With one row at a time no record waits for another, so none is read back.
+        Err(Problem::new(ProblemCode::Internal, "a look ahead keeps no records"))
+    }
+}
+
+/// Finds what a store has and what was asked meanwhile, and keeps nothing in the store.
+#[derive(Debug)]
+pub(crate) struct ReadOnly {
+    store: Arc<dyn AnswerStore>,
+    asked: Mutex<HashSet<AskedKey>>,
+}
+
+impl ReadOnly {
+    pub(crate) fn new(store: Arc<dyn AnswerStore>) -> Self {
+        Self { store, asked: Mutex::default() }
+    }
+}
+
+impl AnswerStore for ReadOnly {
+    fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+        async move {
+            let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&key);
+            if asked {
+                return Some(KeptAnswer { text: "counted".into(), usage: None, model: None });
+            }
+            self.store.find(key).await
+        }
+        .boxed()
+    }
+
+    fn keep(&self, key: AskedKey, _: &KeptAnswer) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+    }
+}

@@ -1,0 +1,325 @@
+//! What a run would come to, found out without running it.
+
+use std::sync::Arc;
+
+use rowmill_core::cost::Price;
+use rowmill_core::forecast::{Interval, time_at};
+use rowmill_core::history::History;
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
+use rowmill_core::record::Reused;
+use rowmill_core::retry;
+use rowmill_engine::{
+    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopRules, Worker,
+};
+use rowmill_http::HttpClient;
+use rowmill_models::{
+    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, counter, fixed_tokens, lane_facts,
+};
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Money, Problem, Usage};
+use serde::Serialize;
+
+use crate::answers::answers;
+use crate::counting::{CountingModel, NoLedger, ReadOnly};
+use crate::environment::environment;
+use crate::lanes::{keyless, max_output, priced, setup};
+use crate::prepare;
+use crate::run::{Control, blocking, run};
+use crate::spec::{Existing, Output, RunSpec};
+use crate::texts::{self, Texts};
+
+/// What a run would come to.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlanReport {
+    /// The model string.
+    pub model: String,
+    /// Rows that are selected.
+    pub rows: u64,
+    /// Calls that would be made, without retries and repairs.
+    pub calls: u64,
+    /// Rows that cannot be sent, because they or the template are wrong.
+    pub unsendable_rows: u64,
+    /// Rows whose answer is in the cache or is another row's.
+    pub reused_rows: u64,
+    /// Prompt tokens of all calls.
+    pub input_tokens: Interval,
+    /// How they were counted.
+    pub counted_by: String,
+    /// Generated tokens of all calls, where anything bounds them.
+    pub output_tokens: Option<Interval>,
+    /// What they are judged by.
+    pub judged_by: String,
+    /// Dollars with live calls, where the price is known.
+    pub cost_usd: Option<Interval>,
+    /// Dollars through the provider's batch interface, where it has one.
+    pub batch_cost_usd: Option<Interval>,
+    /// The day of the price that was used.
+    pub price_as_of: Option<String>,
+    /// Seconds at the limits that are known.
+    pub seconds: Option<f64>,
+    /// Those limits, per minute.
+    pub limits: PlanLimits,
+    /// What the sample calls cost.
+    pub sample_cost_usd: Money,
+}
+
+/// Limits per minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PlanLimits {
+    /// Requests.
+    pub requests: Option<u64>,
+    /// Tokens in both directions.
+    pub tokens: Option<u64>,
+    /// Prompt tokens.
+    pub input_tokens: Option<u64>,
+    /// Generated tokens.
+    pub output_tokens: Option<u64>,
+}
+
+/// What answers are judged by.
+struct Experience {
+    history: Option<History>,
+    judged_by: String,
+    cost: Money,
+    limits: RateFlags,
+}
+
+/// Reads the whole selection and says what the run would come to. Nothing is called, except
+/// `sample_calls` rows where that is asked for.
+///
+/// # Errors
+///
+/// The run could not start.
+pub async fn plan(spec: RunSpec, sample_calls: Option<u64>, control: &Control) -> Result<PlanReport, Problem> {
+    let http = HttpClient::new(&environment);
+    let texts = texts::load(&spec, &http, control).await?;
+    let providers = Providers::with_config(spec.providers.clone())?;
+    let prices = PriceTable::with_config(&spec.prices)?;
+    let setup = keyless(|environment| setup(&spec.model, &providers, &texts, control, environment))?;
+    let priced = priced(&prices, &setup.model);
+    let experience = experience(&spec, sample_calls, &setup, &texts, control).await?;
+    let counter = counter(&setup.model.provider, &setup.model.model);
+    let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
+    let model = setup.model.to_string();
+    Ok(report(&model, &end, input, counter, &setup, priced.as_ref(), experience))
+}
+
+fn report(
+    model: &str,
+    end: &RunEnd,
+    input: u64,
+    counter: TokenCounter,
+    setup: &Setup,
+    priced: Option<&Priced<'_>>,
+    experience: Experience,
+) -> PlanReport {
+    let calls = end.tally.calls;
+    let (input_tokens, counted_by) = match counter.accuracy() {
+        Accuracy::Exact { name } => (Interval::exactly(input as f64), name.to_owned()),
+        Accuracy::Estimate { percent } => {
+            (Interval::within(input as f64, percent), format!("estimate, ±{percent} %"))
+        }
+    };
+    let facts = lane_facts(setup);
+    let most = max_output(&facts, priced);
+    let seen = experience.history.as_ref().and_then(|history| Interval::of_total(&history.output_tokens, calls));
+    let unseen = most.map(|most| {
+        let high = (most * calls) as f64;
+        Interval { low: 0.0, expected: high / 2.0, high }
+    });
+    let output_tokens = seen.or(unseen);
+    // What all calls share may be read from the provider's cache, from the second call on.
+    let shared = fixed_bytes_tokens(&facts, counter, setup);
+    let cost_usd = priced.zip(output_tokens).map(|(priced, output)| {
+        cost(&priced.price, calls, input_tokens, output, shared)
+    });
+    let batch = priced.and_then(|priced| priced.price.batch_percent).map(|percent| f64::from(percent) / 100.0);
+    let limits = experience.limits;
+    let expected_output = output_tokens.map_or(0.0, |output| output.expected);
+    PlanReport {
+        model: model.to_owned(),
+        rows: end.tally.selected_rows,
+        calls,
+        unsendable_rows: end.tally.failed_rows,
+        reused_rows: end.tally.processed_rows.saturating_sub(end.tally.failed_rows + calls),
+        input_tokens,
+        counted_by,
+        output_tokens,
+        judged_by: experience.judged_by,
+        cost_usd,
+        batch_cost_usd: cost_usd.zip(batch).map(|(cost, share)| cost.map(|dollars| dollars * share)),
+        price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
+        seconds: time_at(limits, calls, input_tokens.expected, expected_output).map(|time| time.as_secs_f64()),
+        limits: PlanLimits {
+            requests: limits.requests,
+            tokens: limits.tokens,
+            input_tokens: limits.input_tokens,
+            output_tokens: limits.output_tokens,
+        },
+        sample_cost_usd: experience.cost,
+    }
+}
+
+/// Tokens of a call that the provider may keep for the next, if it keeps any.
+fn fixed_bytes_tokens(facts: &rowmill_models::LaneFacts, counter: TokenCounter, setup: &Setup) -> u64 {
+    let schema = setup.schema.as_ref().map(ToString::to_string);
+    let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
+    if facts.caches_prefix.is_some_and(|least| fixed >= least) { fixed } else { 0 }
+}
+
+/// The cost of all calls: at best the provider's cache has what they share, at worst never.
+fn cost(price: &Price, calls: u64, input: Interval, output: Interval, shared: u64) -> Interval {
+    let of = |input: f64, output: f64, cached: u64, written: u64| {
+        let calls = calls.max(1);
+        // Long prompts have their own price, so a call is priced by its share.
+        let usage = Usage {
+            input: (input / calls as f64).round() as u64,
+            cached,
+            cache_write: written,
+            output: (output / calls as f64).round() as u64,
+            reasoning: 0,
+        };
+        let whole = price.cost(&Usage { input: input as u64, output: output as u64, ..Usage::default() });
+        match (price.long, cached + written) {
+            (None, 0) => whole.dollars(),
+            _ => price.cost(&usage).times(calls).dollars(),
+        }
+    };
+    let low = of(input.low, output.low, shared, 0);
+    let high = of(input.high, output.high, 0, shared);
+    let expected = of(input.expected, output.expected, 0, 0);
+    Interval { low: low.min(expected), expected, high: high.max(expected) }
+}
+
+/// Answers of this run that were seen before: of sample calls, or of an earlier run.
+async fn experience(
+    spec: &RunSpec,
+    sample_calls: Option<u64>,
+    setup: &Setup,
+    texts: &Texts,
+    control: &Control,
+) -> Result<Experience, Problem> {
+    let none = Experience {
+        history: None,
+        judged_by: "nothing: use `--sample-calls N`, or bound answers with `max_tokens`".into(),
+        cost: Money::ZERO,
+        limits: spec.rates,
+    };
+    if let Some(calls) = sample_calls {
+        return sample(spec, calls, control).await;
+    }
+    let Output::File(path) = &spec.output else { return Ok(none) };
+    let folder = spec.work_dir.clone().unwrap_or_else(|| WorkFolder::beside(path));
+    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
+    let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
+    if !header.fingerprint.asks_the_same_as(&prepare::wording(&setup.model, texts)) {
+        return Ok(none);
+    }
+    let judged_by = format!("{} rows of the earlier run of {}", header.history.rows, header.at);
+    Ok(Experience { history: Some(header.history), judged_by, ..none })
+}
+
+/// Runs some rows for real, through the same engine, and forgets their envelopes.
+async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
+    let home = tempfile::tempdir().map_err(|error| {
+        Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the sample calls").cause(error)
+    })?;
+    let mut sampled = spec.clone();
+    sampled.output = Output::File(home.path().join("sample.jsonl"));
+    sampled.existing = Existing::Overwrite;
+    sampled.work_dir = None;
+    (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
+    sampled.selection = spec.selection.part_of(calls);
+    let report = run(sampled, control).await?;
+    if let Some(rowmill_engine::StopCause::Problem(problem)) = report.stopped {
+        return Err(problem);
+    }
+    let learned = report.limits;
+    let or = |set: Option<u64>, learned: Option<u64>| match (set, learned) {
+        (Some(set), Some(learned)) => Some(set.min(learned)),
+        (set, learned) => set.or(learned),
+    };
+    let limits = RateFlags {
+        requests: or(spec.rates.requests, learned.requests),
+        tokens: or(spec.rates.tokens, learned.tokens),
+        input_tokens: or(spec.rates.input_tokens, learned.input_tokens),
+        output_tokens: or(spec.rates.output_tokens, learned.output_tokens),
+    };
+    Ok(Experience {
+        judged_by: format!("{} sample calls", report.history.rows),
+        history: Some(report.history),
+        cost: report.summary.numbers.cost.usd,
+        limits,
+    })
+}
+
+/// Runs the selection through the engine with a model that only counts.
+async fn count(
+    spec: &RunSpec,
+    texts: &Texts,
+    setup: &Setup,
+    counter: TokenCounter,
+    control: &Control,
+) -> Result<(RunEnd, u64), Problem> {
+    let home = tempfile::tempdir().map_err(|error| {
+        Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
+    })?;
+    let folder = home.path().to_owned();
+    let (spec, rows) = blocking(spec.clone(), move |spec| prepare::rows(spec, &folder)).await?;
+    let schema = setup.schema.as_ref().map(ToString::to_string);
+    let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
+    let model = Arc::new(CountingModel::new(counter, fixed));
+    let settings = LaneSettings {
+        parallel: Parallel::AtMost(1),
+        pace: Pace::Off,
+        rates: RateFlags::default(),
+        max_output: None,
+        priming: false,
+        on_quota: OnQuota::Stop,
+        max_outage: spec.max_outage,
+    };
+    let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
+    let lane = Lane {
+        name: setup.model.to_string(),
+        model: model.clone(),
+        gate: Limits::default().gate(key, settings),
+        price: None,
+        max_output: None,
+        fixed_bytes: 0,
+    };
+    let identity = crate::lanes::identity(setup, texts);
+    let folder = WorkFolder::open(home.path())?;
+    let store = answers(&spec, &folder, identity, control)?;
+    let plan = Plan {
+        run: "plan".into(),
+        source: rows.dataset.open()?,
+        selector: rows.selector,
+        ids: rows.ids,
+        id_check: rows.id_check,
+        resume: rowmill_core::resume::Resume::default(),
+        worker: Worker {
+            lanes: vec![lane],
+            template: texts.template.clone(),
+            schema: None,
+            repairs: 0,
+            retry: retry::Policy { retries: 0, ..retry::Policy::default() },
+            timeout: spec.timeout,
+            row_timeout: None,
+            answers: store.map(|store| Answers {
+                store: Arc::new(ReadOnly::new(store.store)),
+                kept_before: Reused::Cache,
+                ..store
+            }),
+            include_input: false,
+        },
+        parallel: 1,
+        stop_rules: StopRules::default(),
+        budget: Budget::default(),
+        ledger: Box::new(NoLedger),
+        sinks: Sinks::default(),
+        observer: control.observer.clone(),
+        stop: control.stop.clone(),
+    };
+    let end = rowmill_engine::run(plan).await?;
+    Ok((end, model.tokens()))
+}
