@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rowmill_models::ProviderConfig;
+use rowmill_models::{PriceConfig, ProviderConfig};
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
@@ -21,6 +21,9 @@ pub struct Config {
     /// Providers: base URLs, key variables and headers.
     #[serde(default)]
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// Prices by `provider.model` or `provider.*`, in dollars per million tokens.
+    #[serde(default)]
+    pub prices: BTreeMap<String, PriceConfig>,
 }
 
 /// Defaults of `rowmill run`.

@@ -18,11 +18,16 @@ mod texts;
 pub use config::{Config, ConfigFile, RunDefaults};
 pub use environment::environment;
 pub use report::{RunReport, RunSummary};
+pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_data::{Format, InputSpec, Location};
 pub use rowmill_engine::{Stop, StopCause};
-pub use rowmill_models::{CatalogueEntry, KeyState, ProviderConfig, Providers, catalogue};
-pub use rowmill_types::{ErrorKind, ExitCode, Problem, ProblemCode, Usage};
+pub use rowmill_models::{
+    Accuracy, CatalogueEntry, Key, KeyState, LongPriceConfig, ModelString, PriceConfig, PriceEntry,
+    PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
+    fixed_tokens, message_tokens, quick_estimate, request_tokens,
+};
+pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
 pub use spec::{Existing, Output, Prompt, RunSpec, Schema, VariableFlags};
