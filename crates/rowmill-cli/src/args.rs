@@ -70,11 +70,20 @@ pub(crate) enum BatchCommand {
     Run(Box<RunFlags>),
 }
 
-/// List providers: which key each needs and whether it is set; as JSON also which settings it takes.
+/// List providers with the state of their keys, what models cost, or what is known of one model.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  rowmill models\n  rowmill models --json")]
+#[command(after_help = "Examples:\n  rowmill models\n  rowmill models --prices anthropic\n  \
+                        rowmill models responses.gpt-5.4-mini\n  rowmill models --json")]
 pub(crate) struct ModelsFlags {
-    /// Print JSON, with everything that is known of each provider.
+    /// Show what is known of this model: key, price, tokenizer, longest answer.
+    #[arg(value_name = "MODEL", conflicts_with = "prices")]
+    pub(crate) model: Option<String>,
+
+    /// Show what models cost, of one provider or of all.
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) prices: Option<String>,
+
+    /// Print JSON, with everything that is known.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -21,7 +21,7 @@ pub struct Config {
     /// Providers: base URLs, key variables and headers.
     #[serde(default)]
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// Prices by `provider.model`, in dollars per million tokens.
+    /// Prices by `provider.model` or `provider.*`, in dollars per million tokens.
     #[serde(default)]
     pub prices: BTreeMap<String, PriceConfig>,
 }

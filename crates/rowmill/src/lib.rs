@@ -23,14 +23,18 @@ pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
 pub use environment::environment;
 pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
-pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
+pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::forecast::Interval;
+pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_data::{Format, InputSpec, Location};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
-pub use rowmill_models::{CatalogueEntry, KeyState, ProviderConfig, Providers, catalogue};
+pub use rowmill_models::{
+    Accuracy, CatalogueEntry, Key, KeyState, LongPriceConfig, ModelString, PriceConfig, PriceEntry,
+    PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
+};
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
 pub use spec::{Existing, Output, Prompt, RunSpec, Schema, VariableFlags};

@@ -136,6 +136,17 @@ impl PriceTable {
         user.chain(built_in.filter(|entry| self.configured(entry.provider, entry.model).is_none()))
     }
 
+    /// The rows that price the models of a provider.
+    pub fn entries_of(&self, provider: &str) -> impl Iterator<Item = PriceEntry<'_>> {
+        let provider = names::provider(provider).to_owned();
+        let vendor = names::vendor(&provider, "").map(|(vendor, _)| vendor.to_owned());
+        self.entries().filter(move |entry| {
+            entry.provider == provider
+                || names::peers(&provider).contains(&entry.provider)
+                || (entry.priced.source == PriceSource::BuiltIn && Some(entry.provider) == vendor.as_deref())
+        })
+    }
+
     /// The row of `rowmill.toml` for a model: its own, or the one for all models of the provider.
     fn configured(&self, provider: &str, model: &str) -> Option<&Row> {
         let mut places = vec![provider];

@@ -178,6 +178,17 @@ fn the_configuration_adds_prices_and_wins() {
 }
 
 #[test]
+fn the_rows_of_a_provider_are_those_of_its_vendor() {
+    let table = configured("[\"responses.x\"]\ninput = 1\noutput = 1\n").unwrap();
+    let count = |provider: &str| table.entries_of(provider).count();
+    assert_eq!(count("openai"), count("responses"));
+    assert_eq!(count("azure") + 1, count("openai"));
+    assert_eq!((count("claude"), count("googleoai")), (count("anthropic"), count("google")));
+    assert!(count("anthropic") > 10);
+    assert_eq!((count("ollama"), count("openrouter")), (0, 0));
+}
+
+#[test]
 fn a_price_that_cannot_be_is_told_with_its_key() {
     for (toml, message) in [
         ("[\"lab.m\"]\ninput = -1\noutput = 1", "`input` of `[prices.\"lab.m\"]` cannot be `-1`"),

@@ -1,0 +1,90 @@
+//! What is known of one model.
+
+use rowmill::{Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter, environment};
+use serde_json::{Value, json};
+
+use super::prices::{amount, how_to, origin, price_json};
+use super::providers::{as_json, key_text};
+use super::{Answer, Known};
+use crate::numbers::grouped;
+
+/// What is known of the model that a model string names.
+pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
+    let model = ModelString::parse(text, &known.providers)?;
+    let tier = model.settings.value(Key::ServiceTier).map(ToString::to_string);
+    let priced = known.prices.find(&model.provider, &model.model, tier.as_deref());
+    let accuracy = counter(&model.provider, &model.model).accuracy();
+    let entries = catalogue(&known.providers, &environment);
+    let provider = entries.iter().find(|entry| entry.provider == model.provider);
+
+    let mut lines = vec![model.to_string()];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<11} {value}"));
+    if let Some(entry) = provider {
+        let place = entry.base_url.as_ref().map_or_else(String::new, |url| format!(", at {url}"));
+        line("provider", format!("{}{place}", entry.about));
+        line("key", key_text(entry).trim_start_matches("key ").to_owned());
+    }
+    for (index, text) in price_lines(&model, tier.as_deref(), priced.as_ref()).into_iter().enumerate() {
+        line(if index == 0 { "price" } else { "" }, text);
+    }
+    if let Some(most) = priced.and_then(|priced| priced.max_output) {
+        line("max output", format!("{} tokens", grouped(most)));
+    }
+    line("tokenizer", accuracy_text(accuracy));
+    let (tokenizer, error) = match accuracy {
+        Accuracy::Exact { name } => (Some(name), None),
+        Accuracy::Estimate { percent } => (None, Some(percent)),
+    };
+    let json = json!({
+        "model": model.to_string(),
+        "provider": provider.map_or(Value::Null, as_json),
+        "price": priced.as_ref().map_or(Value::Null, price_json),
+        "tokenizer": tokenizer,
+        "token_error_percent": error,
+    });
+    Ok(Answer { text: lines.join("\n"), json })
+}
+
+fn accuracy_text(accuracy: Accuracy) -> String {
+    match accuracy {
+        Accuracy::Exact { name } => format!("{name}, exact"),
+        Accuracy::Estimate { percent } => format!("none built in; token counts are estimates, ± {percent} %"),
+    }
+}
+
+fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'_>>) -> Vec<String> {
+    let tier = tier.map_or_else(String::new, |tier| format!(" in the service tier `{tier}`"));
+    let Some(priced) = priced else {
+        let how = how_to(&model.provider, &model.model);
+        let mut lines = vec![format!("not known{tier}. To give one, add to rowmill.toml:")];
+        lines.extend(how.lines().map(str::to_owned));
+        return lines;
+    };
+    let price = &priced.price;
+    if price.tokens == TokenPrices::default() && price.long.is_none() {
+        return vec!["nothing".to_owned()];
+    }
+    let mut lines =
+        vec![format!("{} per million tokens{tier}, {}", tokens_text(&price.tokens), origin(priced))];
+    if let Some((above, prices)) = &price.long {
+        lines.push(format!("above {} prompt tokens: {}", grouped(*above), tokens_text(prices)));
+    }
+    if let Some(percent) = price.batch_percent {
+        lines.push(format!("batch lane: {percent} % of that"));
+    }
+    lines
+}
+
+fn tokens_text(prices: &TokenPrices) -> String {
+    let mut parts = vec![format!("${} input", amount(prices.input))];
+    let optional = [
+        ("cached", prices.cached, prices.input),
+        ("cache write", prices.cache_write, prices.input),
+        ("output", prices.output, rowmill::Money::MAX),
+        ("reasoning", prices.reasoning, prices.output),
+    ];
+    for (name, price, _) in optional.into_iter().filter(|(_, price, same)| price != same) {
+        parts.push(format!("${} {name}", amount(price)));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,54 @@
+//! The list of providers.
+
+use rowmill::{CatalogueEntry, KeyState, catalogue, environment};
+use serde_json::{Value, json};
+
+use super::{Answer, Known};
+
+/// Every provider with the state of its key.
+pub(super) fn providers(known: &Known) -> Answer {
+    let entries = catalogue(&known.providers, &environment);
+    let lines: Vec<String> = entries.iter().map(as_text).collect();
+    let next = "Name a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low\n\
+                `rowmill models MODEL` shows what is known of one, `rowmill models --prices` what they cost.";
+    Answer {
+        text: format!("{}\n\n{next}", lines.join("\n")),
+        json: entries.iter().map(as_json).collect::<Vec<_>>().into(),
+    }
+}
+
+/// Whether a provider's key is there, in words.
+pub(super) fn key_text(entry: &CatalogueEntry) -> String {
+    match &entry.key {
+        KeyState::Set(variable) => format!("key set in {variable}"),
+        KeyState::Missing => format!("key missing: set {}", entry.key_variables.join(" or ")),
+        KeyState::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
+        KeyState::NotNeeded => "built in, no key".to_owned(),
+    }
+}
+
+fn as_text(entry: &CatalogueEntry) -> String {
+    let place = entry.base_url.as_ref().map_or_else(String::new, |url| format!(", at {url}"));
+    format!("{:<14} {}\n{:14} {}{place}", entry.provider, entry.about, "", key_text(entry))
+}
+
+/// A provider for machines.
+pub(super) fn as_json(entry: &CatalogueEntry) -> Value {
+    let (state, variable) = match &entry.key {
+        KeyState::Set(variable) => ("set", Some(variable.as_str())),
+        KeyState::Missing => ("missing", None),
+        KeyState::Optional => ("optional", None),
+        KeyState::NotNeeded => ("not needed", None),
+    };
+    json!({
+        "provider": entry.provider,
+        "about": entry.about,
+        "protocol": entry.protocol.name(),
+        "base_url": entry.base_url,
+        "base_url_variables": entry.base_url_variables,
+        "key": state,
+        "key_set_in": variable,
+        "key_variables": entry.key_variables,
+        "settings": entry.settings.iter().map(|key| key.name()).collect::<Vec<_>>(),
+    })
+}
