@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::commands::CacheFlags;
 use crate::flags::RunFlags;
 
 /// Run a model over every row of a dataset, and account for every row.
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Run(Box<RunFlags>),
     Batch(Batch),
     Models(ModelsFlags),
+    Cache(CacheFlags),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,

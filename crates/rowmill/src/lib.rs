@@ -3,6 +3,7 @@
 //! This is the only crate that names adapters. Every way to start a run goes
 //! through [`run`].
 
+pub mod cache;
 mod config;
 mod environment;
 mod finish;

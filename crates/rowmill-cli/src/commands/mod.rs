@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod cache;
 mod models;
 mod run;
 
@@ -11,6 +12,8 @@ use rowmill::Problem;
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
+pub(crate) use cache::CacheFlags;
+
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -19,6 +22,7 @@ pub fn main() -> ExitCode {
             run::run(*flags)
         }
         Command::Models(flags) => models::models(&flags),
+        Command::Cache(flags) => cache::cache(flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);
