@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::commands::CacheFlags;
 use crate::flags::{CommonFlags, RunFlags};
 use crate::values::positive;
 
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Plan(Box<PlanFlags>),
     Batch(Batch),
     Models(ModelsFlags),
+    Cache(CacheFlags),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,

@@ -37,6 +37,18 @@ pub(crate) fn time(duration: Duration) -> String {
     }
 }
 
+/// A size: `512 B`, `4.2 kB`, `37 MB`, `1.5 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut units = ["B", "kB", "MB", "GB", "TB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    // What would be rounded up to 1000 is shown in the next unit.
+    while let Some(larger) = (value >= 999.5).then(|| units.next()).flatten() {
+        (value, unit) = (value / 1000.0, larger);
+    }
+    if value < 9.95 && unit != "B" { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +58,10 @@ mod tests {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1, 2000].map(|rows| counted(rows, "row")), ["0 rows", "1 row", "2,000 rows"]);
         assert_eq!([0.04, 12.34, 99.96, 8123.4].map(rate), ["0.0", "12.3", "100.0", "8,123"]);
+        assert_eq!(
+            [0, 999, 1000, 9_940, 37_000_000, 999_600_000, 1_500_000_000].map(size),
+            ["0 B", "999 B", "1.0 kB", "9.9 kB", "37 MB", "1.0 GB", "1.5 GB"]
+        );
         assert_eq!(
             [40, 400, 12_000, 185_000, 7_800_000].map(|ms| time(Duration::from_millis(ms))),
             ["40ms", "0.4s", "12s", "3m 05s", "2h 10m"]

@@ -44,27 +44,20 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
     check_conflicts(&flags)?;
     let defaults = &file.config.run;
     let output = if output == Path::new("-") { Output::Stdout } else { Output::File(output.to_owned()) };
-    let show = Show {
-        progress: !flags.no_progress,
-        every: flags.progress_every,
-        envelopes_on_stdout: output == Output::Stdout,
-        wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
-        json_summary: !flags.no_final_summary && (flags.final_summary || output != Output::Stdout),
-    };
+    let show = show(&flags, &output);
     if flags.final_summary && output == Output::Stdout {
         return Err(usage("--final-summary and --output - cannot be used together").hint(
             "standard output carries the envelopes; write the summary to a file with `--summary-output`",
         ));
     }
-    let (stop_rules, timeouts) = (stop_rules(&flags), timeouts(&flags));
-    let rates = rates(&flags, defaults);
+    let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, defaults));
+    let (selection, existing) = (selection(&flags), existing(&flags));
+    let named = !flags.fallback_model.is_empty();
+    let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
         input: InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format },
-        selection: Selection {
-            offset: flags.offset.unwrap_or(0),
-            sample: flags.sample.map(|count| Sample { count, seed: flags.seed.unwrap_or(0) }),
-            limit: flags.limit,
-        },
+        selection,
+        existing,
         id_field: flags.id_field,
         prompt: match (flags.prompt, flags.template) {
             (Some(text), _) => Prompt::Inline(text),
@@ -80,12 +73,6 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
             (None, None) => Schema::None,
         },
         output,
-        existing: match (flags.resume, flags.overwrite) {
-            (true, _) if flags.accept_changes => Existing::ResumeChanged,
-            (true, _) => Existing::Resume,
-            (false, true) => Existing::Overwrite,
-            (false, false) => Existing::Refuse,
-        },
         include_input: flags.include_input,
         error_output: flags.error_output,
         telemetry_output: flags.telemetry_output,
@@ -95,11 +82,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
         rates,
         on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
         max_outage: flags.max_outage.unwrap_or(DEFAULT_MAX_OUTAGE),
-        fallback_models: if flags.fallback_model.is_empty() {
-            defaults.fallback_models.clone()
-        } else {
-            flags.fallback_model
-        },
+        fallback_models,
         stop_rules,
         budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
         dedupe: flags.dedupe,
@@ -118,6 +101,33 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
         prices: file.config.prices.clone(),
     };
     Ok(Resolved { spec, show })
+}
+
+fn show(flags: &CommonFlags, output: &Output) -> Show {
+    Show {
+        progress: !flags.no_progress,
+        every: flags.progress_every,
+        envelopes_on_stdout: *output == Output::Stdout,
+        wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
+        json_summary: !flags.no_final_summary && (flags.final_summary || *output != Output::Stdout),
+    }
+}
+
+fn selection(flags: &CommonFlags) -> Selection {
+    Selection {
+        offset: flags.offset.unwrap_or(0),
+        sample: flags.sample.map(|count| Sample { count, seed: flags.seed.unwrap_or(0) }),
+        limit: flags.limit,
+    }
+}
+
+fn existing(flags: &CommonFlags) -> Existing {
+    match (flags.resume, flags.overwrite) {
+        (true, _) if flags.accept_changes => Existing::ResumeChanged,
+        (true, _) => Existing::Resume,
+        (false, true) => Existing::Overwrite,
+        (false, false) => Existing::Refuse,
+    }
 }
 
 fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {

@@ -33,9 +33,8 @@ impl Fingerprint {
     /// Whether both ask a model the same way, whatever the input.
     #[must_use]
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        let asks = |of: &Self| {
-            (of.model.clone(), of.prompt.clone(), of.instruction.clone(), of.schema.clone())
-        };
+        let asks =
+            |of: &Self| (of.model.clone(), of.prompt.clone(), of.instruction.clone(), of.schema.clone());
         asks(self) == asks(other)
     }
 

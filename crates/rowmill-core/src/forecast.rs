@@ -96,9 +96,10 @@ pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: f64) -> Opt
         limits.input_tokens.map(|limit| input / limit as f64),
         limits.output_tokens.map(|limit| output / limit as f64),
     ];
-    let longest = minutes.into_iter().flatten().fold(None, |most: Option<f64>, minutes| {
-        Some(most.map_or(minutes, |most| most.max(minutes)))
-    })?;
+    let longest = minutes
+        .into_iter()
+        .flatten()
+        .fold(None, |most: Option<f64>, minutes| Some(most.map_or(minutes, |most| most.max(minutes))))?;
     Duration::try_from_secs_f64(longest * 60.0).ok()
 }
 

@@ -35,8 +35,8 @@ mod settings;
 mod span;
 mod sse;
 mod surrogate;
-mod wait;
 mod tokens;
+mod wait;
 
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
@@ -47,6 +47,4 @@ pub use model_string::ModelString;
 pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
-pub use tokens::{
-    Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, quick_estimate, request_tokens,
-};
+pub use tokens::{Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, request_tokens};

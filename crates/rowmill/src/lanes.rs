@@ -7,7 +7,8 @@ use rowmill_core::limits::BudgetLimits;
 use rowmill_engine::{Lane, LaneKey, LaneSettings};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup, build, lane_facts,
+    Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup, build,
+    lane_facts,
 };
 use rowmill_types::{Money, Problem, ProblemCode};
 

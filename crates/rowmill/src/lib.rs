@@ -4,6 +4,7 @@
 //! through [`run`].
 
 mod answers;
+pub mod cache;
 mod config;
 mod counting;
 mod environment;

@@ -1,6 +1,7 @@
 //! What a run would come to, found out without running it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
@@ -90,7 +91,11 @@ struct Experience {
 /// # Errors
 ///
 /// The run could not start.
-pub async fn plan(spec: RunSpec, sample_calls: Option<u64>, control: &Control) -> Result<PlanReport, Problem> {
+pub async fn plan(
+    spec: RunSpec,
+    sample_calls: Option<u64>,
+    control: &Control,
+) -> Result<PlanReport, Problem> {
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
     let providers = Providers::with_config(spec.providers.clone())?;
@@ -122,7 +127,8 @@ fn report(
     };
     let facts = lane_facts(setup);
     let most = max_output(&facts, priced);
-    let seen = experience.history.as_ref().and_then(|history| Interval::of_total(&history.output_tokens, calls));
+    let seen =
+        experience.history.as_ref().and_then(|history| Interval::of_total(&history.output_tokens, calls));
     let unseen = most.map(|most| {
         let high = (most * calls) as f64;
         Interval { low: 0.0, expected: high / 2.0, high }
@@ -130,10 +136,11 @@ fn report(
     let output_tokens = seen.or(unseen);
     // What all calls share may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
-    let cost_usd = priced.zip(output_tokens).map(|(priced, output)| {
-        cost(&priced.price, calls, input_tokens, output, shared)
-    });
-    let batch = priced.and_then(|priced| priced.price.batch_percent).map(|percent| f64::from(percent) / 100.0);
+    let cost_usd = priced
+        .zip(output_tokens)
+        .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared));
+    let batch =
+        priced.and_then(|priced| priced.price.batch_percent).map(|percent| f64::from(percent) / 100.0);
     let limits = experience.limits;
     let expected_output = output_tokens.map_or(0.0, |output| output.expected);
     PlanReport {
@@ -149,7 +156,8 @@ fn report(
         cost_usd,
         batch_cost_usd: cost_usd.zip(batch).map(|(cost, share)| cost.map(|dollars| dollars * share)),
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
-        seconds: time_at(limits, calls, input_tokens.expected, expected_output).map(|time| time.as_secs_f64()),
+        seconds: time_at(limits, calls, input_tokens.expected, expected_output)
+            .map(|time| time.as_secs_f64()),
         limits: PlanLimits {
             requests: limits.requests,
             tokens: limits.tokens,
@@ -269,24 +277,7 @@ async fn count(
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     let model = Arc::new(CountingModel::new(counter, fixed));
-    let settings = LaneSettings {
-        parallel: Parallel::AtMost(1),
-        pace: Pace::Off,
-        rates: RateFlags::default(),
-        max_output: None,
-        priming: false,
-        on_quota: OnQuota::Stop,
-        max_outage: spec.max_outage,
-    };
-    let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
-    let lane = Lane {
-        name: setup.model.to_string(),
-        model: model.clone(),
-        gate: Limits::default().gate(key, settings),
-        price: None,
-        max_output: None,
-        fixed_bytes: 0,
-    };
+    let lane = counting_lane(setup, model.clone());
     let identity = crate::lanes::identity(setup, texts);
     let folder = WorkFolder::open(home.path())?;
     let store = answers(&spec, &folder, identity, control)?;
@@ -322,4 +313,26 @@ async fn count(
     };
     let end = rowmill_engine::run(plan).await?;
     Ok((end, model.tokens()))
+}
+
+/// A lane without limits to a model that only counts.
+fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
+    let settings = LaneSettings {
+        parallel: Parallel::AtMost(1),
+        pace: Pace::Off,
+        rates: RateFlags::default(),
+        max_output: None,
+        priming: false,
+        on_quota: OnQuota::Stop,
+        max_outage: Duration::MAX,
+    };
+    let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
+    Lane {
+        name: setup.model.to_string(),
+        model,
+        gate: Limits::default().gate(key, settings),
+        price: None,
+        max_output: None,
+        fixed_bytes: 0,
+    }
 }

@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod cache;
 mod models;
 mod plan;
 mod run;
@@ -12,6 +13,8 @@ use rowmill::Problem;
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
+pub(crate) use cache::CacheFlags;
+
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -21,6 +24,7 @@ pub fn main() -> ExitCode {
         }
         Command::Plan(flags) => plan::plan(*flags),
         Command::Models(flags) => models::models(&flags),
+        Command::Cache(flags) => cache::cache(flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill::{ConfigFile, Control, ExitCode, Interval, Limits, Money, PlanReport, Problem, ProblemCode, Stop};
+use rowmill::{
+    ConfigFile, Control, ExitCode, Interval, Limits, Money, PlanReport, Problem, ProblemCode, Stop,
+};
 
 use crate::args::PlanFlags;
 use crate::numbers::{counted, grouped, time};
@@ -55,7 +57,9 @@ fn text(report: &PlanReport) -> String {
         None => format!("output: unknown, judged by {}", report.judged_by),
     });
     lines.push(match (report.cost_usd, &report.price_as_of) {
-        (Some(cost), Some(day)) => format!("cost:   {} with live calls (prices of {day})", range(cost, dollars)),
+        (Some(cost), Some(day)) => {
+            format!("cost:   {} with live calls (prices of {day})", range(cost, dollars))
+        }
         (Some(cost), None) => format!("cost:   {} with live calls", range(cost, dollars)),
         (None, _) => {
             "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`".to_owned()
@@ -66,9 +70,14 @@ fn text(report: &PlanReport) -> String {
     }
     lines.push(match report.seconds {
         Some(seconds) => {
-            format!("time:   at least {} at {}", time(std::time::Duration::from_secs_f64(seconds)), limits(report))
+            format!(
+                "time:   at least {} at {}",
+                time(std::time::Duration::from_secs_f64(seconds)),
+                limits(report)
+            )
         }
-        None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`".to_owned(),
+        None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`"
+            .to_owned(),
     });
     if report.sample_cost_usd > Money::ZERO {
         lines.push(format!("        the sample calls cost {}", report.sample_cost_usd));
@@ -79,7 +88,10 @@ fn text(report: &PlanReport) -> String {
 fn rows(report: &PlanReport) -> String {
     let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.calls, "call"));
     if report.reused_rows > 0 {
-        text.push_str(&format!(", {} with an answer that is known or another row's", grouped(report.reused_rows)));
+        text.push_str(&format!(
+            ", {} with an answer that is known or another row's",
+            grouped(report.reused_rows)
+        ));
     }
     if report.unsendable_rows > 0 {
         text.push_str(&format!(", {} that cannot be sent", grouped(report.unsendable_rows)));

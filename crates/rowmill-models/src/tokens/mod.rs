@@ -2,12 +2,10 @@
 
 mod counter;
 mod families;
-mod quick;
 mod request;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
 
 pub use counter::{Accuracy, TokenCounter, counter};
-pub use quick::quick_estimate;
 pub use request::{fixed_tokens, message_tokens, request_tokens};

@@ -7,6 +7,7 @@ use std::thread;
 
 use rowmill_core::ports::AnswerStore;
 
+use super::super::PruneSpec;
 use super::{answer, fill, key, open, open_listening, other_program, text, texts};
 
 const EACH: u64 = 5_000;
@@ -64,6 +65,23 @@ async fn two_processes_that_write_at_once_lose_nothing() {
     for (number, found) in texts(&store, 0..2 * EACH).await.into_iter().enumerate() {
         assert_eq!(found, Some(text(number as u64, 300)));
     }
+}
+
+#[tokio::test]
+async fn a_store_is_pruned_while_another_writes_and_both_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path(), 500, 2_000);
+    let (pruner, writer) = (open(folder.path()), open(folder.path()));
+    thread::scope(|scope| {
+        scope.spawn(|| keep_part(&writer, 1));
+        for _ in 0..5 {
+            pruner.prune(PruneSpec { max_bytes: Some(500_000), ..PruneSpec::default() }).unwrap();
+        }
+    });
+    writer.keep(key(1), &answer("after it"));
+    writer.stats().unwrap();
+    assert_eq!(texts(&pruner, 1..2).await, [Some("after it".to_owned())]);
+    assert_eq!(texts(&writer, 1..2).await, [Some("after it".to_owned())]);
 }
 
 #[tokio::test]

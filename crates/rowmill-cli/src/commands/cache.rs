@@ -1,0 +1,195 @@
+//! `rowmill cache`: what a store of answers holds, and making it smaller.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand};
+use jiff::{SpanRelativeTo, Timestamp};
+use rowmill::cache::{self, PruneSpec, Pruned, Stats};
+use rowmill::{ExitCode, Problem, Usage};
+use serde_json::json;
+
+use crate::numbers::{counted, grouped, size};
+use crate::printer;
+
+/// Show or prune answers that runs kept with `--cache`.
+#[derive(Debug, Args)]
+pub(crate) struct CacheFlags {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+/// What can be done with a store of answers.
+#[derive(Debug, Subcommand)]
+enum CacheCommand {
+    Show(ShowFlags),
+    Prune(PruneFlags),
+}
+
+/// Show how many answers are kept, how old they are, and what they save.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  rowmill cache show answers/\n  rowmill cache show answers/ --json")]
+struct ShowFlags {
+    /// The folder that was given to `--cache`.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove answers and make the file smaller; runs may go on meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    rowmill cache prune answers/ --older-than 30d\n  \
+    rowmill cache prune answers/ --older-than 90d --max-size 1GB\n  \
+    rowmill cache prune answers/ --all")]
+#[command(group = ArgGroup::new("rules").args(["older_than", "max_size", "all"]).required(true).multiple(true))]
+struct PruneFlags {
+    /// The folder that was given to `--cache`.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Remove answers that were neither given nor found for this long, such as `12h`, `30d` or `8w`.
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    older_than: Option<Duration>,
+
+    /// Remove the longest unused answers until the file is no larger, such as `500MB` or `1GB`.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    max_size: Option<u64>,
+
+    /// Remove every answer.
+    #[arg(long, conflicts_with_all = ["older_than", "max_size"])]
+    all: bool,
+}
+
+/// Runs the command.
+pub(crate) fn cache(flags: CacheFlags) -> Result<ExitCode, Problem> {
+    match flags.command {
+        CacheCommand::Show(flags) => {
+            let stats = cache::stats(&flags.folder)?;
+            printer::data(&if flags.json { as_json(&stats) } else { as_text(&flags.folder, &stats) });
+        }
+        CacheCommand::Prune(flags) => {
+            let spec = PruneSpec { older_than: flags.older_than, max_bytes: flags.max_size, all: flags.all };
+            let (pruned, left) = cache::prune(&flags.folder, spec)?;
+            printer::data(&told(&pruned, &left));
+            if !pruned.compacted {
+                printer::talk(
+                    "warning: the file could not be made smaller now, its free room is used for new answers; \
+                     prune again when no run uses the store and the disk has room for a copy of it",
+                );
+            }
+        }
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn as_text(folder: &Path, stats: &Stats) -> String {
+    let mut lines = vec![
+        format!("cache:   {}", folder.display()),
+        format!(
+            "answers: {} ({} of text, a file of {})",
+            grouped(stats.entries),
+            size(stats.bytes),
+            size(stats.file_bytes)
+        ),
+    ];
+    if let (Some(oldest), Some(newest)) = (stats.oldest, stats.newest) {
+        lines.push(format!("given:   {} to {}", time(oldest), time(newest)));
+        lines.push(format!("tokens:  {}; finding every answer once saves them", tokens(stats.kept)));
+        let hits = counted(stats.hits, "time");
+        lines.push(format!("found:   {hits}, which saved {}", tokens(stats.saved)));
+    }
+    lines.join("\n")
+}
+
+fn as_json(stats: &Stats) -> String {
+    let whole = json!({
+        "entries": stats.entries,
+        "bytes": stats.bytes,
+        "file_bytes": stats.file_bytes,
+        "oldest": stats.oldest.map(time),
+        "newest": stats.newest.map(time),
+        "hits": stats.hits,
+        "kept": stats.kept,
+        "saved": stats.saved,
+    });
+    // Plain data, so it is always JSON.
+    serde_json::to_string_pretty(&whole).unwrap_or_default()
+}
+
+fn told(pruned: &Pruned, left: &Stats) -> String {
+    let stay = format!("{} left, a file of {}", counted(left.entries, "answer"), size(left.file_bytes));
+    match pruned.entries {
+        0 => format!("removed nothing; {stay}"),
+        entries => format!("removed {} ({} of text); {stay}", counted(entries, "answer"), size(pruned.bytes)),
+    }
+}
+
+fn tokens(usage: Usage) -> String {
+    format!("{} in, {} out", grouped(usage.input), grouped(usage.output))
+}
+
+/// A time of the store, in UTC.
+fn time(seconds: u64) -> String {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    // A time that no clock shows stands there as it is.
+    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "must be a time such as `12h`, `30d` or `8w`".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let age = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    Duration::try_from(age).ok().filter(|age| !age.is_zero()).ok_or_else(wrong)
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "must be a size such as `500MB`, `1.5GB` or `64MiB`".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let size = number * unit;
+    if size >= 1.0 && size < u64::MAX as f64 { Ok(size as u64) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_ages_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("1", 1),
+            ("500MB", 500_000_000),
+            ("1.5 gb", 1_500_000_000),
+            ("64MiB", 64 << 20),
+            ("1TB", 1_000_000_000_000),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0", "-1", "GB", "1XB", "1.2.3MB", "1e3", "99999999999TB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+        for (text, hours) in [("12h", 12), ("30d", 720), ("1w", 168), ("1d 2h", 26)] {
+            assert_eq!(age(text), Ok(Duration::from_secs(hours * 3600)), "{text}");
+        }
+        for text in ["", "30", "0d", "-1d", "1mo", "soon"] {
+            assert!(age(text).is_err(), "{text}");
+        }
+    }
+}
