@@ -209,7 +209,7 @@ async fn experience(
 ) -> Result<Experience, Problem> {
     let none = Experience {
         history: None,
-        judged_by: "nothing: use `--sample-calls N`, or bound answers with `max_tokens`".into(),
+        judged_by: "the longest answers that are allowed (`--sample-calls N` tells more)".into(),
         cost: Money::ZERO,
         limits: spec.rates,
     };
