@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
-use crate::arrivals::{gather, receive_from};
 use crate::feed::{Batch, Feed, Taken, Work};
 use crate::intake::Intake;
-use crate::lane::{Asking, Ticket};
+use crate::lane::{Asking, NoTicket, Ticket};
 use crate::policy::{Policy, StopCause};
 use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel, Publisher};
+use crate::wake::Woke;
 use crate::work::{Done, Shared, work};
 use crate::{Plan, Stop};
 
@@ -108,13 +108,13 @@ pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
 
 pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
-    feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
-    intake: Intake,
+    pub(crate) feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
+    pub(crate) intake: Intake,
     /// The next row, while it waits for leave to be sent.
-    head: Option<Head>,
+    pub(crate) head: Option<Head>,
     next_ordinal: u64,
-    parallel: usize,
-    policy: Policy,
+    pub(crate) parallel: usize,
+    pub(crate) policy: Policy,
     pub(crate) publisher: Publisher,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
@@ -140,22 +140,10 @@ pub(crate) struct Happened {
 }
 
 /// A row that waits for leave.
-struct Head {
+pub(crate) struct Head {
     prepared: Prepared,
-    lane: usize,
-    asking: Asking,
-}
-
-/// What the loop woke up for.
-enum Woke<'a> {
-    Rows(Vec<Done>),
-    LookedUp(Vec<Ended>),
-    Leave(Result<Ticket<'a>, Halt>),
-    Batch(Option<Result<Batch, Problem>>),
-    Drain,
-    Deadline(Duration),
-    Abort,
-    Published,
+    pub(crate) lane: usize,
+    pub(crate) asking: Asking,
 }
 
 impl Driver {
@@ -186,7 +174,8 @@ impl Driver {
                         flight.push(work(shared, head.prepared, head.lane, ticket));
                     }
                 }
-                Woke::Leave(Err(halt)) => self.halt(halt, shared),
+                Woke::Leave(Err(NoTicket::Halt(halt))) => self.halt(halt, shared),
+                Woke::Leave(Err(NoTicket::Down)) => self.route_head(shared),
                 Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
@@ -251,11 +240,20 @@ impl Driver {
         Some(Head { prepared, lane, asking })
     }
 
+    /// Sends the next row to another model, because the one that it waits for is down.
+    fn route_head(&mut self, shared: &Shared) {
+        let Some(head) = &mut self.head else { return };
+        let lane = shared.route();
+        if let Some(found) = shared.lane(lane) {
+            (head.lane, head.asking) = (lane, found.asking(&head.prepared.messages));
+        }
+    }
+
     fn has_room(&self, in_flight: usize) -> bool {
         in_flight < self.parallel && !self.lags_behind()
     }
 
-    fn lags_behind(&self) -> bool {
+    pub(crate) fn lags_behind(&self) -> bool {
         let progress = &self.publisher.progress;
         progress.is_full() || self.next_ordinal - progress.published() >= MAX_AHEAD
     }
@@ -283,40 +281,6 @@ impl Driver {
         None
     }
 
-    async fn wait<'a, F: Future<Output = Done>>(
-        &mut self,
-        shared: &'a Shared,
-        flight: &mut FuturesUnordered<F>,
-    ) -> Woke<'a> {
-        // Looked at once: were the publisher to catch up between two looks, nothing would
-        // be waited for that could still wake the loop.
-        let lags_behind = self.lags_behind();
-        let has_room = flight.len() < self.parallel && !lags_behind;
-        let has_place = has_room && flight.len() + self.intake.held() < self.parallel;
-        if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
-            return Woke::Published;
-        }
-        let wants_rows = has_place && self.intake.queue.is_empty();
-        let draining = self.stop.is_draining();
-        let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
-        let deadline = self.policy.rules().deadline.filter(|_| !draining);
-        let began = self.began;
-        let Self { feed, intake, head, stop, publisher, .. } = self;
-        let asking = head.as_ref().filter(|_| has_room).map(|head| (head.lane, head.asking));
-        let schema = shared.worker.schema.as_ref();
-        tokio::select! {
-            biased;
-            () = stop.aborted() => Woke::Abort,
-            () = stop.drained(), if !draining => Woke::Drain,
-            after = reached(began, deadline) => Woke::Deadline(after),
-            done = gather(flight, at_once), if !flight.is_empty() => Woke::Rows(done),
-            ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
-            leave = leave(shared, asking) => Woke::Leave(leave),
-            batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
-            () = publisher.progress.moved(), if lags_behind => Woke::Published,
-        }
-    }
-
     fn receive(&mut self, batch: Option<Result<Batch, Problem>>) {
         match batch {
             Some(Ok(batch)) => {
@@ -338,28 +302,35 @@ impl Driver {
     /// Decides whether the run goes on after the rows that have just ended. This comes
     /// before any further row is taken, because a row that is taken is sent.
     fn heed_done(&mut self, done: Vec<Done>, shared: &Shared) {
-        let ended =
-            done.iter().filter_map(|done| if let Done::Ended(ended) = done { Some(&**ended) } else { None });
+        let ended = done
+            .iter()
+            .filter_map(|done| if let Done::Ended { ended, .. } = done { Some(&**ended) } else { None });
         self.policy.saw_answers(ended);
         for done in done {
-            match done {
-                Done::Ended(ended) => {
+            let halt = match done {
+                Done::Ended { ended, halt } => {
                     let others = self.intake.asked(&ended, shared.worker.schema.as_ref());
                     self.heed(*ended);
                     others.into_iter().for_each(|row| self.heed(row));
+                    halt
                 }
                 Done::Released { prepared, halt } => {
                     self.in_flight.remove(&prepared.ordinal);
                     self.now.released.push(prepared.row.number());
-                    if let Some(halt) = halt {
-                        self.halt(halt, shared);
-                    }
+                    halt
                 }
+            };
+            if let Some(halt) = halt {
+                self.halt(halt, shared);
             }
         }
     }
 
     fn heed(&mut self, ended: Ended) {
+        if self.stopped == Some(StopCause::FirstResult) {
+            // Rows that ask the same are not wanted any more, though their answer is there.
+            return;
+        }
         if let Some(cause) = self.policy.heed(&ended) {
             let cancels = cause == StopCause::FirstResult;
             self.end_early(cause);
@@ -410,25 +381,5 @@ impl Driver {
         }
         self.commit(shared);
         unknown
-    }
-}
-
-/// Waits for leave to send the row that is next; for ever if there is none.
-async fn leave(shared: &Shared, asking: Option<(usize, Asking)>) -> Result<Ticket<'_>, Halt> {
-    let found = asking.and_then(|(lane, asking)| Some((shared.lane(lane)?, asking)));
-    match found {
-        Some((lane, asking)) => Ticket::take(&shared.account, lane, asking, &*shared.observer).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until the deadline; for ever if there is none.
-async fn reached(began: Instant, deadline: Option<Duration>) -> Duration {
-    match deadline {
-        Some(after) => {
-            tokio::time::sleep_until(began + after).await;
-            after
-        }
-        None => std::future::pending().await,
     }
 }

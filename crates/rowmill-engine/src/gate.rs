@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::limits::{
-    Admission, Blame, Breaker, Charge, Limiter, Need, Pace, Parallel, Passage, RateFlags, Wait, WaitReason,
+    Admission, Blame, Breaker, Charge, FailedCall, Limiter, Need, Pace, Parallel, Passage, RateFlags, Wait,
+    WaitReason,
 };
 use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
 use tokio::sync::Notify;
@@ -17,15 +18,23 @@ const PROBE_POLL: Duration = Duration::from_millis(250);
 
 /// The limits of all models that a process calls. Runs that are to share limits are given
 /// clones of one value.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Limits {
     shared: Arc<Mutex<Registry>>,
 }
 
-#[derive(Default)]
 struct Registry {
+    /// All times are counted from here, because gates share what they know of providers.
+    epoch: Instant,
     gates: HashMap<LaneKey, Arc<Gate>>,
     providers: HashMap<(String, String), Arc<Mutex<Breaker>>>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let registry = Registry { epoch: Instant::now(), gates: HashMap::new(), providers: HashMap::new() };
+        Self { shared: Arc::new(Mutex::new(registry)) }
+    }
 }
 
 impl fmt::Debug for Limits {
@@ -80,8 +89,9 @@ impl Limits {
         let mut registry = locked(&self.shared);
         let provider = (key.provider.clone(), key.account.clone());
         let breaker = registry.providers.entry(provider).or_default().clone();
-        let gate = registry.gates.entry(key).or_insert_with(|| Arc::new(Gate::new(settings, breaker)));
-        gate.clone()
+        let epoch = registry.epoch;
+        let new = || Arc::new(Gate::new(settings, breaker, epoch));
+        registry.gates.entry(key).or_insert_with(new).clone()
     }
 }
 
@@ -91,6 +101,14 @@ pub(crate) enum Told<'a> {
     Waits(&'a Wait, Option<Duration>),
     /// It is over.
     Goes,
+}
+
+/// Why there is no permit.
+pub(crate) enum Denied {
+    /// The provider is down or has no quota, and another can be asked.
+    Down,
+    /// Waiting makes no sense any more.
+    Problem(Problem),
 }
 
 /// The way to one model.
@@ -112,13 +130,13 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    fn new(settings: LaneSettings, breaker: Arc<Mutex<Breaker>>) -> Self {
+    fn new(settings: LaneSettings, breaker: Arc<Mutex<Breaker>>, epoch: Instant) -> Self {
         let LaneSettings { parallel, pace, rates, max_output, priming, on_quota, max_outage } = settings;
-        let limiter = Limiter::new(parallel, pace, rates, Duration::ZERO)
+        let limiter = Limiter::new(parallel, pace, rates, epoch.elapsed())
             .with_max_output(max_output)
             .with_priming(priming);
         Self {
-            epoch: Instant::now(),
+            epoch,
             limiter: Mutex::new(limiter),
             breaker,
             turn: tokio::sync::Mutex::new(()),
@@ -152,13 +170,15 @@ impl Gate {
     }
 
     /// Waits for a permit, in the order in which calls came. `told` hears of every wait.
+    /// A wait for a provider that is down or without quota is given up once `elsewhere`
+    /// says that another can be asked.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         need: Need,
         told: &(dyn Fn(Told<'_>) + Sync),
-    ) -> Result<Permit, Problem> {
+        elsewhere: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Permit, Denied> {
         let _turn = self.turn.lock().await;
-        let began = self.now();
         let mut waited = false;
         loop {
             let changed = self.changed.notified();
@@ -171,7 +191,10 @@ impl Gate {
                 }
                 Err(wait) => wait,
             };
-            self.check_patience(&wait, began)?;
+            if wait.reason.is_grave() && elsewhere() {
+                return Err(Denied::Down);
+            }
+            self.check_patience(&wait).map_err(Denied::Problem)?;
             waited = true;
             let left = wait.until.map(|until| until.saturating_sub(self.now()));
             told(Told::Waits(&wait, left));
@@ -188,9 +211,8 @@ impl Gate {
     }
 
     /// Whether waiting for this still makes sense.
-    fn check_patience(&self, wait: &Wait, began: Duration) -> Result<(), Problem> {
-        let last_answer = locked(&self.breaker).last_answer();
-        let patience_ended = self.now().saturating_sub(began.max(last_answer)) >= self.max_outage;
+    fn check_patience(&self, wait: &Wait) -> Result<(), Problem> {
+        let patience_ended = locked(&self.breaker).stuck_for(self.now()) >= self.max_outage;
         match &wait.reason {
             WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, said.clone())
@@ -245,7 +267,7 @@ impl Permit {
     pub(crate) fn answered(mut self, completion: &Completion) {
         let Some(charge) = self.charge.take() else { return };
         let now = self.gate.now();
-        let is_back = locked(&self.gate.breaker).answered(now);
+        let is_back = locked(&self.gate.breaker).answered(charge.sent(), now);
         let mut limiter = locked(&self.gate.limiter);
         limiter.answered(&charge, completion.usage.as_ref(), completion.rates.as_deref(), now);
         if is_back {
@@ -257,24 +279,21 @@ impl Permit {
     pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {
         let Some(charge) = self.charge.take() else { return Blame::Row };
         let now = self.gate.now();
-        let rates = error.rates.as_deref();
+        let (rates, sent) = (error.rates.as_deref(), charge.sent());
         let mut breaker = locked(&self.gate.breaker);
         let mut limiter = locked(&self.gate.limiter);
-        match error.fault() {
+        let (is_back, blame) = match error.fault() {
             Fault::Throttled { after } => {
-                breaker.answered(now);
                 limiter.refused(&charge, after, rates, now);
-                Blame::Provider
+                (breaker.refused(sent, now), Blame::Provider)
             }
             Fault::Exhausted { after } => {
-                breaker.answered(now);
                 limiter.exhausted(&charge, after, &error.message, now);
-                Blame::Provider
+                (breaker.refused(sent, now), Blame::Provider)
             }
             Fault::Permanent | Fault::Fatal => {
-                breaker.answered(now);
                 limiter.failed(&charge, rates, now);
-                Blame::Row
+                (breaker.answered(sent, now), Blame::Row)
             }
             Fault::Transient { .. } => {
                 let overloaded =
@@ -284,9 +303,14 @@ impl Permit {
                 } else {
                     limiter.failed(&charge, rates, now);
                 }
-                breaker.failed(row, error.failure, &error.message, now)
+                let call = FailedCall { row, sent, failure: error.failure, message: &error.message };
+                (false, breaker.failed(call, now))
             }
+        };
+        if is_back {
+            limiter.restart(now);
         }
+        blame
     }
 }
 

@@ -8,7 +8,7 @@ use rowmill_core::ports::{Event, Model, Observer};
 use rowmill_types::{CallError, Completion, Message, Usage};
 
 use crate::account::{Account, Halt};
-use crate::gate::{Gate, Permit, Told};
+use crate::gate::{Denied, Gate, Permit, Told};
 
 /// What a message may add to its text, in tokens.
 const MESSAGE_OVERHEAD: u64 = 16;
@@ -56,6 +56,23 @@ impl Lane {
     }
 }
 
+/// How a call waits for its ticket.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'w> {
+    /// Hears of every wait.
+    pub(crate) observer: &'w dyn Observer,
+    /// Whether another model can be asked.
+    pub(crate) elsewhere: &'w (dyn Fn() -> bool + Sync),
+}
+
+/// Why there is no ticket.
+pub(crate) enum NoTicket {
+    /// The model's provider is down, and another model can be asked.
+    Down,
+    /// The run ends.
+    Halt(Halt),
+}
+
 /// Leave to make one call: a share of the limits and of the budget.
 pub(crate) struct Ticket<'a> {
     account: &'a Account,
@@ -85,18 +102,23 @@ impl<'a> Ticket<'a> {
         account: &'a Account,
         lane: &'a Lane,
         asking: Asking,
-        observer: &dyn Observer,
-    ) -> Result<Self, Halt> {
+        waiting: Waiting<'_>,
+    ) -> Result<Self, NoTicket> {
+        let Waiting { observer, elsewhere } = waiting;
         let tell = |reason: &WaitReason, wait| {
             observer.observe(&Event::Waiting { lane: &lane.name, reason, wait });
         };
-        let reservation = account.reserve(asking.worst, || tell(&WaitReason::Budget, None)).await?;
-        let mut ticket = Self::reserved(account, lane, reservation);
+        let reserved = account.reserve(asking.worst, || tell(&WaitReason::Budget, None)).await;
+        let mut ticket = Self::reserved(account, lane, reserved.map_err(NoTicket::Halt)?);
         let told = |told: Told<'_>| match told {
             Told::Waits(wait, left) => tell(&wait.reason, left),
             Told::Goes => observer.observe(&Event::Flowing { lane: &lane.name }),
         };
-        ticket.permit = Some(lane.gate.admit(asking.need, &told).await.map_err(Halt::Problem)?);
+        let permit = lane.gate.admit(asking.need, &told, elsewhere).await;
+        ticket.permit = Some(permit.map_err(|denied| match denied {
+            Denied::Down => NoTicket::Down,
+            Denied::Problem(problem) => NoTicket::Halt(Halt::Problem(problem)),
+        })?);
         Ok(ticket)
     }
 

@@ -14,6 +14,7 @@ mod policy;
 mod prepared;
 mod publish;
 mod stop;
+mod wake;
 mod work;
 
 pub use drive::{RunEnd, run};

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::account::{Account, Halt};
-use crate::lane::{Lane, Ticket};
+use crate::lane::{Asking, Lane, NoTicket, Ticket, Waiting};
 pub(crate) use crate::prepared::Ended;
 use crate::prepared::Prepared;
 use crate::{Stop, Worker};
@@ -40,25 +40,35 @@ impl Shared {
     pub(crate) fn lane(&self, index: usize) -> Option<&Lane> {
         self.worker.lanes.get(index)
     }
+
+    pub(crate) fn is_up(&self, index: usize) -> bool {
+        self.lane(index).is_some_and(|lane| !lane.gate.is_down())
+    }
+
+    /// The next model after this one that is up.
+    fn next_up(&self, index: usize) -> Option<usize> {
+        (index + 1..self.worker.lanes.len()).find(|&next| self.is_up(next))
+    }
 }
 
 /// What became of a row.
 pub(crate) enum Done {
     /// It ended, well or not.
-    Ended(Box<Ended>),
+    Ended { ended: Box<Ended>, halt: Option<Halt> },
     /// It was given back, because the run stops.
     Released { prepared: Box<Prepared>, halt: Option<Halt> },
 }
 
 /// Why there is no answer.
 enum NoAnswer {
-    Failed(RowError),
+    /// With what makes the run stop, if that is the cause.
+    Failed(RowError, Option<Halt>),
     Released(Option<Halt>),
 }
 
 impl From<RowError> for NoAnswer {
     fn from(error: RowError) -> Self {
-        Self::Failed(error)
+        Self::Failed(error, None)
     }
 }
 
@@ -94,16 +104,16 @@ pub(crate) async fn work<'a>(
         });
     let Turn { number, calls, failure, unknown_calls, saved, kept, .. } = turn;
     let attempts = u32::try_from(calls.len()).ok().filter(|&made| made > 0);
-    let outcome = match outcome {
-        Ok(result) => Ok(result),
-        Err(NoAnswer::Failed(error)) => Err(RowError { attempts, ..error }),
+    let (outcome, halt) = match outcome {
+        Ok(result) => (Ok(result), None),
+        Err(NoAnswer::Failed(error, halt)) => (Err(RowError { attempts, ..error }), halt),
         Err(NoAnswer::Released(halt)) => return Done::Released { prepared: Box::new(prepared), halt },
     };
     let Prepared { ordinal, id, row, key, .. } = prepared;
     let end = shared.began.elapsed();
     let row = Some(row);
     let reused = None;
-    Done::Ended(Box::new(Ended {
+    let ended = Box::new(Ended {
         ordinal,
         number,
         id,
@@ -118,7 +128,8 @@ pub(crate) async fn work<'a>(
         key,
         kept,
         reused,
-    }))
+    });
+    Done::Ended { ended, halt }
 }
 
 struct Turn<'a> {
@@ -139,7 +150,7 @@ struct Turn<'a> {
     kept: Option<KeptAnswer>,
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
     async fn answer(&mut self, mut messages: Vec<Message>, keeps: bool) -> Result<String, NoAnswer> {
         let worker = &self.shared.worker;
         let mut repairs = 0;
@@ -220,22 +231,64 @@ impl Turn<'_> {
 
     /// Goes on with the next model that is up, if this one's provider is down.
     fn leave_lane_that_is_down(&mut self) {
-        let down = |index: usize| self.shared.lane(index).is_some_and(|lane| lane.gate.is_down());
-        if !down(self.lane) {
+        if self.shared.is_up(self.lane) {
             return;
         }
-        let next = (self.lane + 1..self.shared.worker.lanes.len()).find(|&index| !down(index));
-        if let Some(next) = next {
+        if let Some(next) = self.shared.next_up(self.lane) {
             self.lane = next;
             self.failed = 0;
         }
+    }
+
+    /// Waits for leave to call; a drain ends the wait.
+    async fn leave(&mut self, request: &Request) -> Result<Ticket<'a>, NoAnswer> {
+        let shared = self.shared;
+        loop {
+            let Some(lane) = shared.lane(self.lane) else {
+                return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
+            };
+            let asking = lane.asking(&request.messages);
+            let index = self.lane;
+            let elsewhere = move || shared.next_up(index).is_some();
+            let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
+            tokio::select! {
+                biased;
+                () = shared.stop.drained() => return self.leave_at_once(lane, asking),
+                ticket = Ticket::take(&shared.account, lane, asking, waiting) => match ticket {
+                    Ok(ticket) => return Ok(ticket),
+                    Err(NoTicket::Halt(halt)) => return Err(self.given_back(Some(halt))),
+                    Err(NoTicket::Down) => self.leave_lane_that_is_down(),
+                }
+            }
+        }
+    }
+
+    /// The run stops: a row that was answered may finish if it need not wait.
+    fn leave_at_once(&self, lane: &'a Lane, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
+        let was_answered = self.calls.iter().any(|call| call.error.is_none());
+        let ticket = was_answered.then(|| Ticket::try_take(&self.shared.account, lane, asking));
+        match ticket.flatten() {
+            Some(Ok(ticket)) => Ok(ticket),
+            _ => Err(self.given_back(None)),
+        }
+    }
+
+    /// A row that gets no leave is given back as if it had never been sent, unless it was
+    /// paid for already, or may have been: that has to be on record.
+    fn given_back(&self, halt: Option<Halt>) -> NoAnswer {
+        let was_paid_for = self.unknown_calls > 0 || self.calls.iter().any(|call| call.error.is_none());
+        if !was_paid_for {
+            return NoAnswer::Released(halt);
+        }
+        let error = RowError::new(ErrorKind::Interrupted, "the run stopped before its last answer came");
+        NoAnswer::Failed(error, halt)
     }
 
     async fn call(&mut self, request: &Request) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
         let shared = self.shared;
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
-            None => leave(shared, self.lane, request).await?,
+            None => self.leave(request).await?,
         };
         let sent = Instant::now();
         let limit = self.limit();
@@ -279,21 +332,6 @@ impl Turn<'_> {
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
             () = self.shared.stop.drained() => false,
-        }
-    }
-}
-
-/// Waits for leave to call; a drain ends the wait.
-async fn leave<'a>(shared: &'a Shared, lane: usize, request: &Request) -> Result<Ticket<'a>, NoAnswer> {
-    let Some(lane) = shared.lane(lane) else {
-        return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
-    };
-    let asking = lane.asking(&request.messages);
-    tokio::select! {
-        biased;
-        () = shared.stop.drained() => Err(NoAnswer::Released(None)),
-        ticket = Ticket::take(&shared.account, lane, asking, &*shared.observer) => {
-            ticket.map_err(|halt| NoAnswer::Released(Some(halt)))
         }
     }
 }

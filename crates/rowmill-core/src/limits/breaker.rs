@@ -32,13 +32,20 @@ pub enum Passage {
 }
 
 /// The state of one provider.
+///
+/// What is told of a call counts by when the call was sent: what met a provider before it
+/// went down, or while it was down, says nothing of what it does after.
 #[derive(Debug, Clone)]
 pub struct Breaker {
     state: State,
     streak: u32,
     rows: Vec<u64>,
     ever_answered: bool,
-    last_answer: Duration,
+    /// When it last went down, and when it last came back.
+    went_down: Duration,
+    came_back: Duration,
+    /// Since when it lets nothing through.
+    stuck_since: Option<Duration>,
     said: String,
 }
 
@@ -56,7 +63,9 @@ impl Default for Breaker {
             streak: 0,
             rows: Vec::new(),
             ever_answered: false,
-            last_answer: Duration::ZERO,
+            went_down: Duration::ZERO,
+            came_back: Duration::ZERO,
+            stuck_since: None,
             said: String::new(),
         }
     }
@@ -86,10 +95,10 @@ impl Breaker {
         &self.said
     }
 
-    /// When the provider last answered.
+    /// For how long the provider has let no call through, though calls were sent.
     #[must_use]
-    pub fn last_answer(&self) -> Duration {
-        self.last_answer
+    pub fn stuck_for(&self, now: Duration) -> Duration {
+        self.stuck_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 
     /// A probe was sent.
@@ -106,42 +115,80 @@ impl Breaker {
         }
     }
 
-    /// The provider answered; `true` if this ends an outage.
-    pub fn answered(&mut self, now: Duration) -> bool {
-        let ends_outage = self.is_open();
+    /// The provider answered a call that was sent at `sent`; `true` if this ends an outage.
+    pub fn answered(&mut self, sent: Duration, now: Duration) -> bool {
+        self.stuck_since = None;
+        self.is_alive(sent, now)
+    }
+
+    /// The provider refused a call because of a limit: it is there, but lets none through.
+    /// `true` if this ends an outage.
+    pub fn refused(&mut self, sent: Duration, now: Duration) -> bool {
+        self.stuck_since.get_or_insert(now);
+        self.is_alive(sent, now)
+    }
+
+    fn is_alive(&mut self, sent: Duration, now: Duration) -> bool {
+        self.ever_answered = true;
+        let is_open = self.is_open();
+        if is_open && sent < self.went_down {
+            return false;
+        }
+        if is_open {
+            self.came_back = now;
+        }
         self.state = State::Closed;
         self.streak = 0;
         self.rows.clear();
-        self.ever_answered = true;
-        self.last_answer = now;
-        ends_outage
+        is_open
     }
 
-    /// A call of `row` failed in a way that the provider may be to blame for.
-    pub fn failed(&mut self, row: u64, failure: CallFailure, message: &str, now: Duration) -> Blame {
+    /// A call failed in a way that the provider may be to blame for.
+    pub fn failed(&mut self, call: FailedCall<'_>, now: Duration) -> Blame {
+        let FailedCall { row, sent, failure, message } = call;
         self.said.clear();
         self.said.push_str(message);
+        self.stuck_since.get_or_insert(now);
         match self.state {
-            State::Probing { wait } => {
+            State::Probing { wait } if sent >= self.went_down => {
                 let wait = (wait * 2).min(PROBE.1);
                 self.state = State::Open { until: now + wait, wait };
                 return Blame::Provider;
             }
-            State::Open { .. } => return Blame::Provider,
+            State::Probing { .. } | State::Open { .. } => return Blame::Provider,
+            State::Closed if sent < self.came_back => return Blame::Provider,
             State::Closed => {}
+        }
+        if failure == CallFailure::Connect && !self.ever_answered {
+            // Nobody was ever there: the address is wrong, and waiting does not mend that.
+            return Blame::Row;
         }
         self.streak += 1;
         if self.rows.len() < ROWS && !self.rows.contains(&row) {
             self.rows.push(row);
         }
         // A server that has answered and now takes no connection is down, whatever the row.
-        let refused = failure == CallFailure::Connect && self.ever_answered;
-        if refused || (self.streak >= STREAK && self.rows.len() >= ROWS) {
+        let takes_no_connection = failure == CallFailure::Connect;
+        if takes_no_connection || (self.streak >= STREAK && self.rows.len() >= ROWS) {
             self.state = State::Open { until: now + PROBE.0, wait: PROBE.0 };
+            self.went_down = now;
             return Blame::Provider;
         }
         Blame::Row
     }
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedCall<'a> {
+    /// The row that it was for.
+    pub row: u64,
+    /// When it was sent.
+    pub sent: Duration,
+    /// How it failed.
+    pub failure: CallFailure,
+    /// What it met, for a person.
+    pub message: &'a str,
 }
 
 #[cfg(test)]
@@ -153,7 +200,19 @@ mod tests {
     }
 
     fn fail(breaker: &mut Breaker, row: u64, now: u64) -> Blame {
-        breaker.failed(row, CallFailure::Server, "503", at(now))
+        failed_as(breaker, CallFailure::Server, row, (now, now))
+    }
+
+    fn failed_as(breaker: &mut Breaker, failure: CallFailure, row: u64, (sent, now): (u64, u64)) -> Blame {
+        breaker.failed(FailedCall { row, sent: at(sent), failure, message: "503" }, at(now))
+    }
+
+    fn down_at(now: u64) -> Breaker {
+        let mut breaker = Breaker::default();
+        breaker.answered(at(0), at(0));
+        (1..=4).for_each(|row| assert_eq!(fail(&mut breaker, row, now), Blame::Row));
+        assert_eq!(fail(&mut breaker, 5, now), Blame::Provider);
+        breaker
     }
 
     #[test]
@@ -173,15 +232,13 @@ mod tests {
         let mut breaker = Breaker::default();
         for row in 0..50 {
             assert_eq!(fail(&mut breaker, row, 0), Blame::Row);
-            breaker.answered(at(0));
+            breaker.answered(at(0), at(0));
         }
     }
 
     #[test]
     fn one_probe_at_a_time_finds_out_whether_the_provider_is_back() {
-        let mut breaker = Breaker::default();
-        (1..=4).for_each(|row| assert_eq!(fail(&mut breaker, row, 0), Blame::Row));
-        assert_eq!(fail(&mut breaker, 5, 0), Blame::Provider);
+        let mut breaker = down_at(0);
         assert_eq!(breaker.passage(at(1)), Passage::Probe);
         breaker.probe();
         assert_eq!(breaker.passage(at(1)), Passage::Wait(None));
@@ -189,16 +246,14 @@ mod tests {
         assert_eq!(breaker.passage(at(2)), Passage::Wait(Some(at(4))));
         breaker.probe_lost(at(4));
         breaker.probe();
-        assert!(breaker.answered(at(5)));
+        assert!(breaker.answered(at(4), at(5)));
         assert_eq!(breaker.passage(at(5)), Passage::Free);
-        assert!(!breaker.answered(at(6)));
+        assert!(!breaker.answered(at(5), at(6)));
     }
 
     #[test]
     fn a_probe_that_is_given_up_leaves_the_way_to_another() {
-        let mut breaker = Breaker::default();
-        (1..=4).for_each(|row| assert_eq!(fail(&mut breaker, row, 0), Blame::Row));
-        assert_eq!(fail(&mut breaker, 5, 0), Blame::Provider);
+        let mut breaker = down_at(0);
         breaker.probe();
         breaker.probe_lost(at(3));
         assert_eq!(breaker.passage(at(3)), Passage::Probe);
@@ -206,9 +261,44 @@ mod tests {
 
     #[test]
     fn a_refused_connection_is_an_outage_only_of_a_server_that_has_answered() {
+        let connect = |breaker: &mut Breaker, row| failed_as(breaker, CallFailure::Connect, row, (0, 0));
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.failed(1, CallFailure::Connect, "refused", at(0)), Blame::Row);
-        breaker.answered(at(1));
-        assert_eq!(breaker.failed(1, CallFailure::Connect, "refused", at(2)), Blame::Provider);
+        assert!((1..=20).all(|row| connect(&mut breaker, row) == Blame::Row));
+        breaker.answered(at(0), at(0));
+        assert_eq!(connect(&mut breaker, 1), Blame::Provider);
+    }
+
+    #[test]
+    fn what_was_sent_before_the_outage_neither_ends_it_nor_speaks_for_the_probe() {
+        let mut breaker = down_at(10);
+        assert!(!breaker.answered(at(9), at(10)), "it was taken in before the provider went down");
+        assert_eq!(breaker.passage(at(11)), Passage::Probe);
+        breaker.probe();
+        assert_eq!(failed_as(&mut breaker, CallFailure::Broken, 1, (9, 12)), Blame::Provider);
+        assert_eq!(breaker.passage(at(12)), Passage::Wait(None), "the probe is still under way");
+        assert!(breaker.answered(at(11), at(13)));
+    }
+
+    #[test]
+    fn calls_that_met_the_outage_count_against_nobody_when_they_fail_after_it() {
+        let mut breaker = down_at(10);
+        breaker.probe();
+        assert!(breaker.answered(at(11), at(12)));
+        for row in 0..20 {
+            assert_eq!(failed_as(&mut breaker, CallFailure::Timeout, row, (9, 13)), Blame::Provider);
+        }
+        assert_eq!(breaker.passage(at(13)), Passage::Free);
+    }
+
+    #[test]
+    fn a_provider_is_stuck_from_its_first_failure_or_refusal_until_it_answers() {
+        let mut breaker = down_at(10);
+        breaker.probe();
+        fail(&mut breaker, 6, 20);
+        assert_eq!(breaker.stuck_for(at(30)), at(20));
+        breaker.refused(at(30), at(31));
+        assert_eq!((breaker.is_open(), breaker.stuck_for(at(40))), (false, at(30)));
+        breaker.answered(at(40), at(41));
+        assert_eq!(breaker.stuck_for(at(50)), at(0));
     }
 }

@@ -42,9 +42,33 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// A call that was sent before anything was known of the limit.
+    pub(super) fn before(cost: f64, later: f64) -> Self {
+        Self { taken: 0.0, charged: cost, later }
+    }
+
     /// What the call was charged when it was sent.
     pub(super) fn charged(&self) -> f64 {
         self.charged
+    }
+}
+
+/// What calls in flight were charged.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Flying {
+    charged: f64,
+    later: f64,
+}
+
+impl Flying {
+    pub(super) fn begin(&mut self, mark: &Mark) {
+        self.charged += mark.charged;
+        self.later += mark.later;
+    }
+
+    pub(super) fn end(&mut self, mark: &Mark) {
+        self.charged = (self.charged - mark.charged).max(0.0);
+        self.later = (self.later - mark.later).max(0.0);
     }
 }
 
@@ -65,16 +89,17 @@ impl Bucket {
         }
     }
 
-    /// A limit that an answer told.
-    pub(super) fn learned(window: RateWindow, now: Duration) -> Self {
+    /// A limit that an answer told. Calls that are in flight now may have come after the
+    /// one that was answered, so that what they use is not in what it told.
+    pub(super) fn learned(window: RateWindow, flying: Flying, now: Duration) -> Self {
         let mut bucket = Self {
             limit: window.limit as f64,
             period: MINUTE,
             capacity: window.limit as f64,
-            level: window.remaining as f64,
+            level: window.remaining as f64 - flying.charged,
             at: now,
             taken: 0.0,
-            pending: 0.0,
+            pending: flying.later,
             margin: 0.0,
         };
         bucket.reshape(window);
@@ -175,9 +200,13 @@ mod tests {
         RateWindow { limit, remaining, reset: seconds(reset) }
     }
 
+    fn learned(window: RateWindow, now: Duration) -> Bucket {
+        Bucket::learned(window, Flying::default(), now)
+    }
+
     #[test]
     fn a_bucket_fills_at_its_rate_and_says_how_long_a_call_waits() {
-        let mut bucket = Bucket::learned(window(600, 10, 59.0), seconds(0.0));
+        let mut bucket = learned(window(600, 10, 59.0), seconds(0.0));
         assert_eq!(bucket.wait(5.0, seconds(0.0)), Duration::ZERO);
         bucket.take(10.0, 0.0);
         let wait = bucket.wait(1.0, seconds(0.0)).as_secs_f64();
@@ -187,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_others_take_from_the_account_shows_and_what_we_sent_since_counts() {
-        let mut bucket = Bucket::learned(window(600, 599, 0.1), seconds(0.0));
+        let mut bucket = learned(window(600, 599, 0.1), seconds(0.0));
         let mark = bucket.take(1.0, 0.0);
         bucket.take(100.0, 0.0);
         // Told as it was when the first call was taken in, before the hundred that followed.
@@ -199,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_changes_is_followed_at_once() {
-        let mut bucket = Bucket::learned(window(600, 600, 0.0), seconds(0.0));
+        let mut bucket = learned(window(600, 600, 0.0), seconds(0.0));
         let mark = bucket.take(1.0, 0.0);
         bucket.learn(window(300, 299, 0.2), mark, seconds(0.0), seconds(0.0));
         assert_eq!(bucket.per_minute(), 300);
@@ -210,15 +239,15 @@ mod tests {
 
     #[test]
     fn a_limit_per_day_is_told_from_one_per_minute() {
-        let bucket = Bucket::learned(window(14_400, 14_370, 180.0), seconds(0.0));
+        let bucket = learned(window(14_400, 14_370, 180.0), seconds(0.0));
         assert_eq!(bucket.period, DAY);
-        let bucket = Bucket::learned(window(14_400, 14_370, 0.125), seconds(0.0));
+        let bucket = learned(window(14_400, 14_370, 0.125), seconds(0.0));
         assert_eq!(bucket.period, MINUTE);
     }
 
     #[test]
     fn what_a_call_used_replaces_what_was_expected() {
-        let mut bucket = Bucket::learned(window(1000, 1000, 0.0), seconds(0.0));
+        let mut bucket = learned(window(1000, 1000, 0.0), seconds(0.0));
         let mark = bucket.take(300.0, 200.0);
         bucket.settle(mark, 700.0);
         assert!((bucket.level - 300.0).abs() < 1e-6);
@@ -234,5 +263,17 @@ mod tests {
             sent += 1;
         }
         assert_eq!(sent, 50);
+    }
+    #[test]
+    fn what_is_in_flight_when_a_limit_is_first_told_counts_and_is_corrected_as_it_ends() {
+        let call = Mark::before(100.0, 40.0);
+        let mut flying = Flying::default();
+        (0..4).for_each(|_| flying.begin(&call));
+        flying.end(&call);
+        let mut bucket = Bucket::learned(window(1000, 900, 6.0), flying, seconds(0.0));
+        assert!((bucket.level - 600.0).abs() < 1e-6, "{}", bucket.level);
+        (0..3).for_each(|_| bucket.settle(call, 50.0));
+        assert!((bucket.level - 750.0).abs() < 1e-6, "{}", bucket.level);
+        assert_eq!(bucket.pending, 0.0);
     }
 }

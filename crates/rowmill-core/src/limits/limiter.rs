@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_types::{RateLimits, RateWindow, Usage};
 
-use super::bucket::{Bucket, Mark};
+use super::bucket::{Bucket, Flying, Mark};
 use super::estimate::Estimate;
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
@@ -81,6 +81,8 @@ pub struct Limiter {
     learned: [Option<Bucket>; KINDS],
     /// Set by the user, in the same order.
     set: [Option<Bucket>; KINDS],
+    /// What calls in flight were charged, whether there are buckets or not.
+    flying: [Flying; KINDS],
     slots: Slots,
     estimate: Estimate,
     pause: Option<(Duration, WaitReason)>,
@@ -99,6 +101,7 @@ impl Limiter {
             pace,
             learned: [None, None, None, None],
             set: set.map(|limit| limit.map(|limit| Bucket::set(limit, now))),
+            flying: [Flying::default(); KINDS],
             slots: Slots::new(parallel),
             estimate: Estimate::new(None),
             pause: None,
@@ -172,20 +175,19 @@ impl Limiter {
         }
         self.slots.begin();
         let later = [0.0, self.estimate.output(), 0.0, self.estimate.output()];
-        let mut charge = Charge {
-            sent: now,
-            bytes: need.bytes,
-            learned: [Mark::default(); KINDS],
-            set: [Mark::default(); KINDS],
-        };
-        let both = [(&mut self.learned, &mut charge.learned), (&mut self.set, &mut charge.set)];
-        for (buckets, marks) in both {
-            for (((bucket, mark), cost), later) in buckets.iter_mut().zip(marks).zip(costs).zip(later) {
-                if let Some(bucket) = bucket {
-                    *mark = bucket.take(cost, later);
-                }
+        let take = |buckets: &mut [Option<Bucket>; KINDS]| {
+            let mut marks = [Mark::default(); KINDS];
+            for (((bucket, mark), cost), later) in buckets.iter_mut().zip(&mut marks).zip(costs).zip(later) {
+                *mark = match bucket {
+                    Some(bucket) => bucket.take(cost, later),
+                    None => Mark::before(cost, later),
+                };
             }
-        }
+            marks
+        };
+        let (learned, set) = (take(&mut self.learned), take(&mut self.set));
+        self.flying.iter_mut().zip(&learned).for_each(|(flying, mark)| flying.begin(mark));
+        let charge = Charge { sent: now, bytes: need.bytes, learned, set };
         Admission::Granted(charge)
     }
 
@@ -283,7 +285,8 @@ impl Limiter {
         }
         self.refusals = self.refusals.saturating_add(1);
         let ours = (PAUSE.0 * (1 << self.refusals.saturating_sub(1).min(10))).min(PAUSE.1);
-        let wait = after.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
+        let asked = after.filter(|wait| !wait.is_zero());
+        let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
         self.pause_for(wait, WaitReason::Throttled, now);
     }
 
@@ -301,7 +304,7 @@ impl Limiter {
             self.exhaustions = self.exhaustions.saturating_add(1);
         }
         let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
-        let wait = after.unwrap_or(ours);
+        let wait = after.filter(|wait| !wait.is_zero()).unwrap_or(ours);
         self.pause_for(wait, WaitReason::Quota(message.to_owned()), now);
         wait
     }
@@ -329,13 +332,10 @@ impl Limiter {
     }
 
     fn settle(&mut self, charge: &Charge, used: Option<[f64; KINDS]>) {
+        self.flying.iter_mut().zip(&charge.learned).for_each(|(flying, mark)| flying.end(mark));
         for (buckets, marks) in [(&mut self.learned, &charge.learned), (&mut self.set, &charge.set)] {
             for (kind, (bucket, mark)) in buckets.iter_mut().zip(marks).enumerate() {
                 let Some(bucket) = bucket else { continue };
-                // A bucket that is younger than the call was never charged for it.
-                if *mark == Mark::default() {
-                    continue;
-                }
                 let used = used.as_ref().and_then(|used| used.get(kind)).copied();
                 bucket.settle(*mark, used.unwrap_or_else(|| mark.charged()));
             }
@@ -345,11 +345,12 @@ impl Limiter {
     fn learn(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
         let Some(rates) = rates else { return };
         let told = [rates.requests, rates.tokens, rates.input_tokens, rates.output_tokens];
-        for ((bucket, mark), window) in self.learned.iter_mut().zip(charge.learned).zip(told) {
+        let marks = charge.learned.iter().zip(self.flying);
+        for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(told) {
             let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
             match bucket {
-                Some(bucket) => bucket.learn(window, mark, charge.sent, now),
-                None => *bucket = Some(Bucket::learned(window, now)),
+                Some(bucket) => bucket.learn(window, *mark, charge.sent, now),
+                None => *bucket = Some(Bucket::learned(window, flying, now)),
             }
         }
     }

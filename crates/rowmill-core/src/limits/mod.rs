@@ -12,7 +12,7 @@ mod limiter;
 mod slots;
 mod wait;
 
-pub use breaker::{Blame, Breaker, Passage};
+pub use breaker::{Blame, Breaker, FailedCall, Passage};
 pub use budget::{Budget, BudgetLimits, Reservation, Reserved, Spend};
 pub use limiter::{Admission, Charge, Limiter, Need, Pace, RateFlags};
 pub use slots::Parallel;

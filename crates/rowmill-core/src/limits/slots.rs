@@ -1,7 +1,8 @@
 //! How many calls are in flight at once, found by trying.
 //!
-//! More are allowed while more are answered for it. When the provider is overloaded
-//! there are fewer at once; after a pause they begin with one and double.
+//! Few are sent until the first is answered, so that limits are known before they are
+//! met. Then more are allowed while more are answered for it. When the provider is
+//! overloaded there are fewer at once; after a pause they begin with one and double.
 
 use std::time::Duration;
 
@@ -44,7 +45,10 @@ pub(super) struct Slots {
     parallel: Parallel,
     allowed: usize,
     in_flight: usize,
-    /// Whether growth doubles, as at the start and after a pause.
+    was_answered: bool,
+    /// After a pause, how many there were before it; each answer allows one more until then.
+    regain: Option<usize>,
+    /// Whether growth doubles, as at the start.
     fast: bool,
     /// What was measured before the last growth: how many were allowed, answers per second.
     before: Option<(usize, f64)>,
@@ -64,14 +68,12 @@ struct Window {
 
 impl Slots {
     pub(super) fn new(parallel: Parallel) -> Self {
-        let allowed = match parallel {
-            Parallel::Auto => FIRST,
-            Parallel::AtMost(most) => most.max(1),
-        };
         Self {
             parallel,
-            allowed,
+            allowed: parallel.ceiling().min(FIRST),
             in_flight: 0,
+            was_answered: false,
+            regain: None,
             fast: true,
             before: None,
             hold: 0,
@@ -108,6 +110,19 @@ impl Slots {
     /// A call was answered.
     pub(super) fn answered(&mut self, now: Duration) {
         self.end();
+        if !std::mem::replace(&mut self.was_answered, true)
+            && let Parallel::AtMost(most) = self.parallel
+        {
+            // A number that the user chose needs no search once the provider is known to answer.
+            self.allowed = self.allowed.max(most.max(1));
+            self.window.began = now;
+        }
+        if let Some(before) = self.regain {
+            self.allowed += 1;
+            self.regain = Some(before).filter(|&before| self.allowed < before);
+            self.window = Window { began: now, ..Window::default() };
+            return;
+        }
         self.window.answers += 1;
         if self.window.answers >= LEAST_SAMPLE.max(self.allowed as u64) {
             self.close_window(now);
@@ -121,7 +136,9 @@ impl Slots {
         if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
             return;
         }
-        self.allowed = ((self.allowed as f64 * CUT) as usize).max(1);
+        let cut = |slots: usize| ((slots as f64 * CUT) as usize).max(1);
+        self.allowed = cut(self.allowed);
+        self.regain = self.regain.map(cut).filter(|&before| self.allowed < before);
         self.last_cut = now;
         self.fast = false;
         self.before = None;
@@ -130,8 +147,9 @@ impl Slots {
 
     /// Begins anew with one call after a pause, so that they do not all come at once.
     pub(super) fn restart(&mut self, now: Duration) {
+        let before = self.regain.unwrap_or(0).max(self.allowed);
+        self.regain = Some(before).filter(|&before| before > 1);
         self.allowed = 1;
-        self.fast = true;
         self.hold = 0;
         self.before = None;
         self.window = Window { began: now, ..Window::default() };
@@ -218,6 +236,7 @@ mod tests {
     #[test]
     fn an_overload_cuts_once_for_all_calls_that_met_it_and_growth_begins_again() {
         let mut slots = Slots::new(Parallel::AtMost(100));
+        slots.answered(Duration::ZERO);
         (0..100).for_each(|_| slots.begin());
         for _ in 0..50 {
             slots.overloaded(Duration::from_secs(1), Duration::from_secs(2));
@@ -230,9 +249,27 @@ mod tests {
     #[test]
     fn after_a_pause_calls_begin_with_one_and_double() {
         let mut slots = Slots::new(Parallel::AtMost(64));
+        slots.answered(Duration::ZERO);
         slots.restart(Duration::ZERO);
-        assert_eq!(slots.allowed(), 1);
-        settle(&mut slots, 0.1, 1e9, 10.0, 0.0);
-        assert_eq!(slots.allowed(), 64);
+        slots.restart(Duration::ZERO);
+        let mut rounds = vec![];
+        while slots.allowed() < 64 {
+            rounds.push(slots.allowed());
+            (0..slots.allowed()).for_each(|_| slots.begin());
+            (0..slots.in_flight()).for_each(|_| slots.answered(Duration::ZERO));
+        }
+        assert_eq!(rounds, [1, 2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn few_calls_are_sent_before_the_first_is_answered() {
+        for (parallel, first, then) in
+            [(Parallel::AtMost(64), 8, 64), (Parallel::AtMost(3), 3, 3), (Parallel::Auto, 8, 8)]
+        {
+            let mut slots = Slots::new(parallel);
+            assert_eq!(slots.allowed(), first);
+            slots.answered(Duration::ZERO);
+            assert_eq!(slots.allowed(), then);
+        }
     }
 }
