@@ -4,6 +4,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::flags::RunFlags;
+use crate::simulate_flags::SimulateFlags;
 
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Run(Box<RunFlags>),
     Batch(Batch),
     Models(ModelsFlags),
+    Simulate(Box<SimulateFlags>),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,

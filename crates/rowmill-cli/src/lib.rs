@@ -8,6 +8,7 @@ mod printer;
 mod progress;
 mod resolve;
 mod signals;
+mod simulate_flags;
 
 pub use args::command;
 pub use commands::main;

@@ -2,6 +2,7 @@
 
 mod models;
 mod run;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ pub fn main() -> ExitCode {
             run::run(*flags)
         }
         Command::Models(flags) => models::models(&flags),
+        Command::Simulate(flags) => simulate::simulate(*flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);
