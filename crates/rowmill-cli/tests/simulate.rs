@@ -16,16 +16,19 @@ use support::{Place, each, finish};
 struct Program {
     child: Option<Child>,
     url: String,
+    /// Where it runs; the folder is there as long as the program.
+    _place: Place,
 }
 
 impl Program {
     fn start(flags: &[&str]) -> Self {
-        let mut command = Place::new().command(&[&["simulate"], flags].concat());
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let place = Place::new();
+        let mut child =
+            place.command(&[&["simulate"], flags].concat()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child: Some(child), url }
+        Self { child: Some(child), url, _place: place }
     }
 
     /// A folder in which this program is the provider.

@@ -1,5 +1,7 @@
 //! Times when the provider is down.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod support;
 
 use std::io::ErrorKind;
