@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use crate::commands::CacheFlags;
 use crate::flags::{CommonFlags, RunFlags};
 use crate::values::positive;
+use crate::simulate_flags::SimulateFlags;
 
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Batch(Batch),
     Models(ModelsFlags),
     Cache(CacheFlags),
+    Simulate(Box<SimulateFlags>),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,

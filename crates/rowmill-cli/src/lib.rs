@@ -9,6 +9,7 @@ mod progress;
 mod resolve;
 mod signals;
 mod values;
+mod simulate_flags;
 
 pub use args::command;
 pub use commands::main;

@@ -107,7 +107,7 @@ fn no_value_of_the_environment_is_shown_in_the_help() {
 #[test]
 fn the_command_alone_lists_its_commands() {
     let help = said(&["--help"]);
-    for command in ["run", "batch", "models", "cache", "completions", "man"] {
+    for command in ["run", "plan", "batch", "models", "cache", "simulate", "completions", "man"] {
         assert!(help.contains(&format!("\n  {command}")), "{command}");
     }
     let ended = Place::new().rowmill(&[]).code(2);

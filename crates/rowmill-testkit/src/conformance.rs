@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use rowmill_core::ports::Model;
+use rowmill_simulator::Simulator;
 use rowmill_types::{CallError, CallFailure, Completion, Finish, Message, Request};
-
-use crate::simulator::Simulator;
 
 /// What a call with a marker must come to.
 #[derive(Debug)]

@@ -95,8 +95,9 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(simulator: &Path, flags: &[&str]) -> Result<Self, Failure> {
-        let mut child = Command::new(simulator)
+    pub(super) fn start(rowmill: &Path, flags: &[&str]) -> Result<Self, Failure> {
+        let mut child = Command::new(rowmill)
+            .arg("simulate")
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

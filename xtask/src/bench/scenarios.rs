@@ -38,7 +38,7 @@ fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command 
 /// 64 in flight against an instant server, beside `wrk` with the same bytes.
 fn throughput(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(200_000);
-    let mut server = Server::start(&stage.simulator, &["--instant"])?;
+    let mut server = Server::start(&stage.rowmill, &["--instant"])?;
     rows::write(&stage.folder.join("rows.jsonl"), count)?;
     let sample = |base_url: &str| {
         let mut command = calls(stage, "rows.jsonl", &server, 1);
@@ -65,7 +65,7 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
         title: "Throughput at 64 in flight",
         about: "CPU (user and system) of the client for each row, against a server that answers from prepared \
                 bytes. `wrk` sends, byte for byte, requests that rowmill made. Runs alternate; the median counts.",
-        commands: vec!["rowmill-simulator --instant".into(), shown(&load), shown(&run)],
+        commands: vec!["rowmill simulate --instant".into(), shown(&load), shown(&run)],
         numbers: vec![
             format!("wrk: {} µs of CPU per request (median {:.1})", list(&wrk_cpu), median(&wrk_cpu)),
             format!(
@@ -104,7 +104,7 @@ fn structured(stage: &Stage) -> Result<Section, Failure> {
         "required":["sentiment","confidence","reason"],"additionalProperties":false}"#;
     std::fs::write(stage.folder.join("schema.json"), schema)?;
     rows::write(&stage.folder.join("rows.jsonl"), count)?;
-    let server = Server::start(&stage.simulator, &["--instant", "--instant-text", answer])?;
+    let server = Server::start(&stage.rowmill, &["--instant", "--instant-text", answer])?;
     let mut run = calls(stage, "rows.jsonl", &server, 64);
     run.args(["--json-schema", "schema.json"]);
     let (cost, _) = cost_of(&mut run)?;
@@ -123,7 +123,7 @@ fn structured(stage: &Stage) -> Result<Section, Failure> {
 
 /// Peak memory for few and for many rows.
 fn memory(stage: &Stage) -> Result<Section, Failure> {
-    let server = Server::start(&stage.simulator, &["--instant"])?;
+    let server = Server::start(&stage.rowmill, &["--instant"])?;
     let (few, many) = (10_000, stage.rows(1_000_000));
     let measure = |count: u64| {
         rows::write(&stage.folder.join("rows.jsonl"), count)?;
@@ -186,7 +186,7 @@ fn start_up(stage: &Stage) -> Result<Section, Failure> {
 /// Slow answers, many at once: the time should be that of the answers alone.
 fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
     let (count, parallel) = (stage.rows(20_000), stage.rows(2_000));
-    let server = Server::start(&stage.simulator, &["--instant", "--latency", "1s"])?;
+    let server = Server::start(&stage.rowmill, &["--instant", "--latency", "1s"])?;
     rows::write(&stage.folder.join("slow.jsonl"), count)?;
     let mut run = calls(stage, "slow.jsonl", &server, parallel);
     let (cost, _) = cost_of(&mut run)?;
@@ -195,7 +195,7 @@ fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
     Ok(Section {
         title: "Many calls in flight",
         about: "Every answer takes one second, so the ideal time is rows divided by calls in flight.",
-        commands: vec!["rowmill-simulator --instant --latency 1s".into(), shown(&run)],
+        commands: vec!["rowmill simulate --instant --latency 1s".into(), shown(&run)],
         numbers: vec![format!(
             "{} rows, {} in flight: {:.2} s (ideal {ideal:.0} s), {:.1} µs of CPU per row, peak {:.1} MB",
             whole(count as f64),

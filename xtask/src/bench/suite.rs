@@ -13,9 +13,8 @@ use crate::{Failure, talk};
 /// What every scenario needs.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// The command to be measured.
+    /// The command to be measured, which is also the simulator.
     pub(super) rowmill: PathBuf,
-    pub(super) simulator: PathBuf,
     /// Where inputs and outputs are.
     pub(super) folder: PathBuf,
     /// Rows are divided by this.
@@ -44,18 +43,12 @@ impl Stage {
 /// Measures everything.
 pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Failure> {
     let wrk = wrk::version()?;
-    let binaries = [("rowmill-cli", "rowmill"), ("rowmill-testkit", "rowmill-simulator")];
-    let built = workspace.build(&flags.profile, &binaries)?;
+    let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill")])?;
     let folder = workspace.target()?.join("bench");
     fs::create_dir_all(&folder)?;
     allow_open_files()?;
     let facts = machine::facts(workspace, wrk, &flags.profile);
-    let stage = Stage {
-        rowmill: built.join("rowmill"),
-        simulator: built.join("rowmill-simulator"),
-        folder,
-        divisor: if flags.quick { 20 } else { 1 },
-    };
+    let stage = Stage { rowmill: built.join("rowmill"), folder, divisor: if flags.quick { 20 } else { 1 } };
     let mut sections = Vec::new();
     for (name, scenario) in scenarios::ALL {
         if flags.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

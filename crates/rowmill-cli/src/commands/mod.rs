@@ -4,6 +4,7 @@ mod cache;
 mod models;
 mod plan;
 mod run;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ pub fn main() -> ExitCode {
         Command::Plan(flags) => plan::plan(*flags),
         Command::Models(flags) => models::models(&flags),
         Command::Cache(flags) => cache::cache(flags),
+        Command::Simulate(flags) => simulate::simulate(*flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);

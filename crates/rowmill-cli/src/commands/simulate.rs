@@ -1,0 +1,35 @@
+//! `rowmill simulate`: a provider on this machine, until it is told to stop.
+
+use rowmill::{ExitCode, Problem, ProblemCode};
+use rowmill_simulator::Simulator;
+
+use crate::printer;
+use crate::signals::Signals;
+use crate::simulate_flags::SimulateFlags;
+
+/// Runs the command.
+pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
+    let host = flags.host;
+    if !host.is_loopback() {
+        printer::talk(&format!(
+            "warning: other machines can reach `{host}`; anyone there can call this provider and read `/stats`"
+        ));
+    }
+    let cannot = |error: std::io::Error| {
+        Problem::new(ProblemCode::Usage, format!("the simulator cannot listen on `{host}`"))
+            .cause(error)
+            .hint("choose another `--port`, or leave it out to take a free one")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    })?;
+    runtime.block_on(async {
+        // Signals are heard before anybody is told that the server is there.
+        let mut signals = Signals::listen()
+            .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
+        let simulator = Simulator::try_start(flags.script()).map_err(cannot)?;
+        printer::data(&format!("listening on {}", simulator.url()));
+        signals.next().await;
+        Ok(ExitCode::Ok)
+    })
+}

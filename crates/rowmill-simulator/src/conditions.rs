@@ -1,0 +1,206 @@
+//! What is in force at a moment, and what changes on the script. The time is an argument.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::distribution::Distribution;
+use crate::limiter::Limiter;
+use crate::limits::{Limits, Measure};
+use crate::outage::OutageKind;
+use crate::prompt_cache::PromptCache;
+use crate::quota::Quota;
+use crate::script::Script;
+
+/// Something that changes while the simulator runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A limit per minute is another one from now on; `None` lifts it.
+    Limit(Measure, Option<u64>),
+    /// An outage of this length begins, of this kind or else of that which the script names.
+    Outage(Duration, Option<OutageKind>),
+    /// The quota is used up.
+    QuotaExhausted,
+    /// The quota is there again.
+    QuotaRenewed,
+    /// Answers take this long from now on.
+    Latency(Distribution),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    kind: OutageKind,
+    /// Its end, where it has one of its own.
+    until: Option<Instant>,
+}
+
+/// All that changes with time and use.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    pub(crate) limiter: Limiter,
+    pub(crate) quota: Quota,
+    pub(crate) cache: PromptCache,
+    pub(crate) latency: Distribution,
+    outage: Option<Outage>,
+    outage_kind: OutageKind,
+    timeline: VecDeque<(Instant, Change)>,
+    started: Instant,
+    /// Every set of limits that was in force, and since when.
+    history: Vec<(Instant, Limits)>,
+}
+
+impl Conditions {
+    pub(crate) fn new(script: &Script, now: Instant) -> Self {
+        let mut timeline: Vec<_> =
+            script.changes.iter().map(|(after, change)| (now + *after, *change)).collect();
+        timeline.sort_by_key(|(at, _)| *at);
+        Self {
+            limiter: Limiter::new(script.limits),
+            quota: Quota::new(script.quota_requests, script.quota_renews),
+            cache: PromptCache::default(),
+            latency: script.latency,
+            outage: None,
+            outage_kind: script.outage_kind,
+            timeline: timeline.into(),
+            started: now,
+            history: vec![(now, script.limits)],
+        }
+    }
+
+    /// Makes all changes whose time has come, each at its own time.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        while let Some((at, change)) = self.timeline.pop_front_if(|(at, _)| *at <= now) {
+            self.apply(change, at);
+        }
+        if self.outage.is_some_and(|outage| outage.until.is_some_and(|until| until <= now)) {
+            self.outage = None;
+        }
+    }
+
+    fn apply(&mut self, change: Change, at: Instant) {
+        match change {
+            Change::Limit(measure, limit) => {
+                self.set_limits(self.limiter.limits().with(measure, limit), at);
+            }
+            Change::Outage(length, kind) => {
+                let kind = kind.unwrap_or(self.outage_kind);
+                self.outage = Some(Outage { kind, until: Some(at + length) });
+            }
+            Change::QuotaExhausted => self.quota.exhaust(),
+            Change::QuotaRenewed => self.quota.renew(),
+            Change::Latency(latency) => self.latency = latency,
+        }
+    }
+
+    pub(crate) fn set_limits(&mut self, limits: Limits, at: Instant) {
+        self.limiter.set(limits, at);
+        self.history.push((at, limits));
+    }
+
+    /// Begins an outage that lasts until it is ended.
+    pub(crate) fn begin_outage(&mut self, kind: OutageKind) {
+        self.outage = Some(Outage { kind, until: None });
+    }
+
+    pub(crate) fn end_outage(&mut self) {
+        self.outage = None;
+    }
+
+    /// What calls meet now instead of an answer.
+    pub(crate) fn outage(&self) -> Option<OutageKind> {
+        self.outage.map(|outage| outage.kind)
+    }
+
+    /// When something may change next without anybody calling.
+    pub(crate) fn next_turn(&self) -> Option<Instant> {
+        let change = self.timeline.front().map(|(at, _)| *at);
+        let end = self.outage.and_then(|outage| outage.until);
+        change.into_iter().chain(end).min()
+    }
+
+    /// The minute of a moment, from 0.
+    pub(crate) fn minute_of(&self, moment: Instant) -> usize {
+        let seconds = moment.saturating_duration_since(self.started).as_secs();
+        usize::try_from(seconds / 60).unwrap_or(usize::MAX)
+    }
+
+    /// How much a limit would have allowed in a minute, up to now; `None` where nothing was
+    /// limited in it at all.
+    pub(crate) fn allowed(&self, measure: Measure, minute: usize, now: Instant) -> Option<u64> {
+        let begin = self.started + Duration::from_secs(60) * u32::try_from(minute).unwrap_or(u32::MAX);
+        let end = (begin + Duration::from_secs(60)).min(now);
+        let ends = self.history.iter().skip(1).map(|(at, _)| *at).chain([end]);
+        let mut allowed = None;
+        for ((from, limits), to) in self.history.iter().zip(ends) {
+            let time = to.min(end).saturating_duration_since((*from).max(begin));
+            if let Some(limit) = limits.of(measure).filter(|_| !time.is_zero()) {
+                *allowed.get_or_insert(0.0) += limit as f64 * time.as_secs_f64() / 60.0;
+            }
+        }
+        allowed.map(|amount: f64| amount.round() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn changes_come_at_their_time_in_their_order() {
+        let start = Instant::now();
+        let script = Script::new()
+            .limits(Limits { requests: Some(600), ..Limits::default() })
+            .at(seconds(120), Change::Limit(Measure::Requests, Some(1_200)))
+            .at(seconds(60), Change::Limit(Measure::Requests, Some(300)))
+            .at(seconds(60), Change::Limit(Measure::Tokens, Some(60_000)));
+        let mut conditions = Conditions::new(&script, start);
+        for (second, requests, tokens) in [
+            (0, 600, None),
+            (59, 600, None),
+            (60, 300, Some(60_000)),
+            (119, 300, Some(60_000)),
+            (500, 1_200, Some(60_000)),
+        ] {
+            conditions.advance(start + seconds(second));
+            let limits = conditions.limiter.limits();
+            assert_eq!((limits.requests, limits.tokens), (Some(requests), tokens), "{second}");
+        }
+        let now = start + seconds(150);
+        let allowed = |minute| conditions.allowed(Measure::Requests, minute, now);
+        assert_eq!((allowed(0), allowed(1), allowed(2)), (Some(600), Some(300), Some(600)));
+        assert_eq!(conditions.allowed(Measure::Tokens, 0, now), None);
+        assert_eq!(conditions.allowed(Measure::Tokens, 1, now), Some(60_000));
+    }
+
+    #[test]
+    fn a_minute_in_which_a_limit_changes_allows_what_both_allow() {
+        let start = Instant::now();
+        let script = Script::new()
+            .limits(Limits { requests: Some(600), ..Limits::default() })
+            .at(seconds(45), Change::Limit(Measure::Requests, Some(1_200)));
+        let mut conditions = Conditions::new(&script, start);
+        conditions.advance(start + seconds(300));
+        assert_eq!(conditions.allowed(Measure::Requests, 0, start + seconds(300)), Some(450 + 300));
+    }
+
+    #[test]
+    fn an_outage_begins_and_ends_by_itself() {
+        let start = Instant::now();
+        let script = Script::new().outage(seconds(60), seconds(30)).outage_kind(OutageKind::Status(529));
+        let mut conditions = Conditions::new(&script, start);
+        let mut at = |second| {
+            conditions.advance(start + seconds(second));
+            (conditions.outage(), conditions.next_turn().map(|turn| (turn - start).as_secs()))
+        };
+        assert_eq!(at(0), (None, Some(60)));
+        assert_eq!(at(60), (Some(OutageKind::Status(529)), Some(90)));
+        assert_eq!(at(89), (Some(OutageKind::Status(529)), Some(90)));
+        assert_eq!(at(90), (None, None));
+    }
+}

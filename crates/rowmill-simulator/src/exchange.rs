@@ -1,0 +1,189 @@
+//! From a request to the answer that is to be delivered.
+
+use std::time::Duration;
+
+use rowmill_core::simulate::seed_of;
+
+use crate::admission::Admission;
+use crate::distribution::Distribution;
+use crate::fault::{Delivery, Fault, When};
+use crate::marker;
+use crate::outage::OutageKind;
+use crate::outgoing::Outgoing;
+use crate::protocol::{Ask, Protocol, Refused};
+use crate::recorder::{Call, RequestSeen};
+use crate::reply::{Circumstances, Reply};
+use crate::script::Answer;
+use crate::shared::Shared;
+
+/// How a call will be answered.
+#[derive(Debug)]
+pub(crate) struct Plan<'s> {
+    pub(crate) ask: Ask,
+    pub(crate) how: Answer,
+    pub(crate) at: Circumstances,
+    admission: Admission<'s>,
+}
+
+/// Why a call is not answered.
+#[derive(Debug)]
+pub(crate) enum Rejection {
+    /// With these words.
+    Refused(Refused),
+    /// The connection is reset.
+    Reset,
+}
+
+impl From<Refused> for Rejection {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// An answer and the way it goes out.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) delivery: Delivery,
+    /// The prompt that it answers, where a model was called.
+    pub(crate) prompt: Option<String>,
+}
+
+impl Exchange {
+    pub(crate) fn whole(outgoing: Outgoing) -> Self {
+        Self { outgoing, delivery: Delivery::Whole, prompt: None }
+    }
+}
+
+impl Shared {
+    /// Answers a model call, after the waits that the script asks for.
+    pub(crate) async fn answer(
+        &self,
+        protocol: Protocol,
+        request: &RequestSeen,
+        call: &Call<'_>,
+    ) -> Exchange {
+        let mut plan = match self.plan(protocol, request, call).await {
+            Ok(plan) => plan,
+            Err(Rejection::Refused(refused)) => {
+                let headers = [refused.headers.as_slice(), &self.script.headers].concat();
+                return Exchange::whole(Outgoing::json(refused.status, &headers, &protocol.error(&refused)));
+            }
+            Err(Rejection::Reset) => {
+                let nothing = Outgoing::text(503, "");
+                return Exchange { outgoing: nothing, delivery: Delivery::Reset, prompt: None };
+            }
+        };
+        let headers = [plan.headers(), &self.script.headers].concat();
+        let outgoing = match plan.fault() {
+            Some(Fault::Status { code, headers: own, body }) => {
+                let headers = [own.as_slice(), &headers].concat();
+                match body {
+                    Some(body) => {
+                        Outgoing::plain(*code, "application/json", &headers, body.clone().into_bytes())
+                    }
+                    None => Outgoing::json(*code, &headers, &protocol.status_error(*code)),
+                }
+            }
+            Some(Fault::Garbage) => Outgoing::plain(200, "text/html", &[], GARBAGE.as_bytes().to_vec()),
+            _ => {
+                let reply = self.generate(&mut plan);
+                protocol.render(&plan.ask, &reply, &headers)
+            }
+        };
+        Exchange { outgoing, delivery: Delivery::of(plan.fault()), prompt: Some(plan.ask.prompt) }
+    }
+
+    /// Checks a call, lets it in, waits as the script says, and decides how it is answered.
+    pub(crate) async fn plan(
+        &self,
+        protocol: Protocol,
+        request: &RequestSeen,
+        call: &Call<'_>,
+    ) -> Result<Plan<'_>, Rejection> {
+        self.check_outage()?;
+        protocol.check_headers(request, self.script.key.as_deref())?;
+        let ask = protocol.ask(request)?;
+        protocol.check_model(&ask.model, &self.script.models)?;
+        let input = self.script.tokenizer.count_prompt(&ask);
+        let key = protocol.key(request).unwrap_or_default();
+        let admission = self.admit(protocol, &ask, key, input)?;
+        let at = Circumstances {
+            number: call.number,
+            of_prompt: self.recorder.prompt_called(&ask.prompt),
+            input,
+            prefix: admission.prefix,
+        };
+        self.gate.pass(at.number).await;
+        let latency = self.latency(self.conditions().latency, at.number);
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
+        let how = self.decide(&ask.prompt, at);
+        Ok(Plan { ask, how, at, admission })
+    }
+
+    fn check_outage(&self) -> Result<(), Rejection> {
+        let outage = self.conditions().outage();
+        if outage.is_some() {
+            self.recorder.outage_refused();
+        }
+        match outage {
+            None => Ok(()),
+            Some(OutageKind::Status(status)) => Err(Refused::of_status(status).into()),
+            Some(OutageKind::Reset | OutageKind::Refuse) => Err(Rejection::Reset),
+        }
+    }
+
+    /// Makes the answer. From here on it is used and charged for, whether it arrives or not.
+    pub(crate) fn generate(&self, plan: &mut Plan<'_>) -> Reply {
+        let reply = Reply::make(&self.script, &plan.ask, plan.at, &plan.how);
+        // A call that is never answered was never worked on.
+        if !matches!(plan.fault(), Some(Fault::Reset | Fault::Hang)) {
+            plan.admission.settle(&reply.tokens);
+        }
+        reply
+    }
+
+    /// The wait before the answer to a call.
+    pub(crate) fn latency(&self, latency: Distribution, number: u64) -> Duration {
+        let chance = |purpose| chance(self.script.seed, purpose, &number.to_string());
+        let jitter = self.script.jitter.mul_f64(chance("jitter"));
+        latency.draw_wait((chance("latency"), chance("latency too"))) + jitter
+    }
+
+    fn decide(&self, prompt: &str, at: Circumstances) -> Answer {
+        let struck = self.script.faults.iter().enumerate().find(|(rule, (when, _))| match when {
+            When::Always => true,
+            When::Nth(number) => *number == at.number,
+            When::PromptContains(text, times) => at.of_prompt <= *times && prompt.contains(text.as_str()),
+            When::Rate(rate) => chance(self.script.seed, &rule.to_string(), &at.number.to_string()) < *rate,
+        });
+        if let Some((_, (_, fault))) = struck {
+            return Answer::Fail(fault.clone());
+        }
+        if let Some(fault) = marker::fault_for(prompt, at.of_prompt) {
+            return Answer::Fail(fault);
+        }
+        self.script.answer.as_ref().map_or(Answer::Made, |answer| answer(prompt, at.of_prompt))
+    }
+}
+
+/// A number from 0 up to 1 that follows from the seed, what it is for and whom.
+pub(crate) fn chance(seed: u64, purpose: &str, whom: &str) -> f64 {
+    let drawn = seed_of(&[&seed.to_string(), purpose, whom]);
+    (drawn >> 11) as f64 / (1u64 << 53) as f64
+}
+
+const GARBAGE: &str = "<html><body><h1>It works!</h1></body></html>";
+
+impl Plan<'_> {
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        if let Answer::Fail(fault) = &self.how { Some(fault) } else { None }
+    }
+
+    /// The headers that tell how the limits stand.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.admission.headers
+    }
+}

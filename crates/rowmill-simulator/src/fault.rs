@@ -1,0 +1,137 @@
+//! The damage that the simulator can do.
+
+/// One way in which an answer goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// An error status. Without a body it gets the one that the vendor would send.
+    Status {
+        /// The status code.
+        code: u16,
+        /// Headers beside the usual ones.
+        headers: Vec<(String, String)>,
+        /// The body, when it is not the vendor's own.
+        body: Option<String>,
+    },
+    /// The connection is reset before anything is written.
+    Reset,
+    /// The connection is reset after half of the body.
+    ResetMidway,
+    /// The connection ends properly after half of the promised body.
+    Truncate,
+    /// Status 200 with a body that is not JSON.
+    Garbage,
+    /// The request is read and never answered.
+    Hang,
+    /// The body comes byte by byte, each one let through by [`crate::Simulator::drip`].
+    Drip,
+    /// An answer with no text.
+    Empty,
+    /// The model refuses.
+    Refusal,
+    /// The answer is cut at the token limit.
+    Length,
+    /// A content filter stops the answer.
+    Filter,
+    /// JSON that breaks the schema of the request.
+    WrongSchema,
+    /// The right JSON inside a Markdown fence.
+    Fenced,
+    /// JSON `null`.
+    Null,
+}
+
+impl Fault {
+    /// An error status with the vendor's own body.
+    #[must_use]
+    pub fn status(code: u16) -> Self {
+        Self::Status { code, headers: Vec::new(), body: None }
+    }
+
+    /// Adds a header to an error status; other faults stay as they are.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Self::Status { headers, .. } = &mut self {
+            headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Replaces the vendor's body of an error status; other faults stay as they are.
+    #[must_use]
+    pub fn with_body(mut self, text: impl Into<String>) -> Self {
+        if let Self::Status { body, .. } = &mut self {
+            *body = Some(text.into());
+        }
+        self
+    }
+
+    /// The fault that a marker or a flag names: a status code or a word such as `reset`.
+    ///
+    /// ```
+    /// # use rowmill_simulator::Fault;
+    /// assert_eq!(Fault::named("503"), Some(Fault::status(503)));
+    /// assert_eq!(Fault::named("reset"), Some(Fault::Reset));
+    /// assert_eq!(Fault::named("weather"), None);
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        if let Ok(code) = name.parse::<u16>() {
+            return (100..=599).contains(&code).then(|| Self::status(code));
+        }
+        Some(match name {
+            "reset" => Self::Reset,
+            "midway" => Self::ResetMidway,
+            "truncate" => Self::Truncate,
+            "garbage" => Self::Garbage,
+            "hang" => Self::Hang,
+            "drip" => Self::Drip,
+            "empty" => Self::Empty,
+            "refusal" => Self::Refusal,
+            "length" => Self::Length,
+            "filter" => Self::Filter,
+            "wrong" => Self::WrongSchema,
+            "fenced" => Self::Fenced,
+            "null" => Self::Null,
+            _ => return None,
+        })
+    }
+}
+
+/// When a fault strikes.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum When {
+    /// At every call.
+    Always,
+    /// At the call with this number, counted from 1.
+    Nth(u64),
+    /// At the first so many calls of each prompt that holds the text.
+    PromptContains(String, u64),
+    /// At this share of the calls, chosen by the script's seed.
+    Rate(f64),
+}
+
+/// How an answer reaches the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Whole,
+    Reset,
+    ResetMidway,
+    Truncate,
+    Hang,
+    Drip,
+}
+
+impl Delivery {
+    pub(crate) fn of(fault: Option<&Fault>) -> Self {
+        match fault {
+            Some(Fault::Reset) => Self::Reset,
+            Some(Fault::ResetMidway) => Self::ResetMidway,
+            Some(Fault::Truncate) => Self::Truncate,
+            Some(Fault::Hang) => Self::Hang,
+            Some(Fault::Drip) => Self::Drip,
+            _ => Self::Whole,
+        }
+    }
+}

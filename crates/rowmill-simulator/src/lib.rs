@@ -1,0 +1,48 @@
+//! A model provider on a loopback port, for tests, benchmarks and demonstrations.
+//!
+//! It speaks the protocols of the vendors over true HTTP, so a client goes through
+//! everything it has: connections, framing, streaming and failures. It keeps rate limits,
+//! quotas and a prompt cache as the vendors do, counts what it would have charged, and
+//! does damage on purpose.
+
+mod admission;
+mod bucket;
+mod conditions;
+mod deliver;
+mod distribution;
+mod exchange;
+mod fault;
+mod gate;
+mod incoming;
+mod instant;
+mod limiter;
+mod limits;
+mod marker;
+pub mod notation;
+mod outage;
+mod outgoing;
+mod prompt_cache;
+mod protocol;
+mod quota;
+mod rate_headers;
+mod recorder;
+mod reply;
+mod script;
+mod server;
+mod shared;
+mod simulator;
+mod stats;
+mod tokens;
+mod websocket;
+
+pub use conditions::Change;
+pub use distribution::Distribution;
+pub use fault::{Fault, When};
+pub use limits::{Limits, Measure};
+pub use outage::OutageKind;
+pub use recorder::RequestSeen;
+pub use rowmill_core::cost::Price;
+pub use script::{Answer, Script};
+pub use simulator::Simulator;
+pub use stats::{Minute, Stats};
+pub use tokens::Tokenizer;

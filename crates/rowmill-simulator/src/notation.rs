@@ -1,0 +1,209 @@
+//! How what a script says is written as text, in flags.
+
+use std::time::Duration;
+
+use rowmill_core::cost::{Price, TokenPrices};
+use rowmill_core::time_span;
+use rowmill_types::Money;
+
+use crate::conditions::Change;
+use crate::distribution::Distribution;
+use crate::fault::Fault;
+use crate::limits::Measure;
+
+/// Reads a length of time such as `20ms`, `1.5s` or `2m`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    time_span::parse(text).ok_or_else(|| format!("`{text}` is no duration; write `20ms`, `1.5s` or `2m`"))
+}
+
+/// Reads a fault and the share of calls it strikes, such as `503=0.02`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn fault_rate(text: &str) -> Result<(Fault, f64), String> {
+    let (name, rate) = text.split_once('=').ok_or("write a fault as KIND=RATE, such as `503=0.02`")?;
+    let fault = Fault::named(name).ok_or_else(|| format!("`{name}` is no fault"))?;
+    match rate.parse::<f64>() {
+        Ok(rate) if (0.0..=1.0).contains(&rate) => Ok((fault, rate)),
+        _ => Err(format!("`{rate}` is no share between 0 and 1")),
+    }
+}
+
+/// Reads the begin and the length of an outage, such as `60s+30s`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn outage(text: &str) -> Result<(Duration, Duration), String> {
+    let (start, length) = text.split_once('+').ok_or("write an outage as START+LENGTH, such as `60s+30s`")?;
+    Ok((duration(start)?, duration(length)?))
+}
+
+/// Reads when and what changes, such as `120s:rpm=300,tpm=30000` or `60s:outage=30s,outage-status=reset`.
+///
+/// ```
+/// # use rowmill_simulator::{Change, Measure, notation};
+/// # use std::time::Duration;
+/// let (after, changes) = notation::changes("2m:rpm=300,tpm=none").unwrap();
+/// assert_eq!(after, Duration::from_secs(120));
+/// assert_eq!(changes, [Change::Limit(Measure::Requests, Some(300)), Change::Limit(Measure::Tokens, None)]);
+/// ```
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn changes(text: &str) -> Result<(Duration, Vec<Change>), String> {
+    let (after, rest) =
+        text.split_once(':').ok_or("write a change as TIME:KEY=VALUE,…, such as `120s:rpm=300,tpm=30000`")?;
+    let after = duration(after)?;
+    let mut changes = Vec::new();
+    let (mut length, mut status) = (None, None);
+    for (key, value) in pairs(rest)? {
+        match key {
+            "outage" => length = Some(duration(&value)?),
+            "outage-status" => status = Some(value.parse()?),
+            "quota" => changes.push(match value.as_str() {
+                "exhausted" => Change::QuotaExhausted,
+                "ok" => Change::QuotaRenewed,
+                _ => return Err(format!("`{value}` is no state of a quota; write `exhausted` or `ok`")),
+            }),
+            "latency" => changes.push(Change::Latency(Distribution::of_durations(&value)?)),
+            _ => {
+                let measure = Measure::of_flag(key).ok_or_else(|| {
+                    format!("`{key}` cannot change; write `rpm`, `tpm`, `itpm`, `otpm`, `outage`, `outage-status`, `quota` or `latency`")
+                })?;
+                changes.push(Change::Limit(measure, limit(&value)?));
+            }
+        }
+    }
+    match (length, status) {
+        (Some(length), status) => changes.push(Change::Outage(length, status)),
+        (None, Some(_)) => return Err("`outage-status` needs `outage` beside it".to_owned()),
+        (None, None) => {}
+    }
+    Ok((after, changes))
+}
+
+fn limit(text: &str) -> Result<Option<u64>, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(None),
+        Ok(limit @ 1..) => Ok(Some(limit)),
+        _ => Err(format!("`{text}` is no limit; write a whole number from 1, or `none`")),
+    }
+}
+
+/// Pairs of key and value. A part without `=` belongs to the value before it, because
+/// a distribution has a comma of its own.
+fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for part in text.split(',') {
+        match (part.split_once('='), pairs.last_mut()) {
+            (Some((key, value)), _) => pairs.push((key.trim(), value.trim().to_owned())),
+            (None, Some((_, value))) => value.push_str(&format!(",{part}")),
+            (None, None) => return Err(format!("`{part}` is no KEY=VALUE")),
+        }
+    }
+    Ok(pairs)
+}
+
+/// Reads prices in dollars per million tokens, such as `input=0.25,cached=0.025,output=2`.
+///
+/// Without prices of their own, cached and written tokens cost what others do.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn price(text: &str) -> Result<Price, String> {
+    let (mut input, mut cached, mut cache_write, mut output) = (None, None, None, None);
+    for (key, value) in pairs(text)? {
+        let dollars: Option<f64> = value.parse().ok();
+        let money = dollars.and_then(|dollars| Money::from_dollars(dollars / 1e6));
+        let place = match key {
+            "input" => &mut input,
+            "cached" => &mut cached,
+            "cache_write" => &mut cache_write,
+            "output" => &mut output,
+            _ => {
+                return Err(format!(
+                    "`{key}` has no price; write `input`, `cached`, `cache_write` or `output`"
+                ));
+            }
+        };
+        *place = Some(money.ok_or_else(|| format!("`{value}` is no price in dollars per million tokens"))?);
+    }
+    let (Some(input), Some(output)) = (input, output) else {
+        return Err("a price needs `input` and `output`, such as `input=0.25,output=2`".to_owned());
+    };
+    let tokens = TokenPrices {
+        input,
+        cached: cached.unwrap_or(input),
+        cache_write: cache_write.unwrap_or(input),
+        output,
+        reasoning: output,
+    };
+    Ok(Price { tokens, long: None, batch_percent: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outage::OutageKind;
+
+    #[test]
+    fn every_change_can_be_written() {
+        let (after, found) =
+            changes("90s:latency=lognormal:800ms,0.6,outage=30s,outage-status=refuse,quota=ok,otpm=5")
+                .unwrap();
+        assert_eq!(after, Duration::from_secs(90));
+        assert_eq!(
+            found,
+            [
+                Change::Latency(Distribution::LogNormal { median: 0.8, sigma: 0.6 }),
+                Change::QuotaRenewed,
+                Change::Limit(Measure::OutputTokens, Some(5)),
+                Change::Outage(Duration::from_secs(30), Some(OutageKind::Refuse)),
+            ]
+        );
+        assert_eq!(changes("1s:outage=2s").unwrap().1, [Change::Outage(Duration::from_secs(2), None)]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        for (text, told) in [
+            ("rpm=1", "TIME:KEY=VALUE"),
+            ("soon:rpm=1", "no duration"),
+            ("1s:rpm=0", "no limit"),
+            ("1s:weather=1", "cannot change"),
+            ("1s:quota=half", "no state of a quota"),
+            ("1s:outage-status=503", "needs `outage`"),
+            ("1s:outage=1s,outage-status=200", "no kind of outage"),
+            ("1s:latency=soon", "no latency"),
+            ("1s:300", "no KEY=VALUE"),
+        ] {
+            assert!(changes(text).unwrap_err().contains(told), "{text}");
+        }
+        for text in ["60s", "60s+soon", "+"] {
+            assert!(outage(text).is_err(), "{text}");
+        }
+        for (text, told) in [
+            ("input=1", "needs `input` and `output`"),
+            ("input=1,output=-1", "no price"),
+            ("input=1,output=1,batch=1", "has no price"),
+        ] {
+            assert!(price(text).unwrap_err().contains(told), "{text}");
+        }
+    }
+
+    #[test]
+    fn prices_are_per_million_tokens() {
+        let tokens = price("input=0.25,cached=0.025,cache_write=0.3,output=2").unwrap().tokens;
+        let pico = [tokens.input, tokens.cached, tokens.cache_write, tokens.output].map(Money::pico);
+        assert_eq!(pico, [250_000, 25_000, 300_000, 2_000_000]);
+        assert_eq!(price("input=1,output=2").unwrap().tokens.cached.pico(), 1_000_000);
+    }
+}

@@ -1,0 +1,128 @@
+//! Which prompt prefixes are cached, by the rules of the vendors.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rowmill_core::simulate::seed_of;
+use tokio::time::Instant;
+
+use crate::limiter::Account;
+use crate::protocol::{Ask, Protocol};
+
+/// A shorter prefix is not cached.
+const LEAST_TOKENS: u64 = 1_024;
+/// OpenAI counts cached tokens in steps of this many.
+const STEP: u64 = 128;
+/// A prefix is forgotten when it was not used for so long.
+const KEPT: Duration = Duration::from_secs(300);
+/// With more prefixes than this, those that are out of date are cleared away.
+const MANY: usize = 1_024;
+
+/// The prefixes that were answered, and when they were used last.
+#[derive(Debug, Default)]
+pub(crate) struct PromptCache {
+    answered: HashMap<u64, Instant>,
+}
+
+/// What the cache did for a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    /// Tokens read from the cache.
+    pub(crate) cached: u64,
+    /// Tokens written to it.
+    pub(crate) written: u64,
+    /// What it is remembered by once the call was answered, where it can be cached.
+    key: Option<u64>,
+}
+
+impl PromptCache {
+    /// Looks the stable prefix of a call up; it has `tokens` tokens.
+    pub(crate) fn look_up(
+        &self,
+        protocol: Protocol,
+        account: &Account,
+        ask: &Ask,
+        tokens: u64,
+        now: Instant,
+    ) -> Prefix {
+        let is_marked = protocol != Protocol::Messages || ask.marks_cache;
+        if tokens < LEAST_TOKENS || !is_marked {
+            return Prefix::default();
+        }
+        let vendor = match protocol {
+            Protocol::Chat | Protocol::Responses => "openai",
+            Protocol::Messages => "anthropic",
+            Protocol::Google => "google",
+        };
+        let key = seed_of(&[vendor, &account.key, &account.model, &ask.system]);
+        let is_known =
+            self.answered.get(&key).is_some_and(|used| now.saturating_duration_since(*used) < KEPT);
+        let (cached, written) = match protocol {
+            Protocol::Messages if !is_known => (0, tokens),
+            _ if !is_known => (0, 0),
+            Protocol::Chat | Protocol::Responses => (tokens / STEP * STEP, 0),
+            Protocol::Messages | Protocol::Google => (tokens, 0),
+        };
+        Prefix { cached, written, key: Some(key) }
+    }
+
+    /// A call with this prefix was answered, so later ones find it.
+    pub(crate) fn answered(&mut self, prefix: Prefix, now: Instant) {
+        let Some(key) = prefix.key else { return };
+        self.answered.insert(key, now);
+        if self.answered.len() > MANY {
+            self.answered.retain(|_, used| now.saturating_duration_since(*used) < KEPT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Account {
+        Account { key: "k".into(), model: "m".into() }
+    }
+
+    fn ask() -> Ask {
+        Ask { system: "Be brief.".into(), marks_cache: true, ..Ask::default() }
+    }
+
+    #[test]
+    fn a_prefix_is_cached_once_a_call_with_it_was_answered() {
+        let now = Instant::now();
+        for (protocol, written, cached) in [
+            (Protocol::Chat, 0, 1_152),
+            (Protocol::Responses, 0, 1_152),
+            (Protocol::Messages, 1_200, 1_200),
+            (Protocol::Google, 0, 1_200),
+        ] {
+            let mut cache = PromptCache::default();
+            let first = cache.look_up(protocol, &account(), &ask(), 1_200, now);
+            let meanwhile = cache.look_up(protocol, &account(), &ask(), 1_200, now);
+            assert_eq!((first.cached, first.written, meanwhile), (0, written, first), "{protocol:?}");
+            cache.answered(first, now);
+            let second = cache.look_up(protocol, &account(), &ask(), 1_200, now);
+            assert_eq!((second.cached, second.written), (cached, 0), "{protocol:?}");
+            let other = Account { model: "other".into(), ..account() };
+            assert_eq!(cache.look_up(protocol, &other, &ask(), 1_200, now).cached, 0, "{protocol:?}");
+        }
+    }
+
+    #[test]
+    fn short_unmarked_and_old_prefixes_are_not_cached() {
+        let now = Instant::now();
+        let mut cache = PromptCache::default();
+        let short = cache.look_up(Protocol::Chat, &account(), &ask(), 1_023, now);
+        let unmarked = Ask { marks_cache: false, ..ask() };
+        let unmarked = cache.look_up(Protocol::Messages, &account(), &unmarked, 9_000, now);
+        assert_eq!((short, unmarked), (Prefix::default(), Prefix::default()));
+
+        let long = cache.look_up(Protocol::Chat, &account(), &ask(), 1_024, now);
+        cache.answered(long, now);
+        let cached = |after: u64| {
+            cache.look_up(Protocol::Chat, &account(), &ask(), 1_024, now + Duration::from_secs(after)).cached
+        };
+        assert_eq!((cached(299), cached(300)), (1_024, 0));
+    }
+}

@@ -1,0 +1,233 @@
+//! The protocols that the simulator speaks: what a request asks, and the shape
+//! of answers and errors.
+
+mod chat;
+mod google;
+mod messages;
+pub(crate) mod responses;
+
+use serde_json::Value;
+
+use crate::outgoing::{Headers, Outgoing};
+use crate::recorder::RequestSeen;
+use crate::reply::Reply;
+
+/// A vendor's protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Chat,
+    Responses,
+    Messages,
+    Google,
+}
+
+/// What a request asks, whatever its protocol.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask {
+    pub(crate) model: String,
+    pub(crate) system: String,
+    /// The first user message: the row's prompt, also when an answer is asked for again.
+    pub(crate) prompt: String,
+    /// The last user message.
+    pub(crate) last: String,
+    /// All that was said, each with who said it.
+    pub(crate) said: Vec<(&'static str, String)>,
+    /// Whether the system prompt is marked for the cache.
+    pub(crate) marks_cache: bool,
+    /// The most tokens that may be generated, where the request states it.
+    pub(crate) max_tokens: Option<u64>,
+    /// The schema that the answer must satisfy.
+    pub(crate) schema: Option<Value>,
+    /// The tool that must be called, where the schema is that of a tool.
+    pub(crate) tool: Option<String>,
+    /// Whether JSON is wanted without a schema.
+    pub(crate) wants_json: bool,
+    pub(crate) stream: bool,
+    /// Whether a chat stream ends with the usage.
+    pub(crate) usage_in_stream: bool,
+    /// Whether a Google stream is one JSON array instead of events.
+    pub(crate) stream_is_array: bool,
+}
+
+impl Ask {
+    pub(crate) fn say_system(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.said.push(("system", text.to_owned()));
+        }
+        self.system.push_str(text);
+    }
+
+    pub(crate) fn say_user(&mut self, text: String) {
+        self.said.push(("user", text.clone()));
+        if self.prompt.is_empty() {
+            self.prompt.clone_from(&text);
+        }
+        self.last = text;
+    }
+
+    fn say_other(&mut self, text: &str) {
+        self.said.push(("assistant", text.to_owned()));
+    }
+}
+
+/// Why a request is refused, before its vendor's shape.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) message: String,
+    /// The vendor's code, where it differs from the one that follows from the status.
+    pub(crate) code: Option<&'static str>,
+    /// The vendor's kind of error, likewise.
+    pub(crate) kind: Option<&'static str>,
+    /// What Google adds to it.
+    pub(crate) details: Vec<Value>,
+    pub(crate) headers: Headers,
+}
+
+impl Refused {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        let (details, headers) = (Vec::new(), Headers::new());
+        Self { status, message: message.into(), code: None, kind: None, details, headers }
+    }
+
+    /// What vendors say with an error status.
+    pub(crate) fn of_status(status: u16) -> Self {
+        let message = match status {
+            429 => "Rate limit reached.",
+            401 | 403 => "The credential was refused.",
+            404 => "Not found.",
+            529 => "Overloaded",
+            500.. => "The server had an error while processing your request.",
+            _ => "The request was refused.",
+        };
+        Self::new(status, message)
+    }
+
+    fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, message)
+    }
+}
+
+impl Protocol {
+    /// The protocol of a path.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        match path {
+            "/v1/chat/completions" => Some(Self::Chat),
+            "/v1/responses" => Some(Self::Responses),
+            "/v1/messages" => Some(Self::Messages),
+            _ => google::model_and_method(path).map(|_| Self::Google),
+        }
+    }
+
+    /// Reads what a request asks.
+    pub(crate) fn ask(self, request: &RequestSeen) -> Result<Ask, Refused> {
+        let body: Value = serde_json::from_slice(&request.body)
+            .map_err(|error| Refused::invalid(format!("We could not parse the JSON body: {error}")))?;
+        if !body.is_object() {
+            return Err(Refused::invalid("The JSON body must be an object."));
+        }
+        match self {
+            Self::Chat => chat::ask(&body),
+            Self::Responses => responses::ask(&body),
+            Self::Messages => messages::ask(&body),
+            Self::Google => google::ask(&request.path, &body),
+        }
+    }
+
+    /// The key that a request carries.
+    pub(crate) fn key(self, request: &RequestSeen) -> Option<&str> {
+        match self {
+            Self::Chat | Self::Responses => request.header("authorization")?.strip_prefix("Bearer "),
+            Self::Messages => request.header("x-api-key"),
+            Self::Google => request
+                .header("x-goog-api-key")
+                .or_else(|| request.path.split(['?', '&']).find_map(|part| part.strip_prefix("key="))),
+        }
+    }
+
+    /// Checks the headers that the vendor demands, and the key.
+    pub(crate) fn check_headers(self, request: &RequestSeen, key: Option<&str>) -> Result<(), Refused> {
+        let given = self.key(request);
+        if self == Self::Messages && given.is_none() {
+            return Err(Refused::new(401, "x-api-key header is required"));
+        }
+        if self == Self::Messages && request.header("anthropic-version").is_none() {
+            return Err(Refused::invalid("anthropic-version: header is required"));
+        }
+        match key {
+            Some(key) if given != Some(key) => {
+                let message = match self {
+                    Self::Messages => "invalid x-api-key".into(),
+                    Self::Google => "API key not valid. Please pass a valid API key.".into(),
+                    // Vendors echo the key, which clients must not pass on.
+                    _ => format!("Incorrect API key provided: {}.", given.unwrap_or("none")),
+                };
+                Err(Refused { code: Some("invalid_api_key"), ..Refused::new(401, message) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the model is one of `models`, unless none is named.
+    pub(crate) fn check_model(self, model: &str, models: &[String]) -> Result<(), Refused> {
+        if models.is_empty() || models.iter().any(|known| known == model) {
+            return Ok(());
+        }
+        let message = match self {
+            Self::Messages => format!("model: {model}"),
+            Self::Google => format!("models/{model} is not found for API version v1beta."),
+            _ => format!("The model `{model}` does not exist or you do not have access to it."),
+        };
+        Err(Refused { code: Some("model_not_found"), ..Refused::new(404, message) })
+    }
+
+    /// The vendor's error body.
+    pub(crate) fn error(self, refused: &Refused) -> Value {
+        match self {
+            Self::Chat | Self::Responses => chat::error(refused),
+            Self::Messages => messages::error(refused),
+            Self::Google => google::error(refused),
+        }
+    }
+
+    /// What the vendor says with an error status.
+    pub(crate) fn status_error(self, status: u16) -> Value {
+        self.error(&Refused::of_status(status))
+    }
+
+    /// The answer in the vendor's shape.
+    pub(crate) fn render(self, ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
+        let mut headers = headers.to_vec();
+        let name = if self == Self::Messages { "request-id" } else { "x-request-id" };
+        headers.push((name.to_owned(), format!("req_{:016x}", reply.id)));
+        match self {
+            Self::Chat if ask.stream => Outgoing::events(&headers, &chat::events(ask, reply)),
+            Self::Chat => Outgoing::json(200, &headers, &chat::plain(ask, reply)),
+            Self::Responses if ask.stream => Outgoing::events(&headers, &responses::sse(ask, reply)),
+            Self::Responses => Outgoing::json(200, &headers, &responses::plain(ask, reply)),
+            Self::Messages => messages::render(ask, reply, &headers),
+            Self::Google => google::render(ask, reply, &headers),
+        }
+    }
+}
+
+/// The text of a content field: a string, or parts with a `text` each.
+fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| part.get("text").or_else(|| part.get("content"))?.as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// The model that a body names.
+fn model_of(body: &Value) -> Result<String, Refused> {
+    match body.get("model") {
+        Some(Value::String(model)) if !model.is_empty() => Ok(model.clone()),
+        _ => Err(Refused::invalid("you must provide a model parameter")),
+    }
+}

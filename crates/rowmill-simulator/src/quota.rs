@@ -1,0 +1,99 @@
+//! A quota of calls that runs out, and may be renewed.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many calls are allowed before everything is refused.
+#[derive(Debug, Default)]
+pub(crate) struct Quota {
+    /// The calls of one quota, where there is one.
+    pub(crate) calls: Option<u64>,
+    /// The time from running out to the next quota, where there is one.
+    pub(crate) renews: Option<Duration>,
+    used: u64,
+    spent: Option<Instant>,
+    /// Set from outside, whatever was used.
+    is_exhausted: bool,
+}
+
+/// A quota that has run out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// The time until it is renewed, where that will be.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Quota {
+    pub(crate) fn new(calls: Option<u64>, renews: Option<Duration>) -> Self {
+        Self { calls, renews, ..Self::default() }
+    }
+
+    /// Whether another call is allowed.
+    pub(crate) fn check(&mut self, now: Instant) -> Result<(), Spent> {
+        if self.is_exhausted {
+            return Err(Spent { wait: None });
+        }
+        if self.calls.is_none_or(|calls| self.used < calls) {
+            return Ok(());
+        }
+        let since = now.saturating_duration_since(*self.spent.get_or_insert(now));
+        match self.renews {
+            Some(renews) if since >= renews => {
+                self.renew();
+                Ok(())
+            }
+            renews => Err(Spent { wait: renews.map(|renews| renews - since) }),
+        }
+    }
+
+    /// Counts a call that was let in.
+    pub(crate) fn take(&mut self, now: Instant) {
+        self.used += 1;
+        if self.calls == Some(self.used) {
+            self.spent = Some(now);
+        }
+    }
+
+    /// Refuses everything from now on.
+    pub(crate) fn exhaust(&mut self) {
+        self.is_exhausted = true;
+    }
+
+    /// Begins a new quota.
+    pub(crate) fn renew(&mut self) {
+        self.is_exhausted = false;
+        self.used = 0;
+        self.spent = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_runs_out_and_is_renewed_after_its_time() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut quota = Quota::new(Some(2), Some(Duration::from_secs(10)));
+        for second in [0, 5] {
+            assert_eq!(quota.check(after(second)), Ok(()));
+            quota.take(after(second));
+        }
+        assert_eq!(quota.check(after(6)), Err(Spent { wait: Some(Duration::from_secs(9)) }));
+        assert_eq!(quota.check(after(15)), Ok(()));
+        quota.take(after(15));
+        assert_eq!(quota.check(after(16)), Ok(()));
+    }
+
+    #[test]
+    fn a_quota_that_is_exhausted_from_outside_stays_so_until_it_is_renewed() {
+        let start = Instant::now();
+        let mut quota = Quota::new(None, Some(Duration::from_secs(1)));
+        quota.exhaust();
+        assert_eq!(quota.check(start + Duration::from_secs(60)), Err(Spent { wait: None }));
+        quota.renew();
+        assert_eq!(quota.check(start), Ok(()));
+    }
+}

@@ -1,0 +1,265 @@
+//! What the simulator saw, for assertions.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rowmill_core::simulate::seed_of;
+use rowmill_types::{Money, Usage};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::stats::{Minute, Stats};
+
+/// One request as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestSeen {
+    /// The method; `WEBSOCKET` for a message on a WebSocket.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body, without chunked framing.
+    pub body: Vec<u8>,
+}
+
+impl RequestSeen {
+    /// The value of a header, by its name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; `null` when it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    stats: Stats,
+    prompts: HashMap<u64, PromptCounts>,
+    requests: VecDeque<RequestSeen>,
+}
+
+#[derive(Debug, Default)]
+struct PromptCounts {
+    calls: u64,
+    answers: u64,
+}
+
+impl Held {
+    /// The counts of a minute; `None` for one so far away that it cannot be.
+    fn minute(&mut self, minute: usize) -> Option<&mut Minute> {
+        const YEAR: usize = 366 * 24 * 60;
+        let minutes = &mut self.stats.minutes;
+        if minute < YEAR && minutes.len() <= minute {
+            minutes.resize(minute + 1, Minute::default());
+        }
+        minutes.get_mut(minute)
+    }
+}
+
+/// Collects [`Stats`] and wakes those who wait for them.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    held: Mutex<Held>,
+    changed: Condvar,
+    version: watch::Sender<()>,
+    keep_requests: usize,
+    keep_prompts: bool,
+    /// Counted apart, because a benchmark cannot afford the lock.
+    pub(crate) instant_requests: AtomicU64,
+    pub(crate) instant_answers: AtomicU64,
+}
+
+impl Recorder {
+    pub(crate) fn new(keep_requests: usize, keep_prompts: bool, money: Option<Money>) -> Self {
+        let stats = Stats { cost_usd: money, ..Stats::default() };
+        Self {
+            held: Mutex::new(Held { stats, ..Held::default() }),
+            changed: Condvar::new(),
+            version: watch::channel(()).0,
+            keep_requests,
+            keep_prompts,
+            instant_requests: AtomicU64::new(0),
+            instant_answers: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Held) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        self.version.send_replace(());
+        result
+    }
+
+    pub(crate) fn connected(&self) {
+        self.change(|held| held.stats.connections += 1);
+    }
+
+    pub(crate) fn keep(&self, request: &RequestSeen) {
+        if self.keep_requests == 0 {
+            return;
+        }
+        self.change(|held| {
+            if held.requests.len() == self.keep_requests {
+                held.requests.pop_front();
+            }
+            held.requests.push_back(request.clone());
+        });
+    }
+
+    /// A model call begins; it is in flight until the guard is dropped.
+    pub(crate) fn begin(&self) -> Call<'_> {
+        let number = self.change(|held| {
+            held.stats.requests += 1;
+            held.stats.in_flight += 1;
+            held.stats.max_in_flight = held.stats.max_in_flight.max(held.stats.in_flight);
+            held.stats.requests
+        });
+        Call { recorder: self, number }
+    }
+
+    /// Counts a call of `prompt`; how many there were, this one included.
+    pub(crate) fn prompt_called(&self, prompt: &str) -> u64 {
+        let key = seed_of(&[prompt]);
+        self.change(|held| {
+            let counts = held.prompts.entry(key).or_default();
+            counts.calls += 1;
+            let calls = counts.calls;
+            held.stats.distinct_prompts = held.prompts.len() as u64;
+            calls
+        })
+    }
+
+    /// A call was let in, in this minute since the start.
+    pub(crate) fn admitted(&self, minute: usize) {
+        self.change(|held| {
+            if let Some(minute) = held.minute(minute) {
+                minute.requests += 1;
+            }
+        });
+    }
+
+    /// A call did not fit a rate limit.
+    pub(crate) fn rate_limited(&self, minute: usize) {
+        self.change(|held| {
+            held.stats.rate_limited += 1;
+            if let Some(minute) = held.minute(minute) {
+                minute.rate_limited += 1;
+            }
+        });
+    }
+
+    /// A call was refused because the quota was used up.
+    pub(crate) fn quota_refused(&self) {
+        self.change(|held| held.stats.quota_refused += 1);
+    }
+
+    /// A call met an outage.
+    pub(crate) fn outage_refused(&self) {
+        self.change(|held| held.stats.outage_refused += 1);
+    }
+
+    /// An answer was made, and is charged for, whether it arrives or not.
+    pub(crate) fn made(&self, usage: &Usage, cost: Option<Money>, minute: usize) {
+        self.change(|held| {
+            held.stats.input_tokens += usage.input;
+            held.stats.cached_tokens += usage.cached;
+            held.stats.cache_write_tokens += usage.cache_write;
+            held.stats.output_tokens += usage.output;
+            if let Some(cost) = cost {
+                *held.stats.cost_usd.get_or_insert(Money::ZERO) += cost;
+            }
+            if let Some(minute) = held.minute(minute) {
+                minute.input_tokens += usage.input;
+                minute.output_tokens += usage.output;
+            }
+        });
+    }
+
+    pub(crate) fn written(&self, status: u16, prompt: Option<&str>) {
+        self.change(|held| {
+            *held.stats.by_status.entry(status).or_default() += 1;
+            let (200..300, Some(prompt)) = (status, prompt) else { return };
+            held.stats.answers += 1;
+            let counts = held.prompts.entry(seed_of(&[prompt])).or_default();
+            counts.answers += 1;
+            held.stats.repeated_answers += u64::from(counts.answers > 1);
+            if self.keep_prompts {
+                *held.stats.answers_by_prompt.entry(prompt.to_owned()).or_default() += 1;
+            }
+        });
+    }
+
+    pub(crate) fn abandoned(&self) {
+        self.change(|held| held.stats.abandoned += 1);
+    }
+
+    pub(crate) fn requests(&self) -> Vec<RequestSeen> {
+        self.lock().requests.iter().cloned().collect()
+    }
+
+    /// Shows what happened so far to `look`.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Stats) -> T) -> T {
+        look(self.gather(&mut self.lock()))
+    }
+
+    /// Adds what was counted apart.
+    fn gather<'h>(&self, held: &'h mut Held) -> &'h Stats {
+        let answers = self.instant_answers.swap(0, Ordering::Relaxed);
+        held.stats.requests += self.instant_requests.swap(0, Ordering::Relaxed);
+        held.stats.answers += answers;
+        if answers > 0 {
+            *held.stats.by_status.entry(200).or_default() += answers;
+        }
+        &held.stats
+    }
+
+    pub(crate) async fn wait_until(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+        let mut version = self.version.subscribe();
+        loop {
+            // Prompts can be many, so they are copied only once it is over.
+            let is_reached = self.look(|stats| reached(stats).then(|| stats.clone()));
+            if let Some(stats) = is_reached {
+                return stats;
+            }
+            // The sender is a field of this very value, so it cannot be gone.
+            if version.changed().await.is_err() {
+                return self.look(Stats::clone);
+            }
+        }
+    }
+
+    pub(crate) fn wait_until_blocking(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+        let mut held = self.lock();
+        loop {
+            if reached(self.gather(&mut held)) {
+                return held.stats.clone();
+            }
+            held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A call in flight.
+#[derive(Debug)]
+pub(crate) struct Call<'r> {
+    recorder: &'r Recorder,
+    /// Its number among all calls, from 1.
+    pub(crate) number: u64,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.recorder.change(|held| held.stats.in_flight -= 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! What a simulator is told to do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::cost::Price;
+use serde_json::Value;
+
+use crate::conditions::Change;
+use crate::distribution::Distribution;
+use crate::fault::{Fault, When};
+use crate::limits::Limits;
+use crate::outage::OutageKind;
+use crate::tokens::Tokenizer;
+
+/// How one call is answered, by [`Script::answer`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// As without a script: a value for the schema, or an echo.
+    Made,
+    /// With this text.
+    Text(String),
+    /// With this JSON.
+    Json(Value),
+    /// With a fault.
+    Fail(Fault),
+}
+
+pub(crate) type AnswerFunction = dyn Fn(&str, u64) -> Answer + Send + Sync;
+
+/// What a simulator checks, answers and breaks.
+///
+/// ```
+/// # use rowmill_simulator::{Fault, Script, When};
+/// # use std::time::Duration;
+/// let script = Script::new()
+///     .key("k")
+///     .model("m")
+///     .latency(Duration::from_millis(5))
+///     .fault(When::Nth(3), Fault::status(503))
+///     .fault(When::Rate(0.02), Fault::Reset);
+/// ```
+#[derive(Clone)]
+pub struct Script {
+    pub(crate) host: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) seed: u64,
+    pub(crate) key: Option<String>,
+    pub(crate) models: Vec<String>,
+    pub(crate) latency: Distribution,
+    pub(crate) jitter: Duration,
+    pub(crate) faults: Vec<(When, Fault)>,
+    pub(crate) answer: Option<Arc<AnswerFunction>>,
+    pub(crate) answer_bytes: Option<usize>,
+    pub(crate) answer_tokens: Option<Distribution>,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) limits: Limits,
+    pub(crate) quota_requests: Option<u64>,
+    pub(crate) quota_renews: Option<Duration>,
+    pub(crate) changes: Vec<(Duration, Change)>,
+    pub(crate) outage_kind: OutageKind,
+    pub(crate) price: Option<Price>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) texts: BTreeMap<String, String>,
+    pub(crate) hold_after: Option<u64>,
+    pub(crate) drip_every: Option<Duration>,
+    pub(crate) keep_requests: usize,
+    pub(crate) keep_prompts: bool,
+    pub(crate) instant: Option<String>,
+}
+
+impl Script {
+    /// Answers everything well and at once, with no key and any model.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            seed: 0,
+            key: None,
+            models: Vec::new(),
+            latency: Distribution::Constant(0.0),
+            jitter: Duration::ZERO,
+            faults: Vec::new(),
+            answer: None,
+            answer_bytes: None,
+            answer_tokens: None,
+            tokenizer: Tokenizer::Characters,
+            limits: Limits::default(),
+            quota_requests: None,
+            quota_renews: None,
+            changes: Vec::new(),
+            outage_kind: OutageKind::Status(503),
+            price: None,
+            headers: Vec::new(),
+            texts: BTreeMap::new(),
+            hold_after: None,
+            drip_every: None,
+            keep_requests: 256,
+            keep_prompts: true,
+            instant: None,
+        }
+    }
+
+    /// Listens on this address instead of the loopback one.
+    #[must_use]
+    pub fn host(mut self, host: IpAddr) -> Self {
+        self.host = host;
+        self
+    }
+
+    /// Listens on this port instead of a free one.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// The seed of faults at a rate and of the jitter.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Refuses calls without this key.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Knows this model; once one is named, all others are refused.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.models.push(model.into());
+        self
+    }
+
+    /// Waits this long before each answer: always the same, or by a distribution.
+    #[must_use]
+    pub fn latency(mut self, latency: impl Into<Distribution>) -> Self {
+        self.latency = latency.into();
+        self
+    }
+
+    /// Waits up to this much longer, by the seed.
+    #[must_use]
+    pub fn jitter(mut self, jitter: Duration) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// Adds a fault. The first one that strikes wins; prompt markers come after all of them.
+    #[must_use]
+    pub fn fault(mut self, when: When, fault: Fault) -> Self {
+        self.faults.push((when, fault));
+        self
+    }
+
+    /// Answers by a function of the prompt and of how often this prompt has come, from 1.
+    #[must_use]
+    pub fn answer(mut self, answer: impl Fn(&str, u64) -> Answer + Send + Sync + 'static) -> Self {
+        self.answer = Some(Arc::new(answer));
+        self
+    }
+
+    /// Makes text answers this many bytes long.
+    #[must_use]
+    pub fn answer_bytes(mut self, bytes: usize) -> Self {
+        self.answer_bytes = Some(bytes);
+        self
+    }
+
+    /// Makes text answers this many tokens long, the same for the same prompt.
+    #[must_use]
+    pub fn answer_tokens(mut self, tokens: Distribution) -> Self {
+        self.answer_tokens = Some(tokens);
+        self
+    }
+
+    /// Counts tokens in this way.
+    #[must_use]
+    pub fn tokenizer(mut self, tokenizer: Tokenizer) -> Self {
+        self.tokenizer = tokenizer;
+        self
+    }
+
+    /// Refuses calls beyond these limits, for each key and model.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Refuses everything once this many calls were let in.
+    #[must_use]
+    pub fn quota_requests(mut self, calls: u64) -> Self {
+        self.quota_requests = Some(calls);
+        self
+    }
+
+    /// Gives another quota this long after one ran out.
+    #[must_use]
+    pub fn quota_renews(mut self, after: Duration) -> Self {
+        self.quota_renews = Some(after);
+        self
+    }
+
+    /// Changes something this long after the start.
+    #[must_use]
+    pub fn at(mut self, after: Duration, change: Change) -> Self {
+        self.changes.push((after, change));
+        self
+    }
+
+    /// Is down for a time, this long after the start.
+    #[must_use]
+    pub fn outage(self, after: Duration, length: Duration) -> Self {
+        self.at(after, Change::Outage(length, None))
+    }
+
+    /// What calls meet during outages; status 503 unless this is said.
+    #[must_use]
+    pub fn outage_kind(mut self, kind: OutageKind) -> Self {
+        self.outage_kind = kind;
+        self
+    }
+
+    /// Counts what answers cost.
+    #[must_use]
+    pub fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// Sends this header with every answer to a model call.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Serves a text at `/text/{name}`.
+    #[must_use]
+    pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.texts.insert(name.into(), text.into());
+        self
+    }
+
+    /// Answers the first `calls` calls; later ones wait for [`crate::Simulator::release`].
+    #[must_use]
+    pub fn hold_after(mut self, calls: u64) -> Self {
+        self.hold_after = Some(calls);
+        self
+    }
+
+    /// Lets a byte of a dripping answer through at this interval, beside [`crate::Simulator::drip`].
+    #[must_use]
+    pub fn drip_every(mut self, interval: Duration) -> Self {
+        self.drip_every = Some(interval);
+        self
+    }
+
+    /// Keeps the last `count` requests for [`crate::Simulator::requests`]; 256 by default.
+    #[must_use]
+    pub fn keep_requests(mut self, count: usize) -> Self {
+        self.keep_requests = count;
+        self
+    }
+
+    /// Does not keep the texts of prompts, for runs of many rows.
+    #[must_use]
+    pub fn forget_prompts(mut self) -> Self {
+        self.keep_prompts = false;
+        self
+    }
+
+    /// Answers every call with this text from prepared bytes, as cheaply as can be.
+    ///
+    /// For benchmarks: key, model, faults, markers and holds are not looked at,
+    /// and only requests and answers are counted.
+    #[must_use]
+    pub fn instant(mut self, text: impl Into<String>) -> Self {
+        self.instant = Some(text.into());
+        self
+    }
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Script")
+            .field("models", &self.models)
+            .field("latency", &self.latency)
+            .field("faults", &self.faults)
+            .field("instant", &self.instant.is_some())
+            .finish_non_exhaustive()
+    }
+}

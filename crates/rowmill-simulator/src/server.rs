@@ -1,0 +1,193 @@
+//! Accepting connections and serving requests on them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::deliver::{Delivered, deliver};
+use crate::exchange::Exchange;
+use crate::incoming::{self, ReadFailure};
+use crate::instant::{self, Canned};
+use crate::outage::OutageKind;
+use crate::outgoing::Outgoing;
+use crate::protocol::Protocol;
+use crate::recorder::RequestSeen;
+use crate::shared::Shared;
+use crate::websocket;
+
+/// Enough for thousands of clients that connect in one moment.
+const BACKLOG: u32 = 4096;
+
+/// After an outage, the port may be taken for a moment; then it is tried again after this.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Listens on an address.
+pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves until dropped; every connection ends with it.
+pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) {
+    let script = &shared.script;
+    let canned = script.instant.as_deref().map(|text| Arc::new(Canned::new(text, script.answer_bytes)));
+    let mut connections = JoinSet::new();
+    let mut listener = Some(listener);
+    loop {
+        let mut turn = turn(&shared);
+        if turn.refuses {
+            listener = None;
+            connections.abort_all();
+        } else if listener.is_none() {
+            listener = listen(address).ok();
+            let again = listener.is_none().then(|| Instant::now() + AGAIN);
+            turn.next = turn.next.into_iter().chain(again).min();
+        }
+        tokio::select! {
+            accepted = accept(listener.as_ref()) => {
+                // A connection that failed while it was being accepted is the client's affair.
+                let Ok((stream, _)) = accepted else { continue };
+                // Without it small answers would wait; where it fails they merely do.
+                drop(stream.set_nodelay(true));
+                shared.recorder.connected();
+                connections.spawn(connection(stream, Arc::clone(&shared), canned.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+            () = shared.steered.notified() => {}
+            () = until(turn.next) => {}
+        }
+    }
+}
+
+/// Whether nobody listens now, and when that may change.
+#[derive(Debug)]
+struct Turn {
+    refuses: bool,
+    next: Option<Instant>,
+}
+
+fn turn(shared: &Shared) -> Turn {
+    let conditions = shared.conditions();
+    Turn { refuses: conditions.outage() == Some(OutageKind::Refuse), next: conditions.next_turn() }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn connection(mut stream: TcpStream, shared: Arc<Shared>, canned: Option<Arc<Canned>>) {
+    let mut buffer = BytesMut::with_capacity(8 * 1024);
+    if let Some(canned) = canned {
+        let goes_on = instant::serve(&mut stream, &mut buffer, &shared, &canned).await;
+        if !goes_on {
+            return;
+        }
+    }
+    loop {
+        let incoming = match incoming::read(&mut stream, &mut buffer).await {
+            Ok(incoming) => incoming,
+            Err(ReadFailure::Closed) => return,
+            Err(ReadFailure::Invalid(what)) => {
+                let outgoing = Outgoing::json(400, &[], &json!({"error": {"message": what}}));
+                let exchange = Exchange::whole(outgoing);
+                write(&mut stream, &mut buffer, &shared, &exchange).await;
+                return;
+            }
+        };
+        if websocket::is_wanted(&incoming.request) {
+            websocket::serve(stream, buffer, &shared, &incoming.request).await;
+            return;
+        }
+        let goes_on = serve_one(&mut stream, &mut buffer, &shared, &incoming.request).await;
+        if !goes_on || !incoming.keep_alive {
+            return;
+        }
+    }
+}
+
+/// Serves one request; whether the connection can serve another one.
+async fn serve_one(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    shared: &Shared,
+    request: &RequestSeen,
+) -> bool {
+    let path = request.path.split('?').next().unwrap_or_default();
+    if path != "/stats" {
+        shared.recorder.keep(request);
+    }
+    let protocol = Protocol::of(path);
+    let Some(protocol) = protocol.filter(|_| request.method == "POST") else {
+        let exchange = Exchange::whole(document(shared, request, path, protocol.is_some()));
+        return deliver_whole(stream, buffer, shared, &exchange).await;
+    };
+    let call = shared.recorder.begin();
+    let answered = tokio::select! {
+        biased;
+        exchange = shared.answer(protocol, request, &call) => Some(exchange),
+        () = incoming::closed(stream, buffer) => None,
+    };
+    match answered {
+        Some(exchange) => write(stream, buffer, shared, &exchange).await,
+        None => {
+            shared.recorder.abandoned();
+            false
+        }
+    }
+}
+
+async fn write(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared, exchange: &Exchange) -> bool {
+    let delivered = deliver(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
+    match delivered {
+        Delivered::Complete => shared.recorder.written(exchange.outgoing.status, exchange.prompt.as_deref()),
+        Delivered::Abandoned => shared.recorder.abandoned(),
+        Delivered::Damaged => {}
+    }
+    delivered == Delivered::Complete
+}
+
+/// Writes what is no model's answer, which the statistics do not count.
+async fn deliver_whole(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    shared: &Shared,
+    exchange: &Exchange,
+) -> bool {
+    let delivered = deliver(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
+    delivered == Delivered::Complete
+}
+
+fn document(shared: &Shared, request: &RequestSeen, path: &str, is_model_path: bool) -> Outgoing {
+    let is_read = request.method == "GET";
+    if is_model_path {
+        return Outgoing::json(405, &[], &json!({"error": {"message": "the method must be POST"}}));
+    }
+    if is_read && path == "/stats" {
+        // Plain data, so it is always JSON.
+        let body = serde_json::to_vec(&shared.stats()).unwrap_or_default();
+        return Outgoing::plain(200, "application/json", &[], body);
+    }
+    let text = path.strip_prefix("/text/").and_then(|name| shared.script.texts.get(name));
+    match text.filter(|_| is_read) {
+        Some(text) => Outgoing::text(200, text),
+        None => Outgoing::json(404, &[], &json!({"error": {"message": format!("no such path: {path}")}})),
+    }
+}

@@ -1,0 +1,73 @@
+//! What a simulator's connections share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rowmill_types::Money;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::conditions::Conditions;
+use crate::gate::Gate;
+use crate::limits::Measure;
+use crate::recorder::Recorder;
+use crate::script::Script;
+use crate::stats::Stats;
+use crate::tokens::Tokenizer;
+
+/// The script, what changes on it, and what was seen.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) script: Script,
+    pub(crate) recorder: Recorder,
+    pub(crate) gate: Gate,
+    conditions: Mutex<Conditions>,
+    /// Tells the server that an outage was begun or ended from outside.
+    pub(crate) steered: Notify,
+}
+
+/// The time, as the clock of the server's own runtime has it.
+///
+/// Tests steer a simulator from runtimes whose time stands still, so those are not asked.
+pub(crate) fn clock() -> Instant {
+    Instant::from_std(std::time::Instant::now())
+}
+
+impl Shared {
+    pub(crate) fn new(script: Script) -> Self {
+        if script.tokenizer == Tokenizer::O200k {
+            // Loading it takes a moment, which no call should wait for.
+            script.tokenizer.count("");
+        }
+        let money = script.price.map(|_| Money::ZERO);
+        let recorder = Recorder::new(script.keep_requests, script.keep_prompts, money);
+        let gate = Gate::new(script.hold_after, script.drip_every);
+        let conditions = Mutex::new(Conditions::new(&script, clock()));
+        Self { script, recorder, gate, conditions, steered: Notify::new() }
+    }
+
+    /// What is in force now.
+    pub(crate) fn conditions(&self) -> MutexGuard<'_, Conditions> {
+        let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        conditions.advance(clock());
+        conditions
+    }
+
+    /// What happened so far, with what was allowed beside it.
+    pub(crate) fn stats(&self) -> Stats {
+        let stats = self.recorder.look(Stats::clone);
+        self.with_allowed(stats)
+    }
+
+    /// Adds what the limits allowed in each minute.
+    pub(crate) fn with_allowed(&self, mut stats: Stats) -> Stats {
+        let (conditions, now) = (self.conditions(), clock());
+        for (number, minute) in stats.minutes.iter_mut().enumerate() {
+            let allowed = |measure| conditions.allowed(measure, number, now);
+            minute.quota_requests = allowed(Measure::Requests);
+            minute.quota_tokens = allowed(Measure::Tokens);
+            minute.quota_input_tokens = allowed(Measure::InputTokens);
+            minute.quota_output_tokens = allowed(Measure::OutputTokens);
+        }
+        stats
+    }
+}

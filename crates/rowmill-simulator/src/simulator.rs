@@ -1,0 +1,200 @@
+//! A running simulator.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::limits::Limits;
+use crate::outage::OutageKind;
+use crate::recorder::RequestSeen;
+use crate::script::Script;
+use crate::server;
+use crate::shared::{Shared, clock};
+use crate::stats::Stats;
+
+/// A provider on a loopback port, with a thread of its own. Dropping it closes
+/// every connection and joins the thread.
+///
+/// ```
+/// # use rowmill_simulator::{Script, Simulator};
+/// let simulator = Simulator::start_blocking(Script::new().key("k"));
+/// assert!(simulator.url().starts_with("http://127.0.0.1:"));
+/// assert_eq!(simulator.stats().requests, 0);
+/// ```
+#[derive(Debug)]
+pub struct Simulator {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    pings: UnboundedSender<mpsc::SyncSender<()>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Simulator {
+    /// Starts a simulator from asynchronous code.
+    ///
+    /// # Panics
+    ///
+    /// No loopback socket can be had, without which no test can go on.
+    #[expect(clippy::unused_async, reason = "callers await a start, whatever it does inside")]
+    pub async fn start(script: Script) -> Self {
+        Self::start_blocking(script)
+    }
+
+    /// Starts a simulator from blocking code.
+    ///
+    /// # Panics
+    ///
+    /// No loopback socket can be had, without which no test can go on.
+    #[must_use]
+    #[expect(clippy::panic, reason = "a test that cannot have its provider must fail")]
+    pub fn start_blocking(script: Script) -> Self {
+        Self::try_start(script).unwrap_or_else(|error| panic!("the simulator cannot start: {error}"))
+    }
+
+    /// Starts a simulator, or says why it cannot.
+    ///
+    /// # Errors
+    ///
+    /// The port is taken, or the system gives no thread or socket.
+    pub fn try_start(script: Script) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(script));
+        let (stop, stopped) = oneshot::channel();
+        let (ready, started) = mpsc::sync_channel(1);
+        // Without a bound, because each sender waits for its answer before it sends again.
+        let (pings, pinged) = unbounded_channel();
+        let served = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("simulator".into()).spawn(move || {
+            let ran = run(served, stopped, pinged, |address| ready.send(Ok(address)).is_ok());
+            if let Err(error) = ran {
+                // Once started, nobody waits for this any more.
+                drop(ready.send(Err(error)));
+            }
+        })?;
+        let address = started.recv().map_err(io::Error::other)??;
+        Ok(Self { address, shared, pings, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:49152`, without a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What happened so far. Everything that a client has received is counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        // A client can have an answer before the server's thread has counted it. That thread
+        // counts before it looks at anything else, so it is asked to look at something else.
+        let (pong, ponged) = mpsc::sync_channel(1);
+        if self.pings.send(pong).is_ok() {
+            // A server that is gone counts nothing more, so there is nothing to wait for.
+            ponged.recv().ok();
+        }
+        self.shared.stats()
+    }
+
+    /// The last requests, oldest first, without those for `/stats`.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RequestSeen> {
+        self.shared.recorder.requests()
+    }
+
+    /// Lets every held answer go, and all later ones.
+    pub fn release(&self) {
+        self.shared.gate.release();
+    }
+
+    /// Lets the next `calls` held calls go, in the order in which they came.
+    pub fn release_some(&self, calls: u64) {
+        self.shared.gate.release_some(calls);
+    }
+
+    /// Lets `bytes` more bytes of dripping answers through.
+    pub fn drip(&self, bytes: usize) {
+        self.shared.gate.add_drops(bytes);
+    }
+
+    /// Has other limits from now on. What buckets hold stays, as far as it fits.
+    pub fn set_limits(&self, limits: Limits) {
+        self.shared.conditions().set_limits(limits, clock());
+    }
+
+    /// Is down from now on.
+    pub fn begin_outage(&self, kind: OutageKind) {
+        self.shared.conditions().begin_outage(kind);
+        self.shared.steered.notify_one();
+    }
+
+    /// Is up again.
+    pub fn end_outage(&self) {
+        self.shared.conditions().end_outage();
+        self.shared.steered.notify_one();
+    }
+
+    /// Has no quota left from now on.
+    pub fn exhaust_quota(&self) {
+        self.shared.conditions().quota.exhaust();
+    }
+
+    /// Has its whole quota again.
+    pub fn renew_quota(&self) {
+        self.shared.conditions().quota.renew();
+    }
+
+    /// Waits until the statistics satisfy `reached`.
+    pub async fn wait_until(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+        let stats = self.shared.recorder.wait_until(reached).await;
+        self.shared.with_allowed(stats)
+    }
+
+    /// Waits until the statistics satisfy `reached`, in blocking code.
+    pub fn wait_until_blocking(&self, reached: impl Fn(&Stats) -> bool) -> Stats {
+        let stats = self.shared.recorder.wait_until_blocking(reached);
+        self.shared.with_allowed(stats)
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let joined = thread.join();
+            debug_assert!(joined.is_ok() || std::thread::panicking(), "the simulator's thread panicked");
+        }
+    }
+}
+
+/// Listens and serves until `stopped` ends. All tasks end with the runtime.
+fn run(
+    shared: Arc<Shared>,
+    stopped: oneshot::Receiver<()>,
+    mut pinged: UnboundedReceiver<mpsc::SyncSender<()>>,
+    ready: impl FnOnce(SocketAddr) -> bool,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = server::listen(SocketAddr::from((shared.script.host, shared.script.port)))?;
+        let address = listener.local_addr()?;
+        if !ready(address) {
+            return Err(io::Error::other("nobody waits for the simulator"));
+        }
+        let pongs = async {
+            while let Some(pong) = pinged.recv().await {
+                // Whoever asked may have gone.
+                pong.send(()).ok();
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = stopped => {}
+            () = pongs => {}
+            () = server::serve(listener, address, shared) => {}
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,75 @@
+//! What the simulator tells about what happened.
+
+use std::collections::BTreeMap;
+
+use rowmill_types::Money;
+use serde::Serialize;
+
+/// Counts of what happened so far. An answer counts once its last byte was
+/// handed to the kernel, tokens and money once the answer was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Model calls read to their end, over HTTP or a WebSocket.
+    pub requests: u64,
+    /// Answers with a 2xx status that were written to their end, garbage included.
+    pub answers: u64,
+    /// All answers that were written to their end, by status.
+    pub by_status: BTreeMap<u16, u64>,
+    /// Calls whose client went away before the answer was written.
+    pub abandoned: u64,
+    /// Calls that are being answered or held now.
+    pub in_flight: u64,
+    /// The most calls that were in flight at once.
+    pub max_in_flight: u64,
+    /// Prompts that differ. The prompt of a conversation is its first user message.
+    pub distinct_prompts: u64,
+    /// Answers to prompts that had been answered before.
+    pub repeated_answers: u64,
+    /// Calls that did not fit a rate limit.
+    pub rate_limited: u64,
+    /// Calls that were refused because the quota was used up.
+    pub quota_refused: u64,
+    /// Calls that met an outage.
+    pub outage_refused: u64,
+    /// Prompt tokens of all answers that were made, whether they arrived or not.
+    pub input_tokens: u64,
+    /// Prompt tokens among them that came from the cache.
+    pub cached_tokens: u64,
+    /// Prompt tokens among them that were written to the cache.
+    pub cache_write_tokens: u64,
+    /// Generated tokens of all answers that were made.
+    pub output_tokens: u64,
+    /// What those answers cost, where the script has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Money>,
+    /// The same by minute since the start.
+    pub minutes: Vec<Minute>,
+    /// Answers by prompt, unless the script forgets prompts.
+    pub answers_by_prompt: BTreeMap<String, u64>,
+}
+
+/// What was let in and what was allowed in one minute since the start.
+///
+/// What is allowed is the limit in force over the time of the minute that has passed, for
+/// one key and one model, and absent where there was no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Minute {
+    /// Calls that were let in.
+    pub requests: u64,
+    /// Prompt tokens of the calls that were let in.
+    pub input_tokens: u64,
+    /// Tokens that were generated for them.
+    pub output_tokens: u64,
+    /// Calls that did not fit a rate limit.
+    pub rate_limited: u64,
+    /// Calls that were allowed.
+    pub quota_requests: Option<u64>,
+    /// Tokens of both directions that were allowed.
+    pub quota_tokens: Option<u64>,
+    /// Prompt tokens that were allowed.
+    pub quota_input_tokens: Option<u64>,
+    /// Generated tokens that were allowed.
+    pub quota_output_tokens: Option<u64>,
+}

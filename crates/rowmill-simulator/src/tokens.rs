@@ -1,0 +1,131 @@
+//! Counting and cutting text in tokens.
+
+use std::str::FromStr;
+
+use crate::protocol::Ask;
+
+/// How tokens are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tokenizer {
+    /// Four characters are a token: cheap, and easy to reckon with.
+    #[default]
+    Characters,
+    /// OpenAI's `o200k_base`, with what each message of a chat costs beside its text.
+    O200k,
+}
+
+/// What OpenAI counts for each message beside its role and text, and for the answer's begin.
+const PER_MESSAGE: u64 = 3;
+
+impl Tokenizer {
+    /// The tokens of a text.
+    pub(crate) fn count(self, text: &str) -> u64 {
+        match self {
+            Self::Characters => text.chars().count().div_ceil(4) as u64,
+            Self::O200k => bpe_openai::o200k_base().count(text) as u64,
+        }
+    }
+
+    /// The tokens of all that a call says.
+    pub(crate) fn count_prompt(self, ask: &Ask) -> u64 {
+        match self {
+            Self::Characters => {
+                let characters: usize = ask.said.iter().map(|(_, text)| text.chars().count()).sum();
+                (characters.div_ceil(4) as u64).max(1)
+            }
+            Self::O200k => {
+                let messages = ask.said.iter();
+                let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
+                let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
+                said.sum::<u64>() + PER_MESSAGE + schema
+            }
+        }
+    }
+
+    /// The start of `text` that has at most `most` tokens; `None` when all of it has.
+    pub(crate) fn cut(self, text: &str, most: u64) -> Option<String> {
+        if self.count(text) <= most {
+            return None;
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match self {
+            Self::Characters => Some(text.chars().take(most.saturating_mul(4)).collect()),
+            Self::O200k => {
+                let coder = bpe_openai::o200k_base();
+                let tokens = coder.encode(text);
+                // A token may end inside a character; then it is left out too.
+                (0..=most).rev().find_map(|count| coder.decode(tokens.get(..count)?))
+            }
+        }
+    }
+
+    /// Brings `text` to `wanted` tokens, by cutting it or by adding to it.
+    pub(crate) fn fit(self, text: &str, wanted: u64) -> String {
+        if let Some(cut) = self.cut(text, wanted) {
+            return cut;
+        }
+        let mut text = text.to_owned();
+        let missing = wanted - self.count(&text);
+        // Each word is one token of `o200k_base`, and more than one token of four characters.
+        for word in [" and", " more"].into_iter().cycle().take(usize::try_from(missing).unwrap_or(0)) {
+            text.push_str(word);
+        }
+        self.cut(&text, wanted).unwrap_or(text)
+    }
+}
+
+impl FromStr for Tokenizer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "chars" => Ok(Self::Characters),
+            "o200k" => Ok(Self::O200k),
+            _ => Err(format!("`{text}` is no tokenizer; write `chars` or `o200k`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn o200k_counts_as_openai_does() {
+        let both = |text| (Tokenizer::Characters.count(text), Tokenizer::O200k.count(text));
+        assert_eq!(both("hello world"), (3, 2));
+        assert_eq!(both("tiktoken is great!"), (5, 6));
+        assert_eq!(both(""), (0, 0));
+    }
+
+    #[test]
+    fn a_prompt_counts_its_messages_and_its_schema() {
+        let mut ask = Ask::default();
+        ask.say_system("hello world");
+        ask.say_user("hello world".into());
+        assert_eq!(Tokenizer::Characters.count_prompt(&ask), 6);
+        assert_eq!(Tokenizer::O200k.count_prompt(&ask), 2 * (3 + 1 + 2) + 3);
+        ask.schema = Some(json!({"type": "object"}));
+        let schema = Tokenizer::O200k.count(r#"{"type":"object"}"#);
+        assert_eq!(Tokenizer::O200k.count_prompt(&ask), 15 + schema);
+    }
+
+    #[test]
+    fn texts_are_cut_and_stretched_to_the_token() {
+        for tokenizer in [Tokenizer::Characters, Tokenizer::O200k] {
+            for text in ["answer to: Is this review positive?", "答えは：とても良い、と言える🙂🙂", ""]
+            {
+                for wanted in [1, 2, 7, 40, 333] {
+                    let fitted = tokenizer.fit(text, wanted);
+                    let counted = tokenizer.count(&fitted);
+                    // A character of several tokens cannot be cut in the middle.
+                    assert!(counted.abs_diff(wanted) <= 2, "{tokenizer:?} {text} {wanted}: {counted}");
+                    assert_eq!(fitted, tokenizer.fit(text, wanted));
+                }
+            }
+            assert_eq!(tokenizer.cut("hello world", 9), None);
+        }
+    }
+}

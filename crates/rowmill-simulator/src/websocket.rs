@@ -1,0 +1,160 @@
+//! The Responses protocol over a WebSocket: many calls, one after the other.
+
+use bytes::BytesMut;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::deliver;
+use crate::exchange::{Plan, Rejection};
+use crate::fault::{Delivery, Fault};
+use crate::outgoing::Outgoing;
+use crate::protocol::{Protocol, Refused, responses};
+use crate::recorder::RequestSeen;
+use crate::shared::Shared;
+
+type Socket = WebSocketStream<TcpStream>;
+
+/// Whether a request wants to become a WebSocket on the path that has one.
+pub(crate) fn is_wanted(request: &RequestSeen) -> bool {
+    request.method == "GET"
+        && request.path.split('?').next() == Some("/v1/responses")
+        && request.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
+}
+
+/// Shakes hands and serves until either side ends it.
+pub(crate) async fn serve(mut stream: TcpStream, buffer: BytesMut, shared: &Shared, request: &RequestSeen) {
+    shared.recorder.keep(request);
+    if let Err(refused) = Protocol::Responses.check_headers(request, shared.script.key.as_deref()) {
+        let outgoing = Outgoing::json(refused.status, &[], &Protocol::Responses.error(&refused));
+        if stream.write_all(&[outgoing.head, outgoing.pieces.concat()].concat()).await.is_ok() {
+            shared.recorder.written(refused.status, None);
+        }
+        return;
+    }
+    let accepted = derive_accept_key(request.header("sec-websocket-key").unwrap_or_default().as_bytes());
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: {accepted}\r\n\r\n"
+    );
+    if stream.write_all(head.as_bytes()).await.is_err() {
+        return;
+    }
+    let mut socket = WebSocketStream::from_partially_read(stream, buffer.to_vec(), Role::Server, None).await;
+    while let Some(Ok(message)) = socket.next().await {
+        let Message::Text(text) = message else { continue };
+        let message = RequestSeen {
+            method: "WEBSOCKET".to_owned(),
+            path: request.path.clone(),
+            headers: request.headers.clone(),
+            body: text.as_bytes().to_vec(),
+        };
+        if !serve_one(&mut socket, shared, message).await {
+            return;
+        }
+    }
+}
+
+/// Serves one `response.create`; whether the socket can serve another one.
+async fn serve_one(socket: &mut Socket, shared: &Shared, request: RequestSeen) -> bool {
+    shared.recorder.keep(&request);
+    let call = shared.recorder.begin();
+    let planned = match request.json().get("type").and_then(Value::as_str) {
+        Some("response.create") => {
+            let plan = shared.plan(Protocol::Responses, &request, &call);
+            tokio::select! {
+                biased;
+                planned = plan => planned,
+                () = ended(socket) => {
+                    shared.recorder.abandoned();
+                    return false;
+                }
+            }
+        }
+        _ => Err(Refused::new(400, "the event must be `response.create`").into()),
+    };
+    match planned {
+        Ok(plan) => answer(socket, shared, plan).await,
+        Err(Rejection::Reset) => {
+            deliver::reset(socket.get_ref());
+            false
+        }
+        Err(Rejection::Refused(refused)) => {
+            let sent = send(socket, &[responses::error_event(&refused)]).await;
+            if sent.is_ok() {
+                shared.recorder.written(refused.status, None);
+            }
+            sent.is_ok()
+        }
+    }
+}
+
+async fn answer(socket: &mut Socket, shared: &Shared, mut plan: Plan<'_>) -> bool {
+    let mut status = 200;
+    let events = match plan.fault() {
+        Some(Fault::Status { code, body, .. }) => {
+            status = *code;
+            let vendor = Protocol::Responses.status_error(*code);
+            let body = body.as_ref().and_then(|body| serde_json::from_str(body).ok()).unwrap_or(vendor);
+            vec![json!({"type": "error", "status": code, "error": body["error"]})]
+        }
+        Some(Fault::Garbage) => vec![json!("<html>")],
+        _ => {
+            let reply = shared.generate(&mut plan);
+            responses::events(&plan.ask, &reply)
+        }
+    };
+    let fault = plan.fault();
+    match Delivery::of(fault) {
+        Delivery::Whole => {}
+        Delivery::Hang => {
+            ended(socket).await;
+            shared.recorder.abandoned();
+            return false;
+        }
+        Delivery::Reset => {
+            deliver::reset(socket.get_ref());
+            return false;
+        }
+        Delivery::ResetMidway | Delivery::Truncate => {
+            // The socket is about to be broken anyway.
+            drop(send(socket, events.get(..events.len() / 2).unwrap_or_default()).await);
+            if fault == Some(&Fault::ResetMidway) {
+                deliver::reset(socket.get_ref());
+            }
+            return false;
+        }
+        Delivery::Drip => {
+            for event in &events {
+                shared.gate.drop_of().await;
+                if send(socket, std::slice::from_ref(event)).await.is_err() {
+                    return false;
+                }
+            }
+            shared.recorder.written(status, Some(&plan.ask.prompt));
+            return true;
+        }
+    }
+    let sent = send(socket, &events).await;
+    match sent {
+        Ok(()) => shared.recorder.written(status, Some(&plan.ask.prompt)),
+        Err(_) => shared.recorder.abandoned(),
+    }
+    sent.is_ok()
+}
+
+async fn send(socket: &mut Socket, events: &[Value]) -> Result<(), Error> {
+    for event in events {
+        socket.feed(Message::text(event.to_string())).await?;
+    }
+    socket.flush().await
+}
+
+/// Waits until the client ends the socket; what it says meanwhile is not heard.
+async fn ended(socket: &mut Socket) {
+    while let Some(Ok(_)) = socket.next().await {}
+}
