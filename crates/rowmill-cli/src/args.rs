@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 use crate::commands::CacheFlags;
 use crate::flags::{CommonFlags, RunFlags};
-use crate::values::positive;
 use crate::simulate_flags::SimulateFlags;
+use crate::values::positive;
 
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]

@@ -7,8 +7,8 @@ use clap::Args;
 use rowmill::{Format, Money};
 
 use crate::values::{
-    Deadline, Quota, Rows, deadline, dollars, duration, format_name, positive, quota, rows, share, switch,
-    whole, whole_u32,
+    Deadline, Quota, Rows, deadline, dollars, duration, duration_or_none, format_name, positive, quota, rows,
+    share, switch, whole, whole_u32,
 };
 
 /// Run a model over every row of a file and write one result per row.
@@ -171,7 +171,10 @@ pub(crate) struct CommonFlags {
     pub(crate) on_quota: Option<Quota>,
 
     /// How long to wait for a provider that is down or lets no call through, before the run stops [default: 1h].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Pace")]
+    ///
+    /// With 0 nothing is waited for: rows fail when their tries are used up. A provider that
+    /// never answered a single call is waited for one minute at most.
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none, help_heading = "Pace")]
     pub(crate) max_outage: Option<Duration>,
 
     /// Do not let the first call go alone where that fills the provider's cache for the others.

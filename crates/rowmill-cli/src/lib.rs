@@ -8,8 +8,8 @@ mod printer;
 mod progress;
 mod resolve;
 mod signals;
-mod values;
 mod simulate_flags;
+mod values;
 
 pub use args::command;
 pub use commands::main;

@@ -102,3 +102,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
+
+/// A length of time, or `0` for none.
+pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}

@@ -16,6 +16,9 @@ use tokio::time::Instant;
 /// While another model's call probes the same provider, its end is looked for this often.
 const PROBE_POLL: Duration = Duration::from_millis(250);
 
+/// How long a provider is waited for that has not answered a single call.
+const FIRST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The limits of all models that a process calls. Runs that are to share limits are given
 /// clones of one value.
 #[derive(Clone)]
@@ -69,7 +72,8 @@ pub struct LaneSettings {
     pub priming: bool,
     /// What happens when the quota is used up.
     pub on_quota: OnQuota,
-    /// How long calls may wait for a provider that lets none through.
+    /// How long calls may wait for a provider that lets none through. With no time at all,
+    /// nothing counts as an outage, and rows fail when their tries are used up.
     pub max_outage: Duration,
 }
 
@@ -212,7 +216,11 @@ impl Gate {
 
     /// Whether waiting for this still makes sense.
     fn check_patience(&self, wait: &Wait) -> Result<(), Problem> {
-        let patience_ended = locked(&self.breaker).stuck_for(self.now()) >= self.max_outage;
+        let breaker = locked(&self.breaker);
+        // What never worked is more likely set up wrong than down.
+        let most =
+            if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) };
+        let patience_ended = breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
             WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, said.clone())
@@ -302,6 +310,9 @@ impl Permit {
                     limiter.overloaded(&charge, rates, now);
                 } else {
                     limiter.failed(&charge, rates, now);
+                }
+                if self.gate.max_outage.is_zero() {
+                    return Blame::Row;
                 }
                 let call = FailedCall { row, sent, failure: error.failure, message: &error.message };
                 (false, breaker.failed(call, now))

@@ -1,6 +1,7 @@
 //! The models of a run: the one that is asked, and those that stand in for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rowmill_core::fingerprint::digest;
 use rowmill_core::limits::BudgetLimits;
@@ -116,7 +117,8 @@ fn lane(
         max_output: facts.max_output,
         priming: spec.prime && primes(&facts),
         on_quota: spec.on_quota,
-        max_outage: spec.max_outage,
+        // A model in this process is never down.
+        max_outage: if facts.is_builtin { Duration::ZERO } else { spec.max_outage },
     };
     // Two protocols of one provider share an account, and so its limits.
     let LaneFacts { address: provider, account, model, fixed_bytes, .. } = facts;

@@ -95,6 +95,12 @@ impl Breaker {
         &self.said
     }
 
+    /// Whether the provider ever showed that it is there.
+    #[must_use]
+    pub fn was_ever_there(&self) -> bool {
+        self.ever_answered
+    }
+
     /// For how long the provider has let no call through, though calls were sent.
     #[must_use]
     pub fn stuck_for(&self, now: Duration) -> Duration {
