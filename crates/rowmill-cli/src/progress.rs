@@ -1,5 +1,6 @@
 //! Progress: a live line on a terminal, plain lines elsewhere.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,8 @@ const FRAME: Duration = Duration::from_millis(100);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Waits shorter than this are part of the pace and not shown.
 const NOTICEABLE: Duration = Duration::from_secs(1);
+/// The rate that is shown is that of this time.
+const LATELY: Duration = Duration::from_secs(30);
 
 /// What has happened so far.
 #[derive(Debug, Default)]
@@ -39,6 +42,8 @@ struct Counts {
     /// Picodollars.
     cost: AtomicU64,
     waiting: Mutex<Option<Waiting>>,
+    /// Rows at some moments of the last half minute, oldest first.
+    recent: Mutex<VecDeque<(Instant, u64)>>,
 }
 
 /// What calls wait for.
@@ -48,6 +53,8 @@ struct Waiting {
     reason: WaitReason,
     since: Instant,
     until: Option<Instant>,
+    /// When calls went out again, if they did.
+    over: Option<Instant>,
 }
 
 /// Watches a run and shows how far it has come.
@@ -167,7 +174,11 @@ impl Observer for Watcher {
                 counts.in_flight.fetch_sub(*rows as u64, Relaxed);
             }
             Event::Waiting { lane, reason, wait } => self.waits(lane, reason, *wait),
-            Event::Flowing { .. } => *counts.waiting() = None,
+            Event::Flowing { .. } => {
+                if let Some(waiting) = counts.waiting().as_mut() {
+                    waiting.over = Some(Instant::now());
+                }
+            }
             Event::AllRead => counts.all_read.store(true, Relaxed),
             Event::Draining => counts.draining.store(true, Relaxed),
             _ => {}
@@ -182,10 +193,13 @@ impl Watcher {
         let now = Instant::now();
         let until = wait.map(|wait| now + wait);
         if let Some(known) = waiting.as_mut().filter(|known| known.reason == *reason) {
-            known.until = until;
+            if known.over.is_some_and(|over| now.duration_since(over) >= NOTICEABLE) {
+                known.since = now;
+            }
+            (known.until, known.over) = (until, None);
             return;
         }
-        let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until };
+        let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until, over: None };
         if reason.is_grave() && self.tells {
             say(&self.bar, &format!("waiting {}", told.text(now)));
         }
@@ -213,17 +227,23 @@ impl Counts {
         let now = Instant::now();
         let waiting = self.waiting();
         let shown = waiting.as_ref().filter(|waiting| waiting.reason != WaitReason::Slots)?;
+        if let Some(over) = shown.over {
+            // Calls that go out at the pace of a limit wait for it again and again.
+            let paced =
+                now.duration_since(over) < NOTICEABLE && now.duration_since(shown.since) >= NOTICEABLE;
+            return (paced && !shown.reason.is_grave()).then(|| format!("paced by {}", shown.reason));
+        }
         let matters = shown.reason.is_grave()
             || now.duration_since(shown.since) >= NOTICEABLE
             || shown.until.is_some_and(|until| until.saturating_duration_since(now) >= NOTICEABLE);
-        matters.then(|| shown.text(now))
+        matters.then(|| format!("waiting {}", shown.text(now)))
     }
 
     /// The state of the run in one line.
     fn line(&self, began: Instant) -> String {
         let elapsed = began.elapsed();
         let processed = self.processed.load(Relaxed);
-        let per_second = processed as f64 / elapsed.as_secs_f64().max(0.001);
+        let per_second = self.rate_now(processed, elapsed);
         let total = self.total();
         let mut line = match total {
             Some(total) => {
@@ -247,11 +267,11 @@ impl Counts {
             line.push_str(&format!(", {cost}"));
         }
         if let Some(text) = self.wait_text() {
-            line.push_str(&format!(", waiting {text}"));
+            line.push_str(&format!(", {text}"));
         }
         if self.draining.load(Relaxed) {
             line.push_str(", stopping");
-        } else if let Some(left) = total.and_then(|total| self.time_left(total, elapsed)) {
+        } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
             line.push_str(&format!(", about {} left", time(left)));
         }
         line
@@ -273,13 +293,31 @@ impl Counts {
         }
     }
 
-    fn time_left(&self, total: u64, elapsed: Duration) -> Option<Duration> {
+    /// Rows a second, lately: a burst at the start says nothing of the rest.
+    fn rate_now(&self, processed: u64, elapsed: Duration) -> f64 {
+        let now = Instant::now();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.back().is_none_or(|(at, _)| now.duration_since(*at) >= Duration::from_secs(1)) {
+            recent.push_back((now, processed));
+        }
+        while recent.len() > 2 && recent.front().is_some_and(|(at, _)| now.duration_since(*at) > LATELY) {
+            recent.pop_front();
+        }
+        match recent.front() {
+            Some((at, before)) if now.duration_since(*at) >= LATELY / 3 => {
+                (processed - before) as f64 / now.duration_since(*at).as_secs_f64()
+            }
+            _ => processed as f64 / elapsed.as_secs_f64().max(0.001),
+        }
+    }
+
+    fn time_left(&self, total: u64, per_second: f64) -> Option<Duration> {
         let processed = self.processed.load(Relaxed);
         let done = processed + self.skipped.load(Relaxed);
-        if processed == 0 || total <= done || elapsed < Duration::from_secs(1) {
+        if processed == 0 || total <= done || per_second <= 0.0 {
             return None;
         }
-        Some(elapsed.mul_f64((total - done) as f64 / processed as f64))
+        Duration::try_from_secs_f64((total - done) as f64 / per_second).ok()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use tiktoken_rs::o200k_base_singleton;
+
 use crate::protocol::Ask;
 
 /// How tokens are counted.
@@ -22,7 +24,7 @@ impl Tokenizer {
     pub(crate) fn count(self, text: &str) -> u64 {
         match self {
             Self::Characters => text.chars().count().div_ceil(4) as u64,
-            Self::O200k => bpe_openai::o200k_base().count(text) as u64,
+            Self::O200k => o200k_base_singleton().count_ordinary(text) as u64,
         }
     }
 
@@ -51,10 +53,10 @@ impl Tokenizer {
         match self {
             Self::Characters => Some(text.chars().take(most.saturating_mul(4)).collect()),
             Self::O200k => {
-                let coder = bpe_openai::o200k_base();
-                let tokens = coder.encode(text);
+                let coder = o200k_base_singleton();
+                let tokens = coder.encode_ordinary(text);
                 // A token may end inside a character; then it is left out too.
-                (0..=most).rev().find_map(|count| coder.decode(tokens.get(..count)?))
+                (0..=most).rev().find_map(|count| coder.decode(tokens.get(..count)?).ok())
             }
         }
     }
