@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod conduct;
 mod flags;
 mod numbers;
 mod printer;

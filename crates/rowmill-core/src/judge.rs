@@ -52,21 +52,10 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::CallTiming;
-
     use super::*;
 
     fn completion(text: &str, finish: Finish) -> Completion {
-        Completion {
-            text: text.into(),
-            finish,
-            usage: None,
-            raw_usage: None,
-            timing: CallTiming::default(),
-            model: None,
-            service_tier: None,
-            rates: None,
-        }
+        Completion { finish, ..Completion::of_text(text) }
     }
 
     #[test]

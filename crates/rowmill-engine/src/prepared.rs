@@ -6,7 +6,7 @@ use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::ports::{AskedKey, KeptAnswer};
 use rowmill_core::record::{CallReport, InputField, Record, Reused, RowReport};
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{CallError, CallTiming, Completion, Finish, Message, Row, RowError, RowId};
+use rowmill_types::{CallError, Completion, Message, Row, RowError, RowId};
 
 /// A row with its prompt.
 #[derive(Debug)]
@@ -29,16 +29,7 @@ impl Prepared {
         schema: Option<&ResultSchema>,
         now: Duration,
     ) -> Result<Ended, Self> {
-        let completion = Completion {
-            text: answer.text.clone(),
-            finish: Finish::Complete,
-            usage: None,
-            raw_usage: None,
-            timing: CallTiming::default(),
-            model: None,
-            service_tier: None,
-            rates: None,
-        };
+        let completion = Completion::of_text(answer.text.clone());
         let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(self) };
         let unasked =
             Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Finish, Request, Role, Usage};
+use rowmill_types::{CallError, CallFailure, Completion, Request, Role, Usage};
 use tokio::sync::watch;
 
 /// A model that answers each prompt from a script, and other prompts with an echo.
@@ -142,16 +142,7 @@ impl Drop for Running<'_> {
 pub fn answer(text: impl Into<String>) -> Completion {
     let text = text.into();
     let usage = Usage { input: 10, output: text.len().div_ceil(4) as u64, ..Usage::default() };
-    Completion {
-        text,
-        finish: Finish::Complete,
-        usage: Some(usage),
-        raw_usage: None,
-        timing: CallTiming::default(),
-        model: Some("fake".to_owned()),
-        service_tier: None,
-        rates: None,
-    }
+    Completion { usage: Some(usage), model: Some("fake".to_owned()), ..Completion::of_text(text) }
 }
 
 /// A call that failed in this way.

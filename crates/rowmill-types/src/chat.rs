@@ -78,3 +78,19 @@ pub struct Completion {
     /// The rate limits that the provider told with the answer.
     pub rates: Option<Box<RateLimits>>,
 }
+
+impl Completion {
+    /// A complete answer of which nothing else is known.
+    pub fn of_text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            finish: Finish::Complete,
+            usage: None,
+            raw_usage: None,
+            timing: CallTiming::default(),
+            model: None,
+            service_tier: None,
+            rates: None,
+        }
+    }
+}

@@ -10,7 +10,7 @@ use rowmill_core::ports::{
     AnswerStore, Appended, AskedKey, Group, KeptAnswer, Ledger, LedgerReader, Model, Span,
 };
 use rowmill_models::{TokenCounter, message_tokens};
-use rowmill_types::{CallError, CallTiming, Completion, Finish, Problem, ProblemCode, Request};
+use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
 
 /// A model that counts the tokens it is asked with.
 #[derive(Debug)]
@@ -35,16 +35,7 @@ impl Model for CountingModel {
         async move {
             let tokens = self.fixed + message_tokens(&self.counter, &request.messages);
             self.tokens.fetch_add(tokens, Ordering::Relaxed);
-            Ok(Completion {
-                text: "counted".into(),
-                finish: Finish::Complete,
-                usage: None,
-                raw_usage: None,
-                timing: CallTiming::default(),
-                model: None,
-                service_tier: None,
-                rates: None,
-            })
+            Ok(Completion::of_text("counted"))
         }
         .boxed()
     }

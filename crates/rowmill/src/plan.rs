@@ -10,7 +10,7 @@ use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
 use rowmill_core::record::Reused;
 use rowmill_core::retry;
 use rowmill_engine::{
-    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopRules, Worker,
+    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause, StopRules, Worker,
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
@@ -86,7 +86,7 @@ struct Experience {
 }
 
 /// Reads the whole selection and says what the run would come to. Nothing is called, except
-/// `sample_calls` rows where that is asked for.
+/// `sample_calls` rows where that is asked for. `None` if it was stopped before the end.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub async fn plan(
     spec: RunSpec,
     sample_calls: Option<u64>,
     control: &Control,
-) -> Result<PlanReport, Problem> {
+) -> Result<Option<PlanReport>, Problem> {
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
     let providers = Providers::with_config(spec.providers.clone())?;
@@ -105,8 +105,13 @@ pub async fn plan(
     let experience = experience(&spec, sample_calls, &setup, &texts, control).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
     let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
+    match end.stopped {
+        Some(StopCause::Problem(problem)) => return Err(problem),
+        Some(_) => return Ok(None),
+        None => {}
+    }
     let model = setup.model.to_string();
-    Ok(report(&model, &end, input, counter, &setup, priced.as_ref(), experience))
+    Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
 fn report(
@@ -239,7 +244,7 @@ async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experie
     (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
     sampled.selection = spec.selection.part_of(calls);
     let report = run(sampled, control).await?;
-    if let Some(rowmill_engine::StopCause::Problem(problem)) = report.stopped {
+    if let Some(StopCause::Problem(problem)) = report.stopped {
         return Err(problem);
     }
     let learned = report.limits;

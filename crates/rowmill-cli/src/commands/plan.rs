@@ -1,16 +1,13 @@
 //! `rowmill plan`: what a run would come to.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use rowmill::{
-    ConfigFile, Control, ExitCode, Interval, Limits, Money, PlanReport, Problem, ProblemCode, Stop,
-};
+use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanReport, Problem};
 
 use crate::args::PlanFlags;
+use crate::conduct::conduct;
 use crate::numbers::{counted, grouped, time};
 use crate::printer;
-use crate::progress::Progress;
 use crate::resolve::{Resolved, current_folder, resolve};
 
 /// Runs the command.
@@ -18,24 +15,10 @@ pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
     let output = flags.output.as_deref().unwrap_or(Path::new("-"));
     let Resolved { spec, show } = resolve(flags.common, output, &file)?;
-    let cannot = |error: std::io::Error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let report = runtime.block_on(async {
-        let progress = Progress::start(show);
-        let talk = progress.talk();
-        let control = Control {
-            observer: progress.observer(),
-            notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
-            stop: Stop::default(),
-            limits: Limits::default(),
-        };
-        let report = rowmill::plan(spec, flags.sample_calls, &control).await;
-        progress.finish();
-        report
-    })?;
-    runtime.shutdown_background();
+    let sample_calls = flags.sample_calls;
+    let planned =
+        conduct(show, spec.parallel, async |control| rowmill::plan(spec, sample_calls, control).await)?;
+    let Some(report) = planned else { return Ok(ExitCode::Interrupted) };
     if flags.json {
         // Plain data, so it is always JSON.
         printer::data(&serde_json::to_string_pretty(&report).unwrap_or_default());

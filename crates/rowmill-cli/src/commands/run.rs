@@ -1,91 +1,19 @@
 //! `rowmill run`: from flags to an exit code.
 
-use std::pin::pin;
-use std::sync::Arc;
+use rowmill::{ConfigFile, ExitCode, Problem, RunReport, StopCause};
 
-use rowmill::{
-    ConfigFile, Control, ExitCode, Limits, Problem, ProblemCode, RunReport, RunSpec, Stop, StopCause,
-};
-
+use crate::conduct::conduct;
 use crate::flags::RunFlags;
 use crate::printer;
-use crate::progress::Progress;
-use crate::resolve::{Resolved, Show, current_folder, resolve};
-use crate::signals::{Asked, Signals};
-
-/// File descriptors that are needed besides one per call in flight.
-const OTHER_FILES: u64 = 128;
+use crate::resolve::{Resolved, current_folder, resolve};
 
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
     let Resolved { spec, show } = resolve(flags.common, &flags.output, &file)?;
-    let report = drive(spec, show)?;
+    let report = conduct(show, spec.parallel, async |control| rowmill::run(spec, control).await)?;
     tell(&report, show.json_summary);
     Ok(report.exit)
-}
-
-/// Runs a spec with progress on the screen and signals heard.
-pub(crate) fn drive(spec: RunSpec, show: Show) -> Result<RunReport, Problem> {
-    allow_open_files(spec.parallel.ceiling() as u64 + OTHER_FILES);
-    let cannot = |error: std::io::Error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    };
-    // One thread drives all calls: it is the cheapest per row, and a core of it is
-    // enough for tens of thousands of rows a second.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let report = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(cannot)?;
-        let progress = Progress::start(show);
-        let talk = progress.talk();
-        let control = Control {
-            observer: progress.observer(),
-            notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
-            stop: Stop::default(),
-            limits: Limits::default(),
-        };
-        let outcome = {
-            let talk = progress.talk();
-            let mut work = pin!(rowmill::run(spec, &control));
-            let mut asked = 0;
-            loop {
-                tokio::select! {
-                    outcome = &mut work => break outcome,
-                    signal = signals.next() => {
-                        asked += 1;
-                        stop(&control.stop, signal, asked, &talk);
-                    }
-                }
-            }
-        };
-        progress.finish();
-        outcome
-    })?;
-    // A thread that still waits for standard input must not hold up the end.
-    runtime.shutdown_background();
-    Ok(report)
-}
-
-/// First drains, then aborts, then exits. SIGTERM only ever drains.
-fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) {
-    match (signal, asked) {
-        (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
-            talk(
-                "stopping: calls in flight are finished, no further rows are taken; Ctrl-C again aborts them",
-            );
-            stop.drain();
-        }
-        (Asked::Interrupt, 2) => {
-            talk("aborting: calls in flight are dropped and their rows recorded as outcome unknown");
-            stop.abort();
-        }
-        (Asked::Interrupt, _) => exit_now(),
-    }
-}
-
-#[expect(clippy::exit, reason = "the third Ctrl-C means now")]
-fn exit_now() {
-    std::process::exit(ExitCode::Interrupted as i32)
 }
 
 fn tell(report: &RunReport, json_summary: bool) {
@@ -96,17 +24,5 @@ fn tell(report: &RunReport, json_summary: bool) {
     if json_summary {
         // The summary is plain data, so it is always JSON.
         printer::data(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
-    }
-}
-
-/// Raises the soft limit on open files where the many calls in flight need it. Where it
-/// cannot be raised, connections fail and are tried again, so this is no error.
-fn allow_open_files(wanted: u64) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
-        debug_assert!(raised.is_ok(), "a soft limit may be raised up to the hard one");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::ports::Model;
-use rowmill_types::{CallTiming, Completion, Finish, Problem, ProblemCode, Request, Role, Usage};
+use rowmill_types::{CallTiming, Completion, Problem, ProblemCode, Request, Role, Usage};
 use tokio::time::Instant;
 
 use super::echo::{Passthrough, Silent, Slow};
@@ -50,13 +50,9 @@ pub(super) fn answer(request: &Request, text: String, started: Instant, model: &
         ..Usage::default()
     };
     Completion {
-        text,
-        finish: Finish::Complete,
         usage: Some(usage),
-        raw_usage: None,
         timing: CallTiming { first_token: None, response: started.elapsed() },
         model: Some(model.to_owned()),
-        service_tier: None,
-        rates: None,
+        ..Completion::of_text(text)
     }
 }

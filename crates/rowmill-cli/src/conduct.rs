@@ -1,0 +1,93 @@
+//! What `run` and `plan` have in common: a runtime, progress, and signals that stop the work.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use rowmill::{Control, ExitCode, Limits, Parallel, Problem, ProblemCode, Stop};
+
+use crate::printer;
+use crate::progress::Progress;
+use crate::resolve::Show;
+use crate::signals::{Asked, Signals};
+
+/// File descriptors that are needed besides one per call in flight.
+const OTHER_FILES: u64 = 128;
+
+/// Does some work with progress on the screen and signals heard.
+pub(crate) fn conduct<T>(
+    show: Show,
+    parallel: Parallel,
+    work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    allow_open_files(parallel.ceiling() as u64 + OTHER_FILES);
+    let cannot = |error: std::io::Error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    };
+    // One thread drives all calls: it is the cheapest per row, and a core of it is
+    // enough for tens of thousands of rows a second.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let done = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(cannot)?;
+        let progress = Progress::start(show);
+        let talk = progress.talk();
+        let control = Control {
+            observer: progress.observer(),
+            notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
+            stop: Stop::default(),
+            limits: Limits::default(),
+        };
+        let outcome = {
+            let talk = progress.talk();
+            let mut work = pin!(work(&control));
+            let mut asked = 0;
+            loop {
+                tokio::select! {
+                    outcome = &mut work => break outcome,
+                    signal = signals.next() => {
+                        asked += 1;
+                        stop(&control.stop, signal, asked, &talk);
+                    }
+                }
+            }
+        };
+        progress.finish();
+        outcome
+    })?;
+    // A thread that still waits for standard input must not hold up the end.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// First drains, then aborts, then exits. SIGTERM only ever drains.
+fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) {
+    match (signal, asked) {
+        (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
+            talk(
+                "stopping: calls in flight are finished, no further rows are taken; Ctrl-C again aborts them",
+            );
+            stop.drain();
+        }
+        (Asked::Interrupt, 2) => {
+            talk("aborting: calls in flight are dropped and their rows recorded as outcome unknown");
+            stop.abort();
+        }
+        (Asked::Interrupt, _) => exit_now(),
+    }
+}
+
+#[expect(clippy::exit, reason = "the third Ctrl-C means now")]
+fn exit_now() {
+    std::process::exit(ExitCode::Interrupted as i32)
+}
+
+/// Raises the soft limit on open files where the many calls in flight need it. Where it
+/// cannot be raised, connections fail and are tried again, so this is no error.
+fn allow_open_files(wanted: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+        debug_assert!(raised.is_ok(), "a soft limit may be raised up to the hard one");
+    }
+}
