@@ -210,10 +210,10 @@ impl Watcher {
 impl Waiting {
     fn text(&self, now: Instant) -> String {
         let next = match self.until.map(|until| until.saturating_duration_since(now)) {
-            Some(left) if !left.is_zero() => format!(", next try in {}", time(left)),
+            Some(left) if !left.is_zero() => format!("; next try in {}", time(left)),
             _ => String::new(),
         };
-        format!("for {} ({}{next})", self.reason, self.lane)
+        format!("for {} ({}){next}", self.reason, self.lane)
     }
 }
 
@@ -222,21 +222,23 @@ impl Counts {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn waits_gravely(&self) -> bool {
+        self.waiting().as_ref().is_some_and(|waiting| waiting.over.is_none() && waiting.reason.is_grave())
+    }
+
     /// What is waited for, unless it is only the ordinary alternation of calls.
     fn wait_text(&self) -> Option<String> {
         let now = Instant::now();
         let waiting = self.waiting();
         let shown = waiting.as_ref().filter(|waiting| waiting.reason != WaitReason::Slots)?;
-        if let Some(over) = shown.over {
-            // Calls that go out at the pace of a limit wait for it again and again.
-            let paced =
-                now.duration_since(over) < NOTICEABLE && now.duration_since(shown.since) >= NOTICEABLE;
-            return (paced && !shown.reason.is_grave()).then(|| format!("paced by {}", shown.reason));
+        let left = shown.until.map(|until| until.saturating_duration_since(now)).unwrap_or_default();
+        if shown.reason.is_grave() || left >= NOTICEABLE {
+            return shown.over.is_none().then(|| format!("waiting {}", shown.text(now)));
         }
-        let matters = shown.reason.is_grave()
-            || now.duration_since(shown.since) >= NOTICEABLE
-            || shown.until.is_some_and(|until| until.saturating_duration_since(now) >= NOTICEABLE);
-        matters.then(|| format!("waiting {}", shown.text(now)))
+        // Calls that go out at the pace of a limit wait for it again and again.
+        let is_late = shown.over.is_none_or(|over| now.duration_since(over) < NOTICEABLE);
+        let lasts = now.duration_since(shown.since) >= NOTICEABLE;
+        (is_late && lasts).then(|| format!("paced by {}", shown.reason))
     }
 
     /// The state of the run in one line.
@@ -271,6 +273,8 @@ impl Counts {
         }
         if self.draining.load(Relaxed) {
             line.push_str(", stopping");
+        } else if self.waits_gravely() {
+            // Nobody knows how long it will take.
         } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
             line.push_str(&format!(", about {} left", time(left)));
         }

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+/// Characters of what a provider said that are shown.
+const SHORT: usize = 80;
+
 /// A call that cannot be sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -46,6 +49,14 @@ impl WaitReason {
     }
 }
 
+/// As much of what a provider said as fits a line.
+fn short(said: &str) -> String {
+    match said.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", said.get(..end).unwrap_or_default()),
+        None => said.to_owned(),
+    }
+}
+
 impl fmt::Display for WaitReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,8 +67,8 @@ impl fmt::Display for WaitReason {
             Self::InputTokens(limit) => write!(out, "the limit of {limit} input tokens/min"),
             Self::OutputTokens(limit) => write!(out, "the limit of {limit} output tokens/min"),
             Self::Throttled => out.write_str("the provider, which asked for a pause"),
-            Self::Quota(said) => write!(out, "quota ({said})"),
-            Self::Outage(said) => write!(out, "the provider, which does not answer ({said})"),
+            Self::Quota(said) => write!(out, "quota: {}", short(said)),
+            Self::Outage(said) => write!(out, "the provider, which is down: {}", short(said)),
             Self::Budget => out.write_str("calls in flight, which hold the rest of the budget"),
         }
     }
