@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::bench::SuiteName;
 use crate::generate::Mode;
 use crate::workspace::Workspace;
 use crate::{Failure, bench, deny, generate, layers, licences, real_model, talk};
@@ -34,10 +35,13 @@ enum Task {
     RealModel(RealModelFlags),
 }
 
-/// Measure rowmill against `wrk` and its own targets, and write `docs/benchmarks.md`.
+/// Measure rowmill against rivals and its own targets, and write a part of `docs/benchmarks.md`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchFlags {
-    /// Use a twentieth of the rows and leave `docs/benchmarks.md` alone.
+    /// What to measure.
+    #[arg(value_enum, default_value_t)]
+    pub(crate) suite: SuiteName,
+    /// Use a twentieth of the rows, or half of the time, and leave `docs/benchmarks.md` alone.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Fail when a target is missed.

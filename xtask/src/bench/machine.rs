@@ -6,13 +6,17 @@ use std::process::Command;
 use crate::workspace::Workspace;
 
 /// Facts that a reader needs to judge the numbers, as name and value.
-pub(super) fn facts(workspace: &Workspace, wrk: String, profile: &str) -> Vec<(&'static str, String)> {
+pub(super) fn facts(
+    workspace: &Workspace,
+    yardstick: Option<String>,
+    profile: &str,
+) -> Vec<(&'static str, String)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory = field("/proc/meminfo", "MemTotal:")
         .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
         .map_or_else(String::new, |kilobytes| format!("{:.0} GB", kilobytes * 1024.0 / 1e9));
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    vec![
+    let mut facts = vec![
         ("Date", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string()),
         ("Commit", said(workspace, "git", &["rev-parse", "--short", "HEAD"])),
         ("CPU", format!("{} ({cores} cores)", field("/proc/cpuinfo", "model name").unwrap_or_default())),
@@ -20,9 +24,10 @@ pub(super) fn facts(workspace: &Workspace, wrk: String, profile: &str) -> Vec<(&
         ("Kernel", said(workspace, "uname", &["-sr"])),
         ("Compiler", said(workspace, "rustc", &["--version"])),
         ("Profile", profile.to_owned()),
-        ("Yardstick", wrk),
-        ("Load before the start", load.split_whitespace().next().unwrap_or_default().to_owned()),
-    ]
+    ];
+    facts.extend(yardstick.map(|yardstick| ("Yardstick", yardstick)));
+    facts.push(("Load before the start", load.split_whitespace().next().unwrap_or_default().to_owned()));
+    facts
 }
 
 fn field(path: &str, name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use wait4::Wait4;
@@ -62,6 +62,29 @@ pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> 
     Ok((cost, output))
 }
 
+/// How a run ended that need not have ended well.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) wall: Duration,
+    /// `None` when a signal ended it.
+    pub(super) code: Option<i32>,
+    /// What it wrote on standard error.
+    pub(super) talk: String,
+}
+
+/// Runs a command to its end, whatever that is.
+pub(super) fn end_of(command: &mut Command) -> Result<Ended, Failure> {
+    let shown = shown(command);
+    let started = Instant::now();
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(Failure::of(format_args!("cannot start `{shown}`")))?;
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok(Ended { wall: started.elapsed(), code: output.status.code(), talk })
+}
+
 /// The middle one of several values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -85,60 +108,4 @@ fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./:=,?&".contains(character);
     let needs_none = !word.is_empty() && word.chars().all(plain) && !word.contains(['?', '&']);
     if needs_none { word.to_owned() } else { format!("'{word}'") }
-}
-
-/// A simulator in a process of its own, which ends with this value.
-#[derive(Debug)]
-pub(super) struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    pub(super) fn start(rowmill: &Path, flags: &[&str]) -> Result<Self, Failure> {
-        let mut child = Command::new(rowmill)
-            .arg("simulate")
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(Failure::of("cannot start the simulator"))?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
-        let server = Self { child, address };
-        if server.address.is_empty() {
-            return Err(Failure::new("the simulator did not say where it listens"));
-        }
-        Ok(server)
-    }
-
-    /// Adds to a client's failure whether this server was there at all.
-    pub(super) fn explain(&mut self, failure: &Failure) -> Failure {
-        let state = match self.child.try_wait() {
-            Ok(Some(status)) => format!("the simulator had ended: {status}"),
-            Ok(None) => "the simulator is still running".to_owned(),
-            Err(error) => format!("the state of the simulator is unknown: {error}"),
-        };
-        Failure::new(format!("{failure}\n{state}"))
-    }
-
-    /// Host and port.
-    pub(super) fn address(&self) -> &str {
-        &self.address
-    }
-
-    pub(super) fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Where it has ended already there is nothing to end.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
 }

@@ -1,12 +1,13 @@
-//! `cargo xtask bench`: rowmill against `wrk` and against its own targets.
+//! `cargo xtask bench`: rowmill against its own targets and against rivals.
 
-mod capture;
+mod document;
+mod limits;
 mod machine;
 mod measure;
 mod report;
-mod rows;
-mod scenarios;
+mod server;
+mod speed;
+mod stage;
 mod suite;
-mod wrk;
 
-pub(crate) use suite::bench;
+pub(crate) use suite::{SuiteName, bench};

@@ -8,9 +8,18 @@ pub(super) struct Section {
     pub(super) about: &'static str,
     /// The commands that were run.
     pub(super) commands: Vec<String>,
+    /// Numbers that are compared with each other.
+    pub(super) table: Option<Table>,
     /// Numbers, one line each.
     pub(super) numbers: Vec<String>,
     pub(super) verdicts: Vec<Verdict>,
+}
+
+/// Numbers in rows and columns.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 /// A target and whether it was reached.
@@ -27,35 +36,37 @@ impl Verdict {
     }
 }
 
-/// The whole document.
-pub(super) fn document(facts: &[(&'static str, String)], sections: &[Section]) -> String {
-    let mut out = String::from(
-        "<!-- Written by `cargo xtask bench`; do not edit. -->\n\
-         # Benchmarks\n\n\
-         Made with `cargo xtask bench`, which builds rowmill and its simulator, runs the simulator as a second\n\
-         process on the same machine, and measures rowmill beside `wrk`, a load generator in C that only sends\n\
-         and receives. Client and server share the cores, and so does whatever else the machine does: ratios\n\
-         are steadier than times, and times than rates.\n\n\
-         | | |\n|---|---|\n",
-    );
+/// The part of the document that a suite writes.
+pub(super) fn part(head: &str, facts: &[(&'static str, String)], sections: &[Section]) -> String {
+    let mut out = format!("{head}\n\n| | |\n|---|---|\n");
     for (name, value) in facts {
         out.push_str(&format!("| {name} | {value} |\n"));
     }
-    out.push_str("\n## Targets\n\n| target | measured | |\n|---|---|---|\n");
+    out.push_str("\n### Targets\n\n| target | measured | |\n|---|---|---|\n");
     for verdict in sections.iter().flat_map(|section| &section.verdicts) {
         out.push_str(&format!("| {} | {} | {} |\n", verdict.target, verdict.measured, verdict.word()));
     }
     for section in sections {
-        out.push_str(&format!("\n## {}\n\n{}\n\n```sh\n", section.title, section.about));
+        out.push_str(&format!("\n### {}\n\n{}\n\n```sh\n", section.title, section.about));
         for command in &section.commands {
             out.push_str(&format!("{command}\n"));
         }
         out.push_str("```\n\n");
+        if let Some(table) = &section.table {
+            out.push_str(&grid(table));
+        }
         for line in &section.numbers {
             out.push_str(&format!("- {line}\n"));
         }
     }
     out
+}
+
+fn grid(table: &Table) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(table.head.len()));
+    let rows: String = table.rows.iter().map(|row| line(row)).collect();
+    format!("{}{rule}{rows}\n", line(&table.head))
 }
 
 /// Values in the order in which they were measured.
@@ -85,7 +96,12 @@ mod tests {
         assert_eq!(whole(1_234_567.4), "1,234,567");
         assert_eq!(whole(999.0), "999");
         let verdict = Verdict { target: "at most 3", measured: "3.4".into(), reached: false };
-        let section = Section { title: "A", verdicts: vec![verdict], ..Section::default() };
-        assert!(document(&[("CPU", "x".into())], &[section]).contains("| at most 3 | 3.4 | FAIL |"));
+        let table =
+            Table { head: vec!["run".into(), "used".into()], rows: vec![vec!["a".into(), "9".into()]] };
+        let section =
+            Section { title: "A", table: Some(table), verdicts: vec![verdict], ..Section::default() };
+        let part = part("## B", &[("CPU", "x".into())], &[section]);
+        assert!(part.contains("| at most 3 | 3.4 | FAIL |"), "{part}");
+        assert!(part.contains("| run | used |\n|---|---|\n| a | 9 |\n"), "{part}");
     }
 }

@@ -1,56 +1,85 @@
-//! Builds, measures all scenarios, tells and writes what came of it.
+//! Builds, measures the scenarios of a suite, tells and writes what came of it.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
-use super::report::{Section, document};
-use super::{machine, scenarios, wrk};
+use clap::ValueEnum;
+
+use super::report::{Section, part};
+use super::stage::{Length, Scenario, Stage};
+use super::{document, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
 
-/// What every scenario needs.
-#[derive(Debug)]
-pub(super) struct Stage {
-    /// The command to be measured, which is also the simulator.
-    pub(super) rowmill: PathBuf,
-    /// Where inputs and outputs are.
-    pub(super) folder: PathBuf,
-    /// Rows are divided by this.
-    pub(super) divisor: u64,
+/// What is measured together; each has its own part of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SuiteName {
+    /// How fast rowmill is and what it costs, beside `wrk`.
+    #[default]
+    Speed,
+    /// How well rowmill uses a provider's limits, and whether faults cost rows.
+    Limits,
 }
 
-impl Stage {
-    pub(super) fn rows(&self, full: u64) -> u64 {
-        full / self.divisor
-    }
+impl SuiteName {
+    /// All suites, in the order of the report.
+    pub(super) const ALL: [Self; 2] = [Self::Speed, Self::Limits];
 
-    /// `rowmill run` on a file of the folder, with nothing of the user's environment.
-    pub(super) fn run(&self, input: &str, output: &str, model: &str) -> Command {
-        let mut command = Command::new(&self.rowmill);
-        command.current_dir(&self.folder).arg("run");
-        command.args(["-i", input, "-o", output, "-m", model]);
-        command.args(["--no-progress", "--no-final-summary"]);
-        for name in ["ROWMILL_MODEL", "ROWMILL_PARALLEL", "ROWMILL_RETRIES", "ROWMILL_TIMEOUT"] {
-            command.env_remove(name);
+    /// What stands in the markers of its part.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Speed => "speed",
+            Self::Limits => "limits",
         }
-        command.stderr(std::process::Stdio::null());
-        command
+    }
+
+    fn scenarios(self) -> &'static [(&'static str, Scenario)] {
+        match self {
+            Self::Speed => speed::ALL,
+            Self::Limits => limits::ALL,
+        }
+    }
+
+    /// The head of its part: title and what all its scenarios have in common.
+    fn head(self) -> &'static str {
+        match self {
+            Self::Speed => {
+                "## Speed\n\n\
+                 `cargo xtask bench speed` measures rowmill beside `wrk`, a load generator in C that only sends and\n\
+                 receives. Client and server share the cores, and so does whatever else the machine does: ratios\n\
+                 are steadier than times, and times than rates."
+            }
+            Self::Limits => {
+                "## Limits and faults\n\n\
+                 `cargo xtask bench limits` measures how much of a provider's limits rowmill uses, how often it is\n\
+                 refused, and what becomes of rows whose calls fail. What is used and refused is counted by the\n\
+                 simulator, not by rowmill."
+            }
+        }
+    }
+
+    /// What it is measured with, where that is a program that must be there.
+    fn yardstick(self) -> Result<Option<String>, Failure> {
+        match self {
+            Self::Speed => speed::yardstick().map(Some),
+            Self::Limits => Ok(None),
+        }
     }
 }
 
-/// Measures everything.
+/// Measures a suite.
 pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Failure> {
-    let wrk = wrk::version()?;
+    let suite = flags.suite;
+    let yardstick = suite.yardstick()?;
     let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill")])?;
     let folder = workspace.target()?.join("bench");
     fs::create_dir_all(&folder)?;
     allow_open_files()?;
-    let facts = machine::facts(workspace, wrk, &flags.profile);
-    let stage = Stage { rowmill: built.join("rowmill"), folder, divisor: if flags.quick { 20 } else { 1 } };
+    let facts = machine::facts(workspace, yardstick, &flags.profile);
+    let length = if flags.quick { Length::Quick } else { Length::Full };
+    let stage = Stage { rowmill: built.join("rowmill"), folder, length };
     let mut sections = Vec::new();
-    for (name, scenario) in scenarios::ALL {
+    for (name, scenario) in suite.scenarios() {
         if flags.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
             talk::say(format_args!("\n{name}"));
             let section = scenario(&stage)?;
@@ -58,13 +87,17 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
             sections.push(section);
         }
     }
+    let part = part(suite.head(), &facts, &sections);
     let is_whole = !flags.quick && flags.only.is_none();
-    let path = if is_whole {
-        workspace.root().join("docs/benchmarks.md")
+    let (path, before) = if is_whole {
+        let path = workspace.root().join("docs/benchmarks.md");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        (path, before)
     } else {
-        stage.folder.join("benchmarks.md")
+        (stage.folder.join("benchmarks.md"), String::new())
     };
-    fs::write(&path, document(&facts, &sections)).map_err(Failure::of("cannot write the report"))?;
+    let text = document::with_part(&before, suite, &part);
+    fs::write(&path, text).map_err(Failure::of("cannot write the report"))?;
     talk::say(format_args!("\nwrote {}", path.display()));
     let missed =
         sections.iter().flat_map(|section| &section.verdicts).filter(|verdict| !verdict.reached).count();
@@ -75,6 +108,9 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
 }
 
 fn tell(section: &Section) {
+    for line in section.table.iter().flat_map(|table| &table.rows) {
+        talk::say(format_args!("  {}", line.join(" | ")));
+    }
     for line in &section.numbers {
         talk::say(format_args!("  {line}"));
     }

@@ -3,17 +3,15 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::measure::{Cost, Server, cost_of, median, shown};
-use super::report::{Section, Verdict, list, whole};
-use super::suite::Stage;
 use super::{capture, rows, wrk};
 use crate::Failure;
-
-/// A scenario takes a stage and tells what it measured.
-type Scenario = fn(&Stage) -> Result<Section, Failure>;
+use crate::bench::measure::{Cost, cost_of, median, shown};
+use crate::bench::report::{Section, Verdict, list, whole};
+use crate::bench::server::Server;
+use crate::bench::stage::{Scenario, Stage};
 
 /// All scenarios, in the order of the report.
-pub(super) const ALL: &[(&str, Scenario)] = &[
+pub(in crate::bench) const ALL: &[(&str, Scenario)] = &[
     ("throughput", throughput),
     ("structured results", structured),
     ("memory", memory),
@@ -49,7 +47,7 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
     wrk::script(&stage.folder.join("requests.lua"), &requests)?;
 
     let (mut wrk_cpu, mut wrk_rate, mut cpu, mut rate) = (vec![], vec![], vec![], vec![]);
-    let mut load = wrk::command("requests.lua", (10 / stage.divisor).max(2), &server.base_url());
+    let mut load = wrk::command("requests.lua", (10 / stage.divisor()).max(2), &server.base_url());
     load.current_dir(&stage.folder);
     let mut run = calls(stage, "rows.jsonl", &server, 64);
     for _ in 0..ROUNDS {
@@ -66,6 +64,7 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
         about: "CPU (user and system) of the client for each row, against a server that answers from prepared \
                 bytes. `wrk` sends, byte for byte, requests that rowmill made. Runs alternate; the median counts.",
         commands: vec!["rowmill simulate --instant".into(), shown(&load), shown(&run)],
+        table: None,
         numbers: vec![
             format!("wrk: {} µs of CPU per request (median {:.1})", list(&wrk_cpu), median(&wrk_cpu)),
             format!(
@@ -112,6 +111,7 @@ fn structured(stage: &Stage) -> Result<Section, Failure> {
         title: "Structured results",
         about: "As above, with a JSON Schema of three fields sent along and every answer checked against it. For information.",
         commands: vec![shown(&run)],
+        table: None,
         numbers: vec![format!(
             "{:.1} µs of CPU per row, {} rows/s",
             cost.cpu_per(count),
@@ -138,6 +138,7 @@ fn memory(stage: &Stage) -> Result<Section, Failure> {
         title: "Memory",
         about: "The most memory that rowmill had at once (the kernel's maximum resident set), 64 in flight.",
         commands: vec![command],
+        table: None,
         numbers: vec![
             format!("{} rows: {low:.1} MB", whole(few as f64)),
             format!("{} rows: {high:.1} MB, {} rows/s", whole(many as f64), whole(large.rate(many))),
@@ -174,6 +175,7 @@ fn start_up(stage: &Stage) -> Result<Section, Failure> {
         title: "Start-up",
         about: "One row with the built-in model `passthrough`, from start to exit, 50 times.",
         commands: vec![shown(&run)],
+        table: None,
         numbers: vec![format!("median {middle:.1} ms (from {first:.1} to {last:.1})")],
         verdicts: vec![Verdict {
             target: "a one-row `passthrough` run under 30 ms",
@@ -196,6 +198,7 @@ fn many_in_flight(stage: &Stage) -> Result<Section, Failure> {
         title: "Many calls in flight",
         about: "Every answer takes one second, so the ideal time is rows divided by calls in flight.",
         commands: vec!["rowmill simulate --instant --latency 1s".into(), shown(&run)],
+        table: None,
         numbers: vec![format!(
             "{} rows, {} in flight: {:.2} s (ideal {ideal:.0} s), {:.1} µs of CPU per row, peak {:.1} MB",
             whole(count as f64),
@@ -228,6 +231,7 @@ fn reading(stage: &Stage) -> Result<Section, Failure> {
         about: "All rows through the built-in model `passthrough`, which answers at once; then a resume of the \
                 finished output, which finds nothing to do.",
         commands: vec![shown(&read), shown(&resume)],
+        table: None,
         numbers: vec![
             format!(
                 "{} rows: {} rows/s, {:.1} µs of CPU per row, peak {:.1} MB",

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::measure::{Cost, cost_of};
+use crate::bench::measure::{Cost, cost_of};
 use crate::{Failure, talk};
 
 /// What a run of `wrk` cost.
@@ -16,7 +16,7 @@ pub(super) struct Load {
 }
 
 /// Finds `wrk`, or installs it where that is allowed; returns its version.
-pub(super) fn version() -> Result<String, Failure> {
+pub(in crate::bench) fn version() -> Result<String, Failure> {
     if let Some(version) = ask_version() {
         return Ok(version);
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::measure::cost_of;
 use crate::Failure;
+use crate::bench::measure::cost_of;
 
 const ANSWER: &str = concat!(
     r#"{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","#,

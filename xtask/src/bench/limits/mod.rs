@@ -1,0 +1,12 @@
+//! How well a provider's limits are used, and what becomes of rows whose calls fail.
+
+mod faults;
+mod quota;
+mod scenario;
+mod sizes;
+mod usage;
+
+use super::stage::Scenario;
+
+/// All scenarios, in the order of the report.
+pub(super) const ALL: &[(&str, Scenario)] = &[("quota", quota::quota), ("faults", faults::faults)];

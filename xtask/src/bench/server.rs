@@ -1,0 +1,82 @@
+//! A simulator to measure against.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::Failure;
+
+/// A simulator in a process of its own, which ends with this value.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    pub(super) fn start<F: AsRef<OsStr>>(rowmill: &Path, flags: &[F]) -> Result<Self, Failure> {
+        let mut child = Command::new(rowmill)
+            .arg("simulate")
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(Failure::of("cannot start the simulator"))?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
+        let server = Self { child, address };
+        if server.address.is_empty() {
+            return Err(Failure::new("the simulator did not say where it listens"));
+        }
+        Ok(server)
+    }
+
+    /// Adds to a client's failure whether this server was there at all.
+    pub(super) fn explain(&mut self, failure: &Failure) -> Failure {
+        let state = match self.child.try_wait() {
+            Ok(Some(status)) => format!("the simulator had ended: {status}"),
+            Ok(None) => "the simulator is still running".to_owned(),
+            Err(error) => format!("the state of the simulator is unknown: {error}"),
+        };
+        Failure::new(format!("{failure}\n{state}"))
+    }
+
+    /// Host and port.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What the simulator counted so far, as JSON.
+    pub(super) fn stats(&self) -> Result<String, Failure> {
+        let ask = || {
+            let mut stream = TcpStream::connect(&self.address)?;
+            let request =
+                format!("GET /stats HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.address);
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).map(|_| answer)
+        };
+        let answer = ask().map_err(Failure::of("cannot read the statistics of the simulator"))?;
+        match answer.split_once("\r\n\r\n") {
+            Some((head, body)) if head.contains(" 200 ") => Ok(body.to_owned()),
+            _ => Err(Failure::new("the simulator tells no statistics")),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Where it has ended already there is nothing to end.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
