@@ -113,7 +113,7 @@ pub(crate) struct Driver {
     /// The next row, while it waits for leave to be sent.
     pub(crate) head: Option<Head>,
     next_ordinal: u64,
-    pub(crate) parallel: usize,
+    parallel: usize,
     pub(crate) policy: Policy,
     pub(crate) publisher: Publisher,
     pub(crate) observer: Arc<dyn Observer>,
@@ -194,7 +194,7 @@ impl Driver {
 
     /// The next row that can be sent at once, with leave for it.
     fn next_call<'a>(&mut self, shared: &'a Shared, in_flight: usize) -> Option<(Head, Ticket<'a>)> {
-        if !self.has_room(in_flight) {
+        if !self.has_room(shared, in_flight) {
             return None;
         }
         if self.head.is_none() {
@@ -226,7 +226,7 @@ impl Driver {
             if let Some(prepared) = self.intake.next_ready() {
                 break prepared;
             }
-            if !self.has_room(in_flight + self.intake.held()) {
+            if !self.has_room(shared, in_flight + self.intake.held()) {
                 return None;
             }
             let taken = self.intake.queue.pop_front()?;
@@ -249,8 +249,15 @@ impl Driver {
         }
     }
 
-    fn has_room(&self, in_flight: usize) -> bool {
-        in_flight < self.parallel && !self.lags_behind()
+    fn has_room(&self, shared: &Shared, in_flight: usize) -> bool {
+        in_flight < self.places(shared) && !self.lags_behind()
+    }
+
+    /// Rows that may be under way at once. Those that wait between two tries hold no slot of
+    /// a gate, but a provider that fails must not swallow the whole input meanwhile.
+    pub(crate) fn places(&self, shared: &Shared) -> usize {
+        let slots: usize = shared.worker.lanes.iter().map(|lane| lane.gate.allowed()).sum();
+        self.parallel.min(slots.saturating_mul(2))
     }
 
     pub(crate) fn lags_behind(&self) -> bool {

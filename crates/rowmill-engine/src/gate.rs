@@ -66,8 +66,10 @@ pub struct LaneSettings {
     pub pace: Pace,
     /// Limits that the user sets.
     pub rates: RateFlags,
-    /// The most tokens of an answer.
+    /// The most tokens of an answer, where requests say so.
     pub max_output: Option<u64>,
+    /// Whether the provider sets those aside until the answer is there.
+    pub reserves_output: bool,
     /// Whether the first call goes alone to fill the provider's cache.
     pub priming: bool,
     /// What happens when the quota is used up.
@@ -135,9 +137,18 @@ impl fmt::Debug for Gate {
 
 impl Gate {
     fn new(settings: LaneSettings, breaker: Arc<Mutex<Breaker>>, epoch: Instant) -> Self {
-        let LaneSettings { parallel, pace, rates, max_output, priming, on_quota, max_outage } = settings;
+        let LaneSettings {
+            parallel,
+            pace,
+            rates,
+            max_output,
+            reserves_output,
+            priming,
+            on_quota,
+            max_outage,
+        } = settings;
         let limiter = Limiter::new(parallel, pace, rates, epoch.elapsed())
-            .with_max_output(max_output)
+            .with_max_output(max_output, reserves_output)
             .with_priming(priming);
         Self {
             epoch,
@@ -152,6 +163,11 @@ impl Gate {
 
     fn now(&self) -> Duration {
         self.epoch.elapsed()
+    }
+
+    /// Calls that may be in flight at once, as it is now.
+    pub(crate) fn allowed(&self) -> usize {
+        locked(&self.limiter).allowed()
     }
 
     /// The limits that are known by now, per minute.
@@ -306,7 +322,8 @@ impl Permit {
             Fault::Transient { .. } => {
                 let overloaded =
                     error.failure == CallFailure::Server && matches!(error.status, Some(503 | 529));
-                if overloaded {
+                // Probes of a provider that is down say nothing of how many calls are good.
+                if overloaded && !breaker.is_open() {
                     limiter.overloaded(&charge, rates, now);
                 } else {
                     limiter.failed(&charge, rates, now);

@@ -67,7 +67,8 @@ impl Policy {
 
     /// Why a run is not even begun.
     pub(crate) fn at_start(&self) -> Option<StopCause> {
-        (self.rules.max_errors == Some(0)).then_some(StopCause::MaxErrors(0))
+        let no_errors = (self.rules.max_errors == Some(0)).then_some(StopCause::MaxErrors(0));
+        no_errors.or_else(|| self.rules.deadline.filter(Duration::is_zero).map(StopCause::Deadline))
     }
 
     /// Notes that calls were answered, before the rows themselves are judged.

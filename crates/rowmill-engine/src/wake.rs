@@ -35,8 +35,9 @@ impl Driver {
         // Looked at once: were the publisher to catch up between two looks, nothing would
         // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
-        let has_room = flight.len() < self.parallel && !lags_behind;
-        let has_place = has_room && flight.len() + self.intake.held() < self.parallel;
+        let places = self.places(shared);
+        let has_room = flight.len() < places && !lags_behind;
+        let has_place = has_room && flight.len() + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
             return Woke::Published;
         }

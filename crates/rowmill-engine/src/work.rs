@@ -171,7 +171,8 @@ impl<'a> Turn<'a> {
             let completion = self.complete(&mut request).await?;
             match judge(&completion, worker.schema.as_ref(), repairs < worker.repairs) {
                 Judgement::Result(result) => {
-                    if keeps {
+                    // What another model said is not what this one would say.
+                    if keeps && self.lane == 0 {
                         self.keep(completion);
                     }
                     return Ok(result);
@@ -203,6 +204,11 @@ impl<'a> Turn<'a> {
             request.attempt += 1;
             if blame == Blame::Provider {
                 self.leave_lane_that_is_down();
+                // Without a word on when to come back, this row alone steps aside for a moment.
+                let silent = error.fault() == Fault::Throttled { after: None };
+                if silent && !self.pause(&error, self.shared.worker.retry.base).await {
+                    return Err(self.given_back(None));
+                }
                 continue;
             }
             self.failed += 1;

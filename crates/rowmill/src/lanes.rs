@@ -20,6 +20,8 @@ use crate::texts::Texts;
 
 /// Answers of built-in models are short; this is more than any of them has.
 const BUILTIN_OUTPUT: u64 = 4_096;
+/// Providers that count the stated length of an answer until they know the true one.
+const RESERVING: &[&str] = &["openai", "responses", "azure"];
 /// Bytes in a token, at least, when a prefix is compared with what a provider caches.
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -115,6 +117,7 @@ fn lane(
         pace: spec.pace,
         rates: spec.rates,
         max_output: facts.max_output,
+        reserves_output: RESERVING.contains(&setup.model.provider.as_str()),
         priming: spec.prime && primes(&facts),
         on_quota: spec.on_quota,
         // A model in this process is never down.

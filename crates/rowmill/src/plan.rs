@@ -327,6 +327,7 @@ fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
         pace: Pace::Off,
         rates: RateFlags::default(),
         max_output: None,
+        reserves_output: false,
         priming: false,
         on_quota: OnQuota::Stop,
         max_outage: Duration::MAX,

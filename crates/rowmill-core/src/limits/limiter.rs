@@ -84,6 +84,8 @@ pub struct Limiter {
     flying: [Flying; KINDS],
     slots: Slots,
     estimate: Estimate,
+    /// What providers set aside for an answer.
+    reserved: Option<f64>,
     pause: Option<(Duration, WaitReason)>,
     refusals: u32,
     exhaustions: u32,
@@ -103,6 +105,7 @@ impl Limiter {
             flying: [Flying::default(); KINDS],
             slots: Slots::new(parallel),
             estimate: Estimate::new(None),
+            reserved: None,
             pause: None,
             refusals: 0,
             exhaustions: 0,
@@ -110,10 +113,12 @@ impl Limiter {
         }
     }
 
-    /// Answers have at most so many tokens.
+    /// Requests say that answers have at most so many tokens. A provider that `reserves` sets
+    /// as much of its limit on all tokens aside until the answer is there.
     #[must_use]
-    pub fn with_max_output(mut self, most: Option<u64>) -> Self {
+    pub fn with_max_output(mut self, most: Option<u64>, reserves: bool) -> Self {
         self.estimate = Estimate::new(most);
+        self.reserved = most.filter(|_| reserves).map(|most| most as f64);
         self
     }
 
@@ -173,7 +178,7 @@ impl Limiter {
             return Admission::Wait(wait);
         }
         self.slots.begin();
-        let later = [0.0, self.estimate.output(), 0.0, self.estimate.output()];
+        let later = self.charged_late(self.estimate.output());
         let mut marks = [Mark::default(); KINDS];
         for (kind, mark) in marks.iter_mut().enumerate() {
             let (cost, later) = (costs[kind], later[kind]);
@@ -202,7 +207,12 @@ impl Limiter {
     /// Requests, tokens, input tokens and output tokens that a call is expected to use.
     fn costs(&self, need: Need) -> [f64; KINDS] {
         let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
-        [1.0, input + output, input, output]
+        [1.0, input + self.reserved.unwrap_or(output), input, output]
+    }
+
+    /// What the provider charges only when a call ends, of each kind.
+    fn charged_late(&self, output: f64) -> [f64; KINDS] {
+        [0.0, if self.reserved.is_some() { 0.0 } else { output }, 0.0, output]
     }
 
     /// What a call may use beyond that before the provider refuses it: it counts the prompt
@@ -250,7 +260,7 @@ impl Limiter {
         let used = usage.map(|usage| {
             self.estimate.saw(charge.bytes, usage);
             let (input, output) = (usage.input as f64, usage.output as f64);
-            let late = [0.0, output, 0.0, output];
+            let late = self.charged_late(output);
             let all = [1.0, input + output, input, output];
             std::array::from_fn(|kind| Used { all: all[kind], late: late[kind] })
         });
@@ -284,15 +294,18 @@ impl Limiter {
         let marks = self.settle(charge, Some([Used::default(); KINDS]));
         self.learn(charge, marks, rates, now);
         let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
+        let asked = after.filter(|wait| !wait.is_zero());
         if knows_limits {
             // The buckets say when to go on; how many are in flight was not the cause.
             self.slots.end();
-        } else {
-            self.slots.overloaded(charge.sent, now);
+        } else if asked.is_some() {
+            self.slots.refused(charge.sent, now);
+        } else if !self.slots.overloaded(charge.sent, now) {
+            // A refusal now and then that says nothing of a limit is an accident.
+            return;
         }
         self.refusals = self.refusals.saturating_add(1);
         let ours = (PAUSE.0 * (1 << self.refusals.saturating_sub(1).min(10))).min(PAUSE.1);
-        let asked = after.filter(|wait| !wait.is_zero());
         let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
         self.pause_for(wait, WaitReason::Throttled, now);
     }

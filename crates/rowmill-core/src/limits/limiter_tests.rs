@@ -57,9 +57,13 @@ fn a_refusal_pauses_everyone_for_as_long_as_the_provider_asks_and_charges_nothin
 }
 
 #[test]
-fn refusals_without_a_time_make_pauses_that_double() {
+fn refusals_without_a_time_are_an_accident_until_there_are_many_and_then_pauses_double() {
     let mut limiter = auto();
     let mut now = 0.0;
+    for _ in 0..3 {
+        let charge = granted(&mut limiter, now);
+        limiter.refused(&charge, None, None, seconds(now));
+    }
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let charge = granted(&mut limiter, now);

@@ -10,6 +10,9 @@ use std::time::Duration;
 const FIRST: usize = 8;
 /// An end of the search, whatever the provider takes.
 const MOST: usize = 1_024;
+/// How much each call counts for the strain, and how much of it is too much.
+const STRAIN_MEMORY: f64 = 0.05;
+const STRAIN: f64 = 0.15;
 /// What remains after an overload.
 const CUT: f64 = 0.7;
 /// How much of the growth must come back as throughput for it to count as a help.
@@ -56,6 +59,8 @@ pub(super) struct Slots {
     hold: u32,
     next_hold: u32,
     last_cut: Duration,
+    /// The share of calls that met an overload, lately.
+    strain: f64,
     window: Window,
 }
 
@@ -103,6 +108,7 @@ impl Slots {
             hold: 0,
             next_hold: HOLD.0,
             last_cut: Duration::ZERO,
+            strain: 0.0,
             window: Window::default(),
         }
     }
@@ -134,6 +140,7 @@ impl Slots {
     /// A call that was sent at `sent` was answered.
     pub(super) fn answered(&mut self, sent: Duration, now: Duration) {
         self.end();
+        self.strain -= self.strain * STRAIN_MEMORY;
         if !std::mem::replace(&mut self.was_answered, true)
             && let Parallel::AtMost(most) = self.parallel
         {
@@ -153,9 +160,22 @@ impl Slots {
         }
     }
 
-    /// A call that was sent at `sent` met an overload. Calls that were sent before the
-    /// last cut say nothing new.
-    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
+    /// A call that was sent at `sent` met an overload. One now and then is an accident; `true`
+    /// once there are so many that fewer calls are better.
+    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) -> bool {
+        self.strain += (1.0 - self.strain) * STRAIN_MEMORY;
+        let is_much = self.strain > STRAIN;
+        if is_much {
+            self.refused(sent, now)
+        } else {
+            self.end()
+        }
+        is_much
+    }
+
+    /// A call that was sent at `sent` was refused, so that fewer at once are better. Calls
+    /// that were sent before the last cut say nothing new.
+    pub(super) fn refused(&mut self, sent: Duration, now: Duration) {
         self.end();
         if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
             return;

@@ -157,6 +157,7 @@ pub(crate) const LANE: LaneSettings = LaneSettings {
     pace: Pace::Auto,
     rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
+    reserves_output: false,
     priming: false,
     on_quota: OnQuota::Wait,
     max_outage: Duration::from_secs(3_600),
