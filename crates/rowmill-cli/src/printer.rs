@@ -138,13 +138,16 @@ fn next_step(report: &RunReport) -> Option<String> {
     match &report.stopped {
         Some(StopCause::Interrupted) => Some(format!("{resume} goes on where this stopped")),
         Some(StopCause::MaxErrors(limit)) => {
-            Some(format!("stopped after {limit} failed rows; {resume} goes on"))
+            Some(format!("stopped after {}; {resume} goes on", counted(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
             "stopped because {failed} of {ended} rows failed, more than the share of {allowed}; {resume} goes on"
         )),
         Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),
-        Some(StopCause::FirstResult) => None,
+        Some(StopCause::FirstResult) => Some(format!(
+            "stopped at the first result; {} in flight were cancelled",
+            counted(report.unknown_rows, "call")
+        )),
         Some(StopCause::Budget { spent, worst }) => Some(format!(
             "stopped before the budget could be passed: {} and {} tokens are spent, and the next call could use {} and {}; {resume} and a higher limit goes on",
             spent.cost,

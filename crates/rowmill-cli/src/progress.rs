@@ -20,6 +20,8 @@ const FRAME: Duration = Duration::from_millis(100);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Waits shorter than this are part of the pace and not shown.
 const NOTICEABLE: Duration = Duration::from_secs(1);
+/// The same wait is told again after this time.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 /// The rate that is shown is that of this time.
 const LATELY: Duration = Duration::from_secs(30);
 
@@ -42,6 +44,8 @@ struct Counts {
     /// Picodollars.
     cost: AtomicU64,
     waiting: Mutex<Option<Waiting>>,
+    /// The last grave reason that was told, and when.
+    told: Mutex<Option<(WaitReason, Instant)>>,
     /// Rows at some moments of the last half minute, oldest first.
     recent: Mutex<VecDeque<(Instant, u64)>>,
 }
@@ -200,7 +204,7 @@ impl Watcher {
             return;
         }
         let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until, over: None };
-        if reason.is_grave() && self.tells {
+        if reason.is_grave() && self.tells && self.counts.is_news(reason, now) {
             say(&self.bar, &format!("waiting {}", told.text(now)));
         }
         *waiting = Some(told);
@@ -220,6 +224,18 @@ impl Waiting {
 impl Counts {
     fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a grave reason was not told in the last minute; it counts as told from now on.
+    fn is_news(&self, reason: &WaitReason, now: Instant) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = told
+            .as_ref()
+            .is_some_and(|(before, at)| before == reason && now.duration_since(*at) < TOLD_AGAIN);
+        if !known {
+            *told = Some((reason.clone(), now));
+        }
+        !known
     }
 
     fn waits_gravely(&self) -> bool {

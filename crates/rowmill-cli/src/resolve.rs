@@ -50,7 +50,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
             "standard output carries the envelopes; write the summary to a file with `--summary-output`",
         ));
     }
-    let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, defaults));
+    let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (selection, existing) = (selection(&flags), existing(&flags));
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
@@ -86,7 +86,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
         stop_rules,
         budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
         dedupe: flags.dedupe,
-        cache: flags.cache.or_else(|| defaults.cache.clone()),
+        cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
         retries: flags.retries.or(defaults.retries).unwrap_or(DEFAULT_RETRIES),
         retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
@@ -174,13 +174,26 @@ fn parallel(flag: Option<Rows>, file: &ConfigFile) -> Result<Parallel, Problem> 
     })
 }
 
-fn rates(flags: &CommonFlags, defaults: &RunDefaults) -> RateFlags {
-    RateFlags {
+/// A path of the configuration file, which is relative to that file.
+fn beside(file: &ConfigFile, path: &Path) -> PathBuf {
+    file.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).join(path)
+}
+
+fn rates(flags: &CommonFlags, file: &ConfigFile) -> Result<RateFlags, Problem> {
+    let defaults = &file.config.run;
+    let named =
+        [("rpm", defaults.rpm), ("tpm", defaults.tpm), ("itpm", defaults.itpm), ("otpm", defaults.otpm)];
+    if let Some((name, _)) = named.iter().find(|(_, limit)| *limit == Some(0)) {
+        let shown = file.path.as_deref().unwrap_or(Path::new("rowmill.toml")).display();
+        let message = format!("`{name}` in `{shown}` must be greater than zero");
+        return Err(Problem::new(ProblemCode::InvalidConfig, message));
+    }
+    Ok(RateFlags {
         requests: flags.rpm.or(defaults.rpm),
         tokens: flags.tpm.or(defaults.tpm),
         input_tokens: flags.itpm.or(defaults.itpm),
         output_tokens: flags.otpm.or(defaults.otpm),
-    }
+    })
 }
 
 fn timeouts(flags: &CommonFlags) -> Timeouts {

@@ -9,7 +9,7 @@ use crate::limits::RateFlags;
 /// How often a sample is drawn anew from itself.
 const DRAWS: u64 = 2_000;
 /// The share of draws outside the interval, on each side.
-const TAIL: f64 = 0.025;
+const TAIL: f64 = 0.005;
 
 /// A number that is not known exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ impl Interval {
         Self { low: value * (1.0 - share), expected: value, high: value * (1.0 + share) }
     }
 
-    /// The sum of `rows` values of which `sample` was seen, with 95 % confidence: the sample is
+    /// The sum of `rows` values of which `sample` was seen, with 99 % confidence: the sample is
     /// drawn from itself many times, which needs no assumption about how values are spread.
     /// `None` without a sample. The same sample gives the same interval.
     ///

@@ -21,6 +21,12 @@ pub struct History {
 }
 
 impl History {
+    /// The share of prompt tokens that the provider's cache had.
+    #[must_use]
+    pub fn cached_share(&self) -> f64 {
+        self.cached_tokens as f64 / self.input_tokens.max(1) as f64
+    }
+
     /// Takes in a row. Which rows are kept follows from their count alone, so that the
     /// same run leaves the same history.
     pub fn add(&mut self, usage: &rowmill_types::Usage, took: std::time::Duration) {

@@ -243,8 +243,10 @@ impl Gate {
                     .hint("raise the quota, then run again with `--resume`; `--on-quota wait` waits for it"))
             }
             WaitReason::Outage(said) if patience_ended => {
-                Err(Problem::new(ProblemCode::ProviderDown, said.clone())
-                    .hint("run again with `--resume` when the provider is back; `--max-outage` waits longer"))
+                let waited = most.as_secs_f64();
+                let message = format!("the provider has not answered for {waited} s: {said}");
+                Err(Problem::new(ProblemCode::ProviderDown, message)
+                    .hint("run again with `--resume` when the provider is back"))
             }
             WaitReason::Throttled if patience_ended => Err(Problem::new(
                 ProblemCode::ProviderDown,

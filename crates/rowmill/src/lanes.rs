@@ -171,7 +171,7 @@ fn check_budget(
             format!("`--max-cost` needs the price of `{name}`, which is not known"),
         )
         .hint(format!(
-            "put its price per million tokens into `rowmill.toml`: [prices.\"{name}\"] input = 0.25, output = 2.0"
+            "put its price per million tokens at the top of `rowmill.toml`, such as: prices.\"{name}\" = {{ input = 0.25, output = 2.0 }}"
         )));
     }
     let Some(most) = max_output(facts, priced) else {

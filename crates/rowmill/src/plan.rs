@@ -25,6 +25,7 @@ use crate::counting::{CountingModel, NoLedger, ReadOnly};
 use crate::environment::environment;
 use crate::lanes::{keyless, max_output, priced, setup};
 use crate::prepare;
+use crate::resume::done_before;
 use crate::run::{Control, blocking, run};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::{self, Texts};
@@ -50,6 +51,8 @@ pub struct PlanReport {
     pub output_tokens: Option<Interval>,
     /// What they are judged by.
     pub judged_by: String,
+    /// Whether answers were seen; without, only the most that they can be is known.
+    pub answers_seen: bool,
     /// Dollars with live calls, where the price is known.
     pub cost_usd: Option<Interval>,
     /// Dollars through the provider's batch interface, where it has one.
@@ -139,11 +142,12 @@ fn report(
         Interval { low: 0.0, expected: high / 2.0, high }
     });
     let output_tokens = seen.or(unseen);
+    let cached_share = experience.history.as_ref().map_or(0.0, History::cached_share);
     // What all calls share may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
     let cost_usd = priced
         .zip(output_tokens)
-        .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared));
+        .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared, cached_share));
     let batch =
         priced.and_then(|priced| priced.price.batch_percent).map(|percent| f64::from(percent) / 100.0);
     let limits = experience.limits;
@@ -158,6 +162,7 @@ fn report(
         counted_by,
         output_tokens,
         judged_by: experience.judged_by,
+        answers_seen: seen.is_some(),
         cost_usd,
         batch_cost_usd: cost_usd.zip(batch).map(|(cost, share)| cost.map(|dollars| dollars * share)),
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
@@ -181,7 +186,14 @@ fn fixed_bytes_tokens(facts: &rowmill_models::LaneFacts, counter: TokenCounter, 
 }
 
 /// The cost of all calls: at best the provider's cache has what they share, at worst never.
-fn cost(price: &Price, calls: u64, input: Interval, output: Interval, shared: u64) -> Interval {
+fn cost(
+    price: &Price,
+    calls: u64,
+    input: Interval,
+    output: Interval,
+    shared: u64,
+    cached_share: f64,
+) -> Interval {
     let of = |input: f64, output: f64, cached: u64, written: u64| {
         let calls = calls.max(1);
         // Long prompts have their own price, so a call is priced by its share.
@@ -200,7 +212,8 @@ fn cost(price: &Price, calls: u64, input: Interval, output: Interval, shared: u6
     };
     let low = of(input.low, output.low, shared, 0);
     let high = of(input.high, output.high, 0, shared);
-    let expected = of(input.expected, output.expected, 0, 0);
+    let met = (input.expected / calls.max(1) as f64 * cached_share).round() as u64;
+    let expected = of(input.expected, output.expected, met, 0);
     Interval { low: low.min(expected), expected, high: high.max(expected) }
 }
 
@@ -292,7 +305,7 @@ async fn count(
         selector: rows.selector,
         ids: rows.ids,
         id_check: rows.id_check,
-        resume: rowmill_core::resume::Resume::default(),
+        resume: done_before(&spec)?,
         worker: Worker {
             lanes: vec![lane],
             template: texts.template.clone(),

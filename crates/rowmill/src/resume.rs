@@ -10,7 +10,7 @@ use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
 use rowmill_types::{Money, Problem, ProblemCode};
 
-use crate::spec::{Existing, RunSpec};
+use crate::spec::{Existing, Output, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
 /// into the ledger, while the output may be taking as much from the same disk.
@@ -84,6 +84,24 @@ pub(crate) fn resumed(
     folder.write_header(&header)?;
     let telemetry = telemetry.map(|(sink, _)| sink);
     Ok(Beginning { header, ledger, resume, telemetry, settings_unknown, spent })
+}
+
+/// What an earlier run did, only looked at: a resume would pass over it.
+pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
+    let mut resume = Resume::default();
+    let Output::File(path) = &spec.output else { return Ok(resume) };
+    if !spec.existing.resumes() || !path.exists() {
+        return Ok(resume);
+    }
+    scan_output(path, |head| resume.saw_output(head))?;
+    let folder = spec.work_dir.clone().unwrap_or_else(|| WorkFolder::beside(path));
+    if folder.exists() {
+        let folder = WorkFolder::open(&folder)?;
+        if let Some(header) = folder.header()? {
+            scan_ledger(spec, &folder, &header, &mut resume)?;
+        }
+    }
+    Ok(resume)
 }
 
 fn reserved_rows(spec: &RunSpec) -> usize {

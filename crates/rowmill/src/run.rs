@@ -211,8 +211,7 @@ fn tell_beginning(
     }
     if settings_unknown {
         (control.notice)(Notice::Warning(
-            "the earlier run left no ledger (all its rows were ok, or the work folder is gone), \
-             so a changed model, prompt or schema cannot be noticed"
+            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
                 .into(),
         ));
     }

@@ -36,20 +36,28 @@ fn text(report: &PlanReport) -> String {
         report.counted_by
     ));
     lines.push(match report.output_tokens {
-        Some(output) => format!("output: {} tokens, judged by {}", range(output, whole), report.judged_by),
-        None => format!("output: unknown, judged by {}", report.judged_by),
+        Some(output) if report.answers_seen => {
+            format!("output: {} tokens, judged by {}", range(output, whole), report.judged_by)
+        }
+        Some(output) => {
+            format!("output: at most {} tokens; `--sample-calls N` tells more", whole(output.high))
+        }
+        None => "output: unknown; `--sample-calls N` tells more".to_owned(),
     });
+    let money = |cost: Interval| {
+        if report.answers_seen { range(cost, dollars) } else { format!("at most {}", dollars(cost.high)) }
+    };
     lines.push(match (report.cost_usd, &report.price_as_of) {
         (Some(cost), Some(day)) => {
-            format!("cost:   {} with live calls (prices of {day})", range(cost, dollars))
+            format!("cost:   {} with live calls (prices of {day})", money(cost))
         }
-        (Some(cost), None) => format!("cost:   {} with live calls", range(cost, dollars)),
+        (Some(cost), None) => format!("cost:   {} with live calls", money(cost)),
         (None, _) => {
             "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`".to_owned()
         }
     });
     if let Some(cost) = report.batch_cost_usd {
-        lines.push(format!("        {} through the provider's batch interface", range(cost, dollars)));
+        lines.push(format!("        {} through the provider's batch interface", money(cost)));
     }
     lines.push(match report.seconds {
         Some(seconds) => {
@@ -59,6 +67,7 @@ fn text(report: &PlanReport) -> String {
                 limits(report)
             )
         }
+        None if report.answers_seen => "time:   unknown: the provider told no limits".to_owned(),
         None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`"
             .to_owned(),
     });
