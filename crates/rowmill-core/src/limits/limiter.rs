@@ -286,6 +286,10 @@ impl Limiter {
         self.refusals = self.refusals.saturating_add(1);
         let ours = (PAUSE.0 * (1 << self.refusals.saturating_sub(1).min(10))).min(PAUSE.1);
         let asked = after.filter(|wait| !wait.is_zero());
+        if asked.is_none() && !knows_limits && !self.slots.is_strained() {
+            // Refused now and then, while others are answered: only this call is tried again.
+            return;
+        }
         let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
         self.pause_for(wait, WaitReason::Throttled, now);
     }

@@ -72,6 +72,24 @@ fn refusals_without_a_time_make_pauses_that_double() {
 }
 
 #[test]
+fn a_refusal_now_and_then_without_a_time_pauses_nobody_and_many_do() {
+    let mut limiter = auto();
+    for call in 1..=200 {
+        let charge = granted(&mut limiter, 0.0);
+        if call % 50 == 0 {
+            limiter.refused(&charge, None, None, seconds(0.0));
+        } else {
+            limiter.answered(&charge, None, None, seconds(0.0));
+        }
+    }
+    for _ in 0..3 {
+        let charge = granted(&mut limiter, 0.0);
+        limiter.refused(&charge, None, None, seconds(0.0));
+    }
+    assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Throttled);
+}
+
+#[test]
 fn a_quota_that_is_used_up_pauses_with_what_the_provider_said() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);

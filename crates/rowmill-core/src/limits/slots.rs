@@ -3,6 +3,7 @@
 //! Few are sent until the first is answered, so that limits are known before they are
 //! met. Then more are allowed while more are answered for it. When the provider is
 //! overloaded there are fewer at once; after a pause they begin with one and double.
+//! A failure now and then is no overload: fewer calls would not make it rarer.
 
 use std::time::Duration;
 
@@ -12,6 +13,10 @@ const FIRST: usize = 8;
 const MOST: usize = 1_024;
 /// What remains after an overload.
 const CUT: f64 = 0.7;
+/// How many overloads, beyond one in ten calls, show that fewer calls are good.
+const STRAINED: f64 = 4.0;
+/// What an answer makes up for.
+const RELIEF: f64 = 0.1;
 /// How much of the growth must come back as throughput for it to count as a help.
 const HELPS: f64 = 0.3;
 /// Calls that a measurement needs at least.
@@ -46,6 +51,8 @@ pub(super) struct Slots {
     allowed: usize,
     in_flight: usize,
     was_answered: bool,
+    /// Overloads that were met, less what answers since have made up for.
+    strain: f64,
     /// After a pause, how many there were before it; each answer allows one more until then.
     regain: Option<usize>,
     /// Whether growth doubles, as at the start.
@@ -73,6 +80,8 @@ impl Slots {
             allowed: parallel.ceiling().min(FIRST),
             in_flight: 0,
             was_answered: false,
+            // Nothing is known in the provider's favour yet.
+            strain: STRAINED,
             regain: None,
             fast: true,
             before: None,
@@ -110,6 +119,7 @@ impl Slots {
     /// A call was answered.
     pub(super) fn answered(&mut self, now: Duration) {
         self.end();
+        self.strain = (self.strain - RELIEF).max(0.0);
         if !std::mem::replace(&mut self.was_answered, true)
             && let Parallel::AtMost(most) = self.parallel
         {
@@ -129,11 +139,18 @@ impl Slots {
         }
     }
 
+    /// Whether so many calls met an overload that it is not by chance.
+    pub(super) fn is_strained(&self) -> bool {
+        self.strain >= STRAINED
+    }
+
     /// A call that was sent at `sent` met an overload. Calls that were sent before the
     /// last cut say nothing new.
     pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
         self.end();
-        if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
+        self.strain = (self.strain + 1.0).min(STRAINED + 1.0);
+        let is_news = sent >= self.last_cut && self.is_strained();
+        if !is_news || matches!(self.parallel, Parallel::AtMost(1)) {
             return;
         }
         let cut = |slots: usize| ((slots as f64 * CUT) as usize).max(1);
@@ -244,6 +261,24 @@ mod tests {
         assert_eq!(slots.allowed(), 70);
         settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
         assert_eq!(slots.allowed(), 100);
+    }
+
+    #[test]
+    fn an_overload_of_one_call_in_twenty_five_cuts_nothing_and_one_in_four_does() {
+        for (every, holds) in [(25, true), (4, false)] {
+            let mut slots = Slots::new(Parallel::AtMost(100));
+            (0..100).for_each(|_| slots.answered(Duration::ZERO));
+            for call in 1..=1_000 {
+                slots.begin();
+                let now = Duration::from_secs(call);
+                if call % every == 0 {
+                    slots.overloaded(now, now);
+                } else {
+                    slots.answered(now);
+                }
+            }
+            assert_eq!(slots.allowed() == 100, holds, "one in {every}: {}", slots.allowed());
+        }
     }
 
     #[test]
