@@ -59,6 +59,17 @@ pub(crate) enum Done {
     Released { prepared: Box<Prepared>, halt: Option<Halt> },
 }
 
+/// What follows a failed call.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Another try, after this wait.
+    After(Duration),
+    /// A try with another model.
+    Elsewhere,
+    /// Nothing: the row has failed.
+    None,
+}
+
 /// Why there is no answer.
 enum NoAnswer {
     /// With what makes the run stop, if that is the cause.
@@ -195,7 +206,13 @@ impl<'a> Turn<'a> {
                 continue;
             }
             self.failed += 1;
-            if !self.goes_on_after(request, &error).await {
+            let next = self.next_try(request, &error);
+            if let Next::After(wait) = next
+                && !self.pause(&error, wait).await
+            {
+                return Err(self.given_back(None));
+            }
+            if matches!(next, Next::None) {
                 let failed = RowError {
                     status: error.status,
                     code: error.code.clone(),
@@ -207,26 +224,21 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Decides whether there is another try, here or with the next model, and waits for it.
-    async fn goes_on_after(&mut self, request: &Request, error: &CallError) -> bool {
+    /// Decides whether there is another try, here or with the next model.
+    fn next_try(&mut self, request: &Request, error: &CallError) -> Next {
         let fault = error.fault();
         let retry = &self.shared.worker.retry;
         if let Some(wait) = retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
             let left = self.shared.worker.row_timeout.map(|most| most.saturating_sub(self.worked));
-            if left.is_some_and(|left| left <= wait) {
-                return false;
-            }
-            self.shared.observer.observe(&Event::Retrying { number: self.number, error, wait });
-            self.worked += wait;
-            return self.pause(wait).await;
+            return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
         }
         let has_next = self.lane + 1 < self.shared.worker.lanes.len();
-        let can_help = matches!(fault, Fault::Transient { .. });
-        if has_next && can_help {
+        if has_next && matches!(fault, Fault::Transient { .. }) {
             self.lane += 1;
             self.failed = 0;
+            return Next::Elsewhere;
         }
-        has_next && can_help
+        Next::None
     }
 
     /// Goes on with the next model that is up, if this one's provider is down.
@@ -328,7 +340,10 @@ impl<'a> Turn<'a> {
     }
 
     /// Waits before a retry; a drain ends the wait, and then there is no retry.
-    async fn pause(&self, wait: Duration) -> bool {
+    async fn pause(&mut self, error: &CallError, wait: Duration) -> bool {
+        let number = self.number;
+        self.shared.observer.observe(&Event::Retrying { number, error, wait });
+        self.worked += wait;
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
             () = self.shared.stop.drained() => false,

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use rowmill_types::RateWindow;
 
+use super::sent::Sent;
+
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
 const DAY: f64 = 86_400.0;
 /// A limit that seems to be renewed more slowly than this is one per hour or per day.
 const LONGER_THAN_MINUTES: f64 = 1_200.0;
-/// How much of a difference in our favour is believed with each answer.
-const TRUST: f64 = 0.1;
+/// A difference in our favour is believed when so many answers in a row agree on it.
+const AGREE: u32 = 10;
+/// Calls that were sent within this time of each other may arrive in another order.
+const OVERTAKING: Duration = Duration::from_millis(250);
 /// A limit that a user sets holds no more than so many seconds' worth at once, because
 /// nobody knows how large a burst the provider takes.
 const BURST_SECONDS: f64 = 5.0;
@@ -31,6 +35,9 @@ pub(super) struct Bucket {
     pending: f64,
     /// Kept back, so that jitter on the way does not empty the provider's bucket.
     margin: f64,
+    /// The least by which answers in a row found more than is thought, and how many did.
+    more: (f64, u32),
+    sent: Sent,
 }
 
 /// Where a bucket stood when a call was sent.
@@ -39,18 +46,38 @@ pub(super) struct Mark {
     taken: f64,
     charged: f64,
     later: f64,
+    /// What calls in flight were still to be charged by the provider, this one included.
+    pending: f64,
+    /// By how much the charge was corrected when the call ended.
+    correction: f64,
 }
 
 impl Mark {
     /// A call that was sent before anything was known of the limit.
     pub(super) fn before(cost: f64, later: f64) -> Self {
-        Self { taken: 0.0, charged: cost, later }
+        Self { charged: cost, later, pending: later, ..Self::default() }
     }
 
-    /// What the call was charged when it was sent.
-    pub(super) fn charged(&self) -> f64 {
-        self.charged
+    /// The same call with what it used.
+    fn settled(self, used: Used) -> Self {
+        let correction = used.all - self.charged;
+        Self {
+            taken: self.taken + correction,
+            charged: used.all,
+            later: 0.0,
+            pending: self.pending - self.later + used.late,
+            correction,
+        }
     }
+}
+
+/// What a call used of a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Used {
+    /// All of it.
+    pub(super) all: f64,
+    /// The part that the provider charged when the call ended.
+    pub(super) late: f64,
 }
 
 /// What calls in flight were charged.
@@ -86,6 +113,8 @@ impl Bucket {
             taken: 0.0,
             pending: 0.0,
             margin: 0.0,
+            more: (f64::MAX, 0),
+            sent: Sent::default(),
         }
     }
 
@@ -98,9 +127,11 @@ impl Bucket {
             capacity: window.limit as f64,
             level: window.remaining as f64 - flying.charged,
             at: now,
-            taken: 0.0,
+            taken: flying.charged,
             pending: flying.later,
             margin: 0.0,
+            more: (f64::MAX, 0),
+            sent: Sent::new(flying.charged),
         };
         bucket.reshape(window);
         bucket
@@ -121,11 +152,11 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    /// How long until `cost` is there; nothing if it is there now. What is larger than the
-    /// bucket waits until it is full.
-    pub(super) fn wait(&mut self, cost: f64, now: Duration) -> Duration {
+    /// How long until `cost` is there and `slack` besides; nothing if it is there now. What
+    /// is larger than the bucket waits until it is full.
+    pub(super) fn wait(&mut self, cost: f64, slack: f64, now: Duration) -> Duration {
         self.refill(now);
-        let lacking = (cost + self.margin).min(self.capacity) - self.level;
+        let lacking = (cost + slack + self.margin).min(self.capacity) - self.level;
         if lacking <= 1e-9 {
             return Duration::ZERO;
         }
@@ -134,40 +165,57 @@ impl Bucket {
     }
 
     /// Takes `cost`, of which the provider charges `later` when the call ends.
-    pub(super) fn take(&mut self, cost: f64, later: f64) -> Mark {
+    pub(super) fn take(&mut self, cost: f64, later: f64, now: Duration) -> Mark {
+        self.refill(now);
         self.level -= cost;
         self.taken += cost;
         self.pending += later;
-        Mark { taken: self.taken, charged: cost, later }
+        self.sent.add(now, self.taken);
+        Mark { taken: self.taken, charged: cost, later, pending: self.pending, correction: 0.0 }
     }
 
-    /// Corrects what a call was charged to what it used.
-    pub(super) fn settle(&mut self, mark: Mark, used: f64) {
-        self.level = (self.level + mark.charged - used).min(self.capacity);
-        self.taken += used - mark.charged;
+    /// Corrects what a call was charged to what it used; `None` if nobody knows.
+    pub(super) fn settle(&mut self, mark: Mark, used: Option<Used>) -> Mark {
+        let used = used.unwrap_or(Used { all: mark.charged, late: mark.later });
+        self.level = (self.level + mark.charged - used.all).min(self.capacity);
+        self.taken += used.all - mark.charged;
         self.pending = (self.pending - mark.later).max(0.0);
+        mark.settled(used)
     }
 
     /// Takes in what the answer to a call told of this limit.
     ///
-    /// Providers tell what was left when they took the call in, or when they answered it.
-    /// The truth now is not below the lower reading of the two, whichever it was; and
-    /// what others have taken from the same account shows as less than we thought.
+    /// Most providers tell what was left when they took the call in. Since then the bucket
+    /// was refilled, calls were sent, and calls that were in flight were charged for their
+    /// answers. Others tell what is left when they answer. Both readings agree while calls
+    /// go out at the rate of the limit, and only then are they believed.
+    ///
+    /// Less than we thought is believed at once: others may use the same account. More is
+    /// believed only if answers in a row say so, because calls overtake each other.
     pub(super) fn learn(&mut self, window: RateWindow, mark: Mark, sent: Duration, now: Duration) {
         self.refill(now);
         self.reshape(window);
         let remaining = window.remaining as f64;
         let passed = now.saturating_sub(sent).as_secs_f64();
-        let then = remaining + passed * self.rate() - (self.taken - mark.taken);
-        let most = then.max(remaining);
-        if most < self.level {
-            self.level = most;
+        let left_then = remaining + passed * self.rate() - self.taken - mark.pending;
+        let left_now = remaining - self.pending;
+        // At most what is left if all calls that may have overtaken this one did, at least if none did.
+        let taken_by_then = self.sent.taken_by(sent + OVERTAKING) + mark.correction;
+        let left = left_now.max(left_then + taken_by_then.max(mark.taken));
+        let taken_before = self.sent.taken_by(sent.saturating_sub(OVERTAKING)) + mark.charged;
+        let surely = left_now.min(left_then + taken_before.min(mark.taken));
+        if left <= self.level {
+            self.level = left;
+            self.more = (f64::MAX, 0);
+        } else if window.remaining > 0 {
+            // A bucket that is overdrawn is told as empty, which says nothing of how much more.
+            let more = (surely - self.level).max(0.0);
+            self.more = (self.more.0.min(more), self.more.1 + 1);
         }
-        let least = then.min(remaining) - self.pending;
-        if least > self.level {
-            self.level += (least - self.level) * TRUST;
+        if self.more.1 >= AGREE {
+            self.level += self.more.0;
+            self.more = (f64::MAX, 0);
         }
-        self.level = self.level.min(self.capacity);
     }
 
     /// Follows a limit that has changed.
@@ -207,29 +255,70 @@ mod tests {
     #[test]
     fn a_bucket_fills_at_its_rate_and_says_how_long_a_call_waits() {
         let mut bucket = learned(window(600, 10, 59.0), seconds(0.0));
-        assert_eq!(bucket.wait(5.0, seconds(0.0)), Duration::ZERO);
-        bucket.take(10.0, 0.0);
-        let wait = bucket.wait(1.0, seconds(0.0)).as_secs_f64();
+        assert_eq!(bucket.wait(5.0, 0.0, seconds(0.0)), Duration::ZERO);
+        bucket.take(10.0, 0.0, seconds(0.0));
+        let wait = bucket.wait(1.0, 0.0, seconds(0.0)).as_secs_f64();
         assert!((wait - (1.0 + bucket.margin) / 10.0).abs() < 1e-6, "{wait}");
-        assert_eq!(bucket.wait(1.0, seconds(1.0)), Duration::ZERO);
+        assert_eq!(bucket.wait(1.0, 0.0, seconds(1.0)), Duration::ZERO);
+        assert!(!bucket.wait(1.0, 9.0, seconds(1.0)).is_zero(), "nine are to be left");
     }
 
     #[test]
     fn what_others_take_from_the_account_shows_and_what_we_sent_since_counts() {
         let mut bucket = learned(window(600, 599, 0.1), seconds(0.0));
-        let mark = bucket.take(1.0, 0.0);
-        bucket.take(100.0, 0.0);
-        // Told as it was when the first call was taken in, before the hundred that followed.
-        bucket.learn(window(600, 550, 5.0), mark, seconds(0.0), seconds(0.0));
-        assert!((bucket.level - 498.0).abs() < 1e-6, "{}", bucket.level);
-        bucket.learn(window(600, 300, 30.0), mark, seconds(0.0), seconds(0.0));
-        assert!((bucket.level - 300.0).abs() < 1e-6, "{}", bucket.level);
+        let mark = bucket.take(1.0, 0.0, seconds(0.0));
+        bucket.take(50.0, 0.0, seconds(10.0));
+        // Told as it was when the first call was taken in: a hundred came since, fifty went.
+        bucket.learn(window(600, 400, 20.0), mark, seconds(0.0), seconds(10.0));
+        assert!((bucket.level - (400.0 + 100.0 - 50.0)).abs() < 1e-6, "{}", bucket.level);
+    }
+
+    #[test]
+    fn more_than_was_thought_is_believed_when_ten_answers_agree_on_it() {
+        let mut bucket = learned(window(600, 300, 30.0), seconds(0.0));
+        let mark = bucket.take(0.0, 0.0, seconds(0.0));
+        for told in [500, 420, 400, 410, 450, 500, 500, 500, 500] {
+            bucket.learn(window(600, told, 20.0), mark, seconds(0.0), seconds(0.0));
+            assert!((bucket.level - 300.0).abs() < 1e-6, "{}", bucket.level);
+        }
+        bucket.learn(window(600, 500, 10.0), mark, seconds(0.0), seconds(0.0));
+        assert!((bucket.level - 400.0).abs() < 1e-6, "{}", bucket.level);
+    }
+
+    #[test]
+    fn what_calls_in_flight_will_still_be_charged_is_not_taken_for_left() {
+        let mut bucket = learned(window(1000, 1000, 0.0), seconds(0.0));
+        bucket.take(100.0, 80.0, seconds(0.0));
+        let mark = bucket.take(100.0, 80.0, seconds(0.0));
+        // The provider has charged both prompts, of 20 each, and no answer yet.
+        bucket.learn(window(1000, 960, 2.0), mark, seconds(0.0), seconds(0.0));
+        assert!((bucket.level - 800.0).abs() < 1e-6, "{}", bucket.level);
+    }
+
+    #[test]
+    fn a_call_that_was_overtaken_by_a_burst_is_not_believed_to_come_before_it() {
+        let mut bucket = learned(window(100, 100, 0.0), seconds(0.0));
+        let mark = bucket.take(1.0, 0.0, seconds(0.0));
+        for _ in 0..60 {
+            bucket.take(1.0, 0.0, seconds(0.0));
+        }
+        bucket.learn(window(100, 39, 36.0), mark, seconds(0.0), seconds(1.0));
+        assert!(bucket.level >= 39.0, "{}", bucket.level);
+    }
+
+    #[test]
+    fn a_refused_call_is_in_nothing_that_its_refusal_tells() {
+        let mut bucket = learned(window(1000, 1000, 0.0), seconds(0.0));
+        let mark = bucket.take(600.0, 100.0, seconds(0.0));
+        let mark = bucket.settle(mark, Some(Used::default()));
+        bucket.learn(window(1000, 400, 36.0), mark, seconds(0.0), seconds(0.0));
+        assert!((bucket.level - 400.0).abs() < 1e-6, "{}", bucket.level);
     }
 
     #[test]
     fn a_limit_that_changes_is_followed_at_once() {
         let mut bucket = learned(window(600, 600, 0.0), seconds(0.0));
-        let mark = bucket.take(1.0, 0.0);
+        let mark = bucket.take(1.0, 0.0, seconds(0.0));
         bucket.learn(window(300, 299, 0.2), mark, seconds(0.0), seconds(0.0));
         assert_eq!(bucket.per_minute(), 300);
         assert!(bucket.level <= 300.0);
@@ -248,8 +337,8 @@ mod tests {
     #[test]
     fn what_a_call_used_replaces_what_was_expected() {
         let mut bucket = learned(window(1000, 1000, 0.0), seconds(0.0));
-        let mark = bucket.take(300.0, 200.0);
-        bucket.settle(mark, 700.0);
+        let mark = bucket.take(300.0, 200.0, seconds(0.0));
+        bucket.settle(mark, Some(Used { all: 700.0, late: 600.0 }));
         assert!((bucket.level - 300.0).abs() < 1e-6);
         assert_eq!(bucket.pending, 0.0);
     }
@@ -258,8 +347,8 @@ mod tests {
     fn a_limit_of_a_user_allows_no_burst_of_a_whole_minute() {
         let mut bucket = Bucket::set(600, seconds(0.0));
         let mut sent = 0;
-        while bucket.wait(1.0, seconds(0.0)).is_zero() {
-            bucket.take(1.0, 0.0);
+        while bucket.wait(1.0, 0.0, seconds(0.0)).is_zero() {
+            bucket.take(1.0, 0.0, seconds(0.0));
             sent += 1;
         }
         assert_eq!(sent, 50);
@@ -272,7 +361,9 @@ mod tests {
         flying.end(&call);
         let mut bucket = Bucket::learned(window(1000, 900, 6.0), flying, seconds(0.0));
         assert!((bucket.level - 600.0).abs() < 1e-6, "{}", bucket.level);
-        (0..3).for_each(|_| bucket.settle(call, 50.0));
+        for _ in 0..3 {
+            bucket.settle(call, Some(Used { all: 50.0, late: 20.0 }));
+        }
         assert!((bucket.level - 750.0).abs() < 1e-6, "{}", bucket.level);
         assert_eq!(bucket.pending, 0.0);
     }

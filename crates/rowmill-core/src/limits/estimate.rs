@@ -9,6 +9,9 @@ const FIRST_OUTPUT: f64 = 200.0;
 /// Bytes of a prompt in a token before any was counted.
 const FIRST_BYTES_PER_TOKEN: f64 = 4.0;
 
+/// How many times the usual deviation an estimate may be wrong.
+const DEVIATIONS: f64 = 3.0;
+
 /// Averages that turn bytes into tokens and foresee the length of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Estimate {
@@ -27,6 +30,11 @@ impl Estimate {
         (bytes as f64 * self.tokens_per_byte.value).max(1.0)
     }
 
+    /// How many more tokens than that the prompt may have.
+    pub(super) fn input_slack(&self, bytes: usize) -> f64 {
+        bytes as f64 * self.tokens_per_byte.deviation * DEVIATIONS
+    }
+
     pub(super) fn output(&self) -> f64 {
         self.output.value
     }
@@ -42,17 +50,21 @@ impl Estimate {
 #[derive(Debug, Clone)]
 struct Average {
     value: f64,
+    /// How far values lie from it, on average.
+    deviation: f64,
     seen: f64,
 }
 
 impl Average {
     fn new(value: f64) -> Self {
-        Self { value, seen: 0.0 }
+        Self { value, deviation: 0.0, seen: 0.0 }
     }
 
     fn add(&mut self, value: f64) {
         self.seen = (self.seen + 1.0).min(MEMORY);
+        let off = if self.seen > 1.0 { (value - self.value).abs() } else { 0.0 };
         self.value += (value - self.value) / self.seen;
+        self.deviation += (off - self.deviation) / self.seen;
     }
 }
 
@@ -70,5 +82,16 @@ mod tests {
         }
         assert_eq!(estimate.output(), 20.0);
         assert!((estimate.input(600) - 200.0).abs() < 1e-9);
+        assert_eq!(estimate.input_slack(600), 0.0);
+    }
+
+    #[test]
+    fn the_more_prompts_differ_the_more_slack_they_need() {
+        let mut estimate = Estimate::new(None);
+        for input in [90, 110, 90, 110, 90, 110, 90, 110] {
+            estimate.saw(1_000, &Usage { input, ..Usage::default() });
+        }
+        let slack = estimate.input_slack(1_000);
+        assert!((20.0..60.0).contains(&slack), "{slack}");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_types::{RateLimits, RateWindow, Usage};
 
-use super::bucket::{Bucket, Flying, Mark};
+use super::bucket::{Bucket, Flying, Mark, Used};
 use super::estimate::Estimate;
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
@@ -59,8 +59,7 @@ pub enum Admission {
 pub struct Charge {
     sent: Duration,
     bytes: usize,
-    learned: [Mark; KINDS],
-    set: [Mark; KINDS],
+    marks: [Mark; KINDS],
 }
 
 impl Charge {
@@ -170,24 +169,24 @@ impl Limiter {
             return Admission::Wait(Wait { until: None, reason: WaitReason::Slots });
         }
         let costs = self.costs(need);
-        if let Some(wait) = self.short_of(costs, now) {
+        if let Some(wait) = self.short_of(costs, self.slack(need), now) {
             return Admission::Wait(wait);
         }
         self.slots.begin();
         let later = [0.0, self.estimate.output(), 0.0, self.estimate.output()];
-        let take = |buckets: &mut [Option<Bucket>; KINDS]| {
-            let mut marks = [Mark::default(); KINDS];
-            for (((bucket, mark), cost), later) in buckets.iter_mut().zip(&mut marks).zip(costs).zip(later) {
-                *mark = match bucket {
-                    Some(bucket) => bucket.take(cost, later),
-                    None => Mark::before(cost, later),
-                };
+        let mut marks = [Mark::default(); KINDS];
+        for (kind, mark) in marks.iter_mut().enumerate() {
+            let (cost, later) = (costs[kind], later[kind]);
+            *mark = match &mut self.learned[kind] {
+                Some(bucket) => bucket.take(cost, later, now),
+                None => Mark::before(cost, later),
+            };
+            if let Some(bucket) = &mut self.set[kind] {
+                bucket.take(cost, later, now);
             }
-            marks
-        };
-        let (learned, set) = (take(&mut self.learned), take(&mut self.set));
-        self.flying.iter_mut().zip(&learned).for_each(|(flying, mark)| flying.begin(mark));
-        let charge = Charge { sent: now, bytes: need.bytes, learned, set };
+            self.flying[kind].begin(mark);
+        }
+        let charge = Charge { sent: now, bytes: need.bytes, marks };
         Admission::Granted(charge)
     }
 
@@ -206,15 +205,22 @@ impl Limiter {
         [1.0, input + output, input, output]
     }
 
+    /// What a call may use beyond that before the provider refuses it: it counts the prompt
+    /// itself, and not as we do.
+    fn slack(&self, need: Need) -> [f64; KINDS] {
+        let input = self.estimate.input_slack(need.bytes);
+        [0.0, input, input, 0.0]
+    }
+
     /// The longest wait for a bucket, if there is one.
-    fn short_of(&mut self, costs: [f64; KINDS], now: Duration) -> Option<Wait> {
+    fn short_of(&mut self, costs: [f64; KINDS], slack: [f64; KINDS], now: Duration) -> Option<Wait> {
         let learned = self.learned.iter_mut().filter(|_| self.pace == Pace::Auto);
         let mut longest: Option<(Duration, usize, u64)> = None;
-        for (kind, (bucket, cost)) in
-            learned.zip(costs).enumerate().chain(self.set.iter_mut().zip(costs).enumerate())
-        {
+        let needs = costs.into_iter().zip(slack);
+        let learned = learned.zip(needs.clone()).enumerate();
+        for (kind, (bucket, (cost, slack))) in learned.chain(self.set.iter_mut().zip(needs).enumerate()) {
             let Some(bucket) = bucket else { continue };
-            let wait = bucket.wait(cost, now);
+            let wait = bucket.wait(cost, slack, now);
             if wait > longest.map_or(Duration::ZERO, |(wait, ..)| wait) {
                 longest = Some((wait, kind, bucket.per_minute()));
             }
@@ -237,33 +243,34 @@ impl Limiter {
         rates: Option<&RateLimits>,
         now: Duration,
     ) {
-        self.slots.answered(now);
+        self.slots.answered(charge.sent, now);
         self.priming = false;
         self.refusals = 0;
         self.exhaustions = 0;
-        if let Some(usage) = usage {
+        let used = usage.map(|usage| {
             self.estimate.saw(charge.bytes, usage);
             let (input, output) = (usage.input as f64, usage.output as f64);
-            self.settle(charge, Some([1.0, input + output, input, output]));
-        } else {
-            self.settle(charge, None);
-        }
-        self.learn(charge, rates, now);
+            let late = [0.0, output, 0.0, output];
+            let all = [1.0, input + output, input, output];
+            std::array::from_fn(|kind| Used { all: all[kind], late: late[kind] })
+        });
+        let marks = self.settle(charge, used);
+        self.learn(charge, marks, rates, now);
     }
 
     /// A call failed in a way that tells nothing of limits.
     pub fn failed(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
         self.slots.end();
         // Whether the provider charged it, its next answer tells.
-        self.settle(charge, None);
-        self.learn(charge, rates, now);
+        let marks = self.settle(charge, None);
+        self.learn(charge, marks, rates, now);
     }
 
     /// The provider is overloaded.
     pub fn overloaded(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
         self.slots.overloaded(charge.sent, now);
-        self.settle(charge, None);
-        self.learn(charge, rates, now);
+        let marks = self.settle(charge, None);
+        self.learn(charge, marks, rates, now);
     }
 
     /// The provider refused a call because a rate limit is reached; it was charged nothing.
@@ -274,8 +281,8 @@ impl Limiter {
         rates: Option<&RateLimits>,
         now: Duration,
     ) {
-        self.settle(charge, Some([0.0; KINDS]));
-        self.learn(charge, rates, now);
+        let marks = self.settle(charge, Some([Used::default(); KINDS]));
+        self.learn(charge, marks, rates, now);
         let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
         if knows_limits {
             // The buckets say when to go on; how many are in flight was not the cause.
@@ -302,7 +309,7 @@ impl Limiter {
         message: &str,
         now: Duration,
     ) -> Duration {
-        self.settle(charge, Some([0.0; KINDS]));
+        self.settle(charge, Some([Used::default(); KINDS]));
         self.slots.end();
         if !self.is_exhausted(now) {
             self.exhaustions = self.exhaustions.saturating_add(1);
@@ -335,21 +342,26 @@ impl Limiter {
         }
     }
 
-    fn settle(&mut self, charge: &Charge, used: Option<[f64; KINDS]>) {
-        self.flying.iter_mut().zip(&charge.learned).for_each(|(flying, mark)| flying.end(mark));
-        for (buckets, marks) in [(&mut self.learned, &charge.learned), (&mut self.set, &charge.set)] {
-            for (kind, (bucket, mark)) in buckets.iter_mut().zip(marks).enumerate() {
-                let Some(bucket) = bucket else { continue };
-                let used = used.as_ref().and_then(|used| used.get(kind)).copied();
-                bucket.settle(*mark, used.unwrap_or_else(|| mark.charged()));
+    /// Settles a call in all buckets; where it stood in those that answers told.
+    fn settle(&mut self, charge: &Charge, used: Option<[Used; KINDS]>) -> [Mark; KINDS] {
+        let mut marks = charge.marks;
+        for (kind, mark) in marks.iter_mut().enumerate() {
+            let used = used.as_ref().map(|used| used[kind]);
+            self.flying[kind].end(mark);
+            if let Some(bucket) = &mut self.set[kind] {
+                bucket.settle(*mark, used);
+            }
+            if let Some(bucket) = &mut self.learned[kind] {
+                *mark = bucket.settle(*mark, used);
             }
         }
+        marks
     }
 
-    fn learn(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
+    fn learn(&mut self, charge: &Charge, marks: [Mark; KINDS], rates: Option<&RateLimits>, now: Duration) {
         let Some(rates) = rates else { return };
         let told = [rates.requests, rates.tokens, rates.input_tokens, rates.output_tokens];
-        let marks = charge.learned.iter().zip(self.flying);
+        let marks = marks.iter().zip(self.flying);
         for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(told) {
             let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
             match bucket {

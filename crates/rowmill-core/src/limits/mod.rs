@@ -9,6 +9,7 @@ mod bucket;
 mod budget;
 mod estimate;
 mod limiter;
+mod sent;
 mod slots;
 mod wait;
 

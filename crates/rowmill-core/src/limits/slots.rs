@@ -18,11 +18,11 @@ const STRAINED: f64 = 4.0;
 /// What an answer makes up for.
 const RELIEF: f64 = 0.1;
 /// How much of the growth must come back as throughput for it to count as a help.
-const HELPS: f64 = 0.3;
+const HELPS: f64 = 0.2;
 /// Calls that a measurement needs at least.
 const LEAST_SAMPLE: u64 = 8;
 /// Windows to wait before trying more again, at first and at most.
-const HOLD: (u32, u32) = (4, 64);
+const HOLD: (u32, u32) = (1, 64);
 
 /// How many calls may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,8 @@ pub(super) struct Slots {
     regain: Option<usize>,
     /// Whether growth doubles, as at the start.
     fast: bool,
-    /// What was measured before the last growth: how many were allowed, answers per second.
+    /// What was measured before the last growth: how many were allowed, and how many answers
+    /// a second that made.
     before: Option<(usize, f64)>,
     hold: u32,
     next_hold: u32,
@@ -65,12 +66,35 @@ pub(super) struct Slots {
     window: Window,
 }
 
+/// A measurement of how long calls take while as many are in flight as may be.
+///
+/// The middle of their times is taken by ratio, so that a few calls that take very long
+/// decide nothing.
 #[derive(Debug, Clone, Default)]
 struct Window {
     began: Duration,
-    answers: u64,
+    calls: u64,
+    logarithms: f64,
     /// Whether a call was kept waiting for a slot.
     was_full: bool,
+}
+
+impl Window {
+    fn begin(now: Duration) -> Self {
+        Self { began: now, ..Self::default() }
+    }
+
+    /// Takes in a call, if it was sent after the measurement began.
+    fn saw(&mut self, sent: Duration, now: Duration) {
+        if sent >= self.began {
+            self.calls += 1;
+            self.logarithms += now.saturating_sub(sent).as_secs_f64().max(1e-6).ln();
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.logarithms / self.calls.max(1) as f64).exp()
+    }
 }
 
 impl Slots {
@@ -116,8 +140,8 @@ impl Slots {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A call was answered.
-    pub(super) fn answered(&mut self, now: Duration) {
+    /// A call that was sent at `sent` was answered.
+    pub(super) fn answered(&mut self, sent: Duration, now: Duration) {
         self.end();
         self.strain = (self.strain - RELIEF).max(0.0);
         if !std::mem::replace(&mut self.was_answered, true)
@@ -125,16 +149,16 @@ impl Slots {
         {
             // A number that the user chose needs no search once the provider is known to answer.
             self.allowed = self.allowed.max(most.max(1));
-            self.window.began = now;
+            self.window = Window::begin(now);
         }
         if let Some(before) = self.regain {
             self.allowed += 1;
             self.regain = Some(before).filter(|&before| self.allowed < before);
-            self.window = Window { began: now, ..Window::default() };
+            self.window = Window::begin(now);
             return;
         }
-        self.window.answers += 1;
-        if self.window.answers >= LEAST_SAMPLE.max(self.allowed as u64) {
+        self.window.saw(sent, now);
+        if self.window.calls >= LEAST_SAMPLE.max(self.allowed as u64) {
             self.close_window(now);
         }
     }
@@ -153,13 +177,12 @@ impl Slots {
         if !is_news || matches!(self.parallel, Parallel::AtMost(1)) {
             return;
         }
-        let cut = |slots: usize| ((slots as f64 * CUT) as usize).max(1);
         self.allowed = cut(self.allowed);
         self.regain = self.regain.map(cut).filter(|&before| self.allowed < before);
         self.last_cut = now;
         self.fast = false;
         self.before = None;
-        self.window = Window { began: now, ..Window::default() };
+        self.window = Window::begin(now);
     }
 
     /// Begins anew with one call after a pause, so that they do not all come at once.
@@ -169,14 +192,13 @@ impl Slots {
         self.allowed = 1;
         self.hold = 0;
         self.before = None;
-        self.window = Window { began: now, ..Window::default() };
+        self.window = Window::begin(now);
     }
 
     fn close_window(&mut self, now: Duration) {
-        let took = now.saturating_sub(self.window.began).as_secs_f64().max(1e-6);
-        let rate = self.window.answers as f64 / took;
+        let rate = self.allowed as f64 / self.window.seconds();
         let was_full = self.window.was_full;
-        self.window = Window { began: now, ..Window::default() };
+        self.window = Window::begin(now);
         if !was_full {
             // Something else is the limit, so nothing is learned of this one.
             self.before = None;
@@ -213,21 +235,32 @@ impl Slots {
     }
 }
 
+/// What remains of so many after an overload.
+fn cut(slots: usize) -> usize {
+    ((slots as f64 * CUT) as usize).max(1)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     /// A server that answers each call after `latency`, but no more than `most` a second.
     fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
         let mut now = from;
+        let mut calls = VecDeque::new();
         while now < from + seconds {
             while slots.has_room() {
                 slots.begin();
+                calls.push_back(now);
             }
-            let busy = slots.in_flight() as f64;
-            now += (1.0 / most).max(latency / busy);
-            slots.answered(Duration::from_secs_f64(now));
+            let Some(sent) = calls.pop_front() else { break };
+            now = (sent + latency).max(now + 1.0 / most);
+            slots.answered(Duration::from_secs_f64(sent), Duration::from_secs_f64(now));
         }
+        // The calls that are left are given up.
+        calls.iter().for_each(|_| slots.end());
         now
     }
 
@@ -253,12 +286,13 @@ mod tests {
     #[test]
     fn an_overload_cuts_once_for_all_calls_that_met_it_and_growth_begins_again() {
         let mut slots = Slots::new(Parallel::AtMost(100));
-        slots.answered(Duration::ZERO);
+        slots.answered(Duration::ZERO, Duration::ZERO);
         (0..100).for_each(|_| slots.begin());
         for _ in 0..50 {
             slots.overloaded(Duration::from_secs(1), Duration::from_secs(2));
         }
         assert_eq!(slots.allowed(), 70);
+        (0..50).for_each(|_| slots.end());
         settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
         assert_eq!(slots.allowed(), 100);
     }
@@ -284,14 +318,14 @@ mod tests {
     #[test]
     fn after_a_pause_calls_begin_with_one_and_double() {
         let mut slots = Slots::new(Parallel::AtMost(64));
-        slots.answered(Duration::ZERO);
+        slots.answered(Duration::ZERO, Duration::ZERO);
         slots.restart(Duration::ZERO);
         slots.restart(Duration::ZERO);
         let mut rounds = vec![];
         while slots.allowed() < 64 {
             rounds.push(slots.allowed());
             (0..slots.allowed()).for_each(|_| slots.begin());
-            (0..slots.in_flight()).for_each(|_| slots.answered(Duration::ZERO));
+            (0..slots.in_flight()).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
         }
         assert_eq!(rounds, [1, 2, 4, 8, 16, 32]);
     }
@@ -303,7 +337,7 @@ mod tests {
         {
             let mut slots = Slots::new(parallel);
             assert_eq!(slots.allowed(), first);
-            slots.answered(Duration::ZERO);
+            slots.answered(Duration::ZERO, Duration::ZERO);
             assert_eq!(slots.allowed(), then);
         }
     }
