@@ -301,14 +301,14 @@ mod tests {
     fn an_overload_of_one_call_in_twenty_five_cuts_nothing_and_one_in_four_does() {
         for (every, holds) in [(25, true), (4, false)] {
             let mut slots = Slots::new(Parallel::AtMost(100));
-            (0..100).for_each(|_| slots.answered(Duration::ZERO));
+            (0..100).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
             for call in 1..=1_000 {
                 slots.begin();
                 let now = Duration::from_secs(call);
                 if call % every == 0 {
                     slots.overloaded(now, now);
                 } else {
-                    slots.answered(now);
+                    slots.answered(now, now);
                 }
             }
             assert_eq!(slots.allowed() == 100, holds, "one in {every}: {}", slots.allowed());
