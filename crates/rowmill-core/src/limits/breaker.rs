@@ -41,6 +41,8 @@ pub struct Breaker {
     streak: u32,
     rows: Vec<u64>,
     ever_answered: bool,
+    /// When the latest call was sent of those that it answered.
+    alive: Duration,
     /// When it last went down, and when it last came back.
     went_down: Duration,
     came_back: Duration,
@@ -63,6 +65,7 @@ impl Default for Breaker {
             streak: 0,
             rows: Vec::new(),
             ever_answered: false,
+            alive: Duration::ZERO,
             went_down: Duration::ZERO,
             came_back: Duration::ZERO,
             stuck_since: None,
@@ -136,6 +139,7 @@ impl Breaker {
 
     fn is_alive(&mut self, sent: Duration, now: Duration) -> bool {
         self.ever_answered = true;
+        self.alive = self.alive.max(sent);
         let is_open = self.is_open();
         if is_open && sent < self.went_down {
             return false;
@@ -163,6 +167,8 @@ impl Breaker {
             }
             State::Probing { .. } | State::Open { .. } => return Blame::Provider,
             State::Closed if sent < self.came_back => return Blame::Provider,
+            // A call that was sent later was answered, so the provider is there.
+            State::Closed if sent < self.alive => return Blame::Row,
             State::Closed => {}
         }
         if failure == CallFailure::Connect && !self.ever_answered {
@@ -240,6 +246,16 @@ mod tests {
             assert_eq!(fail(&mut breaker, row, 0), Blame::Row);
             breaker.answered(at(0), at(0));
         }
+    }
+
+    #[test]
+    fn calls_that_hang_while_others_sent_later_are_answered_are_no_outage() {
+        let mut breaker = Breaker::default();
+        breaker.answered(at(5), at(6));
+        let hung = |breaker: &mut Breaker, row| failed_as(breaker, CallFailure::Timeout, row, (4, 64));
+        assert!((0..50).all(|row| hung(&mut breaker, row) == Blame::Row));
+        assert_eq!(breaker.passage(at(64)), Passage::Free);
+        assert!((0..5).any(|row| fail(&mut breaker, row, 65) == Blame::Provider));
     }
 
     #[test]

@@ -57,13 +57,9 @@ fn a_refusal_pauses_everyone_for_as_long_as_the_provider_asks_and_charges_nothin
 }
 
 #[test]
-fn refusals_without_a_time_are_an_accident_until_there_are_many_and_then_pauses_double() {
+fn refusals_without_a_time_make_pauses_that_double() {
     let mut limiter = auto();
     let mut now = 0.0;
-    for _ in 0..3 {
-        let charge = granted(&mut limiter, now);
-        limiter.refused(&charge, None, None, seconds(now));
-    }
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let charge = granted(&mut limiter, now);
@@ -73,6 +69,24 @@ fn refusals_without_a_time_are_an_accident_until_there_are_many_and_then_pauses_
         now = until;
     }
     assert_eq!(pauses, [0.5, 1.0, 2.0]);
+}
+
+#[test]
+fn a_refusal_now_and_then_without_a_time_pauses_nobody_and_many_do() {
+    let mut limiter = auto();
+    for call in 1..=200 {
+        let charge = granted(&mut limiter, 0.0);
+        if call % 50 == 0 {
+            limiter.refused(&charge, None, None, seconds(0.0));
+        } else {
+            limiter.answered(&charge, None, None, seconds(0.0));
+        }
+    }
+    for _ in 0..3 {
+        let charge = granted(&mut limiter, 0.0);
+        limiter.refused(&charge, None, None, seconds(0.0));
+    }
+    assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Throttled);
 }
 
 #[test]

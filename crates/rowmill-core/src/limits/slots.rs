@@ -3,6 +3,7 @@
 //! Few are sent until the first is answered, so that limits are known before they are
 //! met. Then more are allowed while more are answered for it. When the provider is
 //! overloaded there are fewer at once; after a pause they begin with one and double.
+//! A failure now and then is no overload: fewer calls would not make it rarer.
 
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use std::time::Duration;
 const FIRST: usize = 8;
 /// An end of the search, whatever the provider takes.
 const MOST: usize = 1_024;
-/// How much each call counts for the strain, and how much of it is too much.
-const STRAIN_MEMORY: f64 = 0.05;
-const STRAIN: f64 = 0.15;
 /// What remains after an overload.
 const CUT: f64 = 0.7;
+/// How many overloads, beyond one in ten calls, show that fewer calls are good.
+const STRAINED: f64 = 4.0;
+/// What an answer makes up for.
+const RELIEF: f64 = 0.1;
 /// How much of the growth must come back as throughput for it to count as a help.
 const HELPS: f64 = 0.2;
 /// Calls that a measurement needs at least.
@@ -49,6 +51,8 @@ pub(super) struct Slots {
     allowed: usize,
     in_flight: usize,
     was_answered: bool,
+    /// Overloads that were met, less what answers since have made up for.
+    strain: f64,
     /// After a pause, how many there were before it; each answer allows one more until then.
     regain: Option<usize>,
     /// Whether growth doubles, as at the start.
@@ -59,8 +63,6 @@ pub(super) struct Slots {
     hold: u32,
     next_hold: u32,
     last_cut: Duration,
-    /// The share of calls that met an overload, lately.
-    strain: f64,
     window: Window,
 }
 
@@ -102,13 +104,14 @@ impl Slots {
             allowed: parallel.ceiling().min(FIRST),
             in_flight: 0,
             was_answered: false,
+            // Nothing is known in the provider's favour yet.
+            strain: STRAINED,
             regain: None,
             fast: true,
             before: None,
             hold: 0,
             next_hold: HOLD.0,
             last_cut: Duration::ZERO,
-            strain: 0.0,
             window: Window::default(),
         }
     }
@@ -140,7 +143,7 @@ impl Slots {
     /// A call that was sent at `sent` was answered.
     pub(super) fn answered(&mut self, sent: Duration, now: Duration) {
         self.end();
-        self.strain -= self.strain * STRAIN_MEMORY;
+        self.strain = (self.strain - RELIEF).max(0.0);
         if !std::mem::replace(&mut self.was_answered, true)
             && let Parallel::AtMost(most) = self.parallel
         {
@@ -163,14 +166,14 @@ impl Slots {
     /// A call that was sent at `sent` met an overload. One now and then is an accident; `true`
     /// once there are so many that fewer calls are better.
     pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) -> bool {
-        self.strain += (1.0 - self.strain) * STRAIN_MEMORY;
-        let is_much = self.strain > STRAIN;
-        if is_much {
+        self.strain = (self.strain + 1.0).min(STRAINED + 1.0);
+        let is_strained = self.strain >= STRAINED;
+        if is_strained {
             self.refused(sent, now)
         } else {
             self.end()
         }
-        is_much
+        is_strained
     }
 
     /// A call that was sent at `sent` was refused, so that fewer at once are better. Calls
@@ -298,6 +301,24 @@ mod tests {
         (0..50).for_each(|_| slots.end());
         settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
         assert_eq!(slots.allowed(), 100);
+    }
+
+    #[test]
+    fn an_overload_of_one_call_in_twenty_five_cuts_nothing_and_one_in_four_does() {
+        for (every, holds) in [(25, true), (4, false)] {
+            let mut slots = Slots::new(Parallel::AtMost(100));
+            (0..100).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
+            for call in 1..=1_000 {
+                slots.begin();
+                let now = Duration::from_secs(call);
+                if call % every == 0 {
+                    slots.overloaded(now, now);
+                } else {
+                    slots.answered(now, now);
+                }
+            }
+            assert_eq!(slots.allowed() == 100, holds, "one in {every}: {}", slots.allowed());
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::bench::stage::Stage;
 
 const KINDS: [&str; 8] = ["reset", "truncate", "hang", "drip", "500", "503", "429", "garbage"];
 
+/// How the progress says that the provider is taken to be down.
+const OUTAGE: &str = "waiting for the provider, which does not answer";
+
 /// What the output holds.
 #[derive(Debug, Default)]
 struct Output {
@@ -39,6 +42,8 @@ pub(super) fn faults(stage: &Stage) -> Result<Section, Failure> {
     let mut server = Server::start(&stage.rowmill, &script)?;
     let mut run = stage.run("faults.jsonl", "faults-results.jsonl", "openai.gpt-5.4-mini");
     run.args(["--overwrite", "-p", "{{text}}", "--parallel", "256", "--retries", "12", "--timeout", "2s"]);
+    // Said on standard error: whether failures were ever taken for an outage.
+    run.arg("--progress");
     run.env("OPENAI_BASE_URL", server.base_url()).env("OPENAI_API_KEY", "x");
     let ended = end_of(&mut run)?;
     if ended.code != Some(0) {
@@ -49,6 +54,7 @@ pub(super) fn faults(stage: &Stage) -> Result<Section, Failure> {
         .map_err(Failure::of("cannot read the simulator's statistics"))?;
     let output = counted(&stage.folder.join("faults-results.jsonl"))?;
     let closing = ended.talk.trim().lines().last().unwrap_or_default();
+    let outages = ended.talk.lines().filter(|line| line.starts_with(OUTAGE)).count();
     let causes = ["RateLimited", "ServerError", "Timeout", "ConnectionError", "InvalidResponse"];
     let named = causes.iter().filter(|cause| closing.contains(**cause)).count();
     Ok(Section {
@@ -67,7 +73,7 @@ pub(super) fn faults(stage: &Stage) -> Result<Section, Failure> {
                 ended.wall.as_secs_f64()
             ),
             format!(
-                "{} calls, at most {} at once; the closing line of the summary:",
+                "{} calls, at most {} at once; taken for an outage {outages} times; the closing line of the summary:",
                 whole(stats.requests as f64),
                 whole(stats.max_in_flight as f64)
             ),
