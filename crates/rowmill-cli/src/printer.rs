@@ -74,7 +74,8 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
     }
     if numbers.calls.outcome_unknown + report.unknown_rows > 0 {
         let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
-        lines.push(format!("unknown: {} calls were cut and may have been billed", grouped(unknown)));
+        let was = if unknown == 1 { "was" } else { "were" };
+        lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
     }
     if summary.output != "-" {
         lines.push(format!("output: {}", summary.output));
@@ -138,7 +139,7 @@ fn next_step(report: &RunReport) -> Option<String> {
     match &report.stopped {
         Some(StopCause::Interrupted) => Some(format!("{resume} goes on where this stopped")),
         Some(StopCause::MaxErrors(limit)) => {
-            Some(format!("stopped after {limit} failed rows; {resume} goes on"))
+            Some(format!("stopped after {}; {resume} goes on", counted(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
             "stopped because {failed} of {ended} rows failed, more than the share of {allowed}; {resume} goes on"
