@@ -74,7 +74,8 @@ pub(crate) fn summary_text(report: &RunReport) -> String {
     }
     if numbers.calls.outcome_unknown + report.unknown_rows > 0 {
         let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
-        lines.push(format!("unknown: {} calls were cut and may have been billed", grouped(unknown)));
+        let was = if unknown == 1 { "was" } else { "were" };
+        lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
     }
     if summary.output != "-" {
         lines.push(format!("output: {}", summary.output));

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 fn defect_1_a_failure_of_the_provider_is_not_recorded_as_ok() {
     for model in PROTOCOLS {
         let simulator = Simulator::start_blocking(Script::new());
-        let home = Home::with_prompts(["a [[500]]", "b [[429]]", "c"]);
+        let home = Home::with_prompts(["a [[500]]", "b [[503]]", "c"]);
         home.run().model(&simulator, model).args(&["--retries", "1"]).ends_with(3);
         let ok: Vec<bool> = home.envelopes().iter().map(|line| line["ok"] == true).collect();
         assert_eq!(ok, [false, false, true], "{model}");
@@ -246,7 +246,7 @@ fn performance_the_input_is_read_once_whatever_runs_at_once() {
 #[test]
 fn performance_a_row_costs_one_request_unless_it_fails() {
     let simulator = Simulator::start_blocking(Script::new());
-    let home = Home::with_prompts(["a [[500]]", "b [[429]]", "c"]);
+    let home = Home::with_prompts(["a [[500]]", "b [[503]]", "c"]);
     home.run().on(&simulator).ends_with(3);
     // One try and four retries by default; no loop around a loop.
     assert_eq!(simulator.stats().requests, 5 + 5 + 1);

@@ -98,16 +98,20 @@ fn a_second_run_with_the_same_work_folder_is_refused_while_the_first_goes_on() {
 }
 
 #[test]
-fn a_finished_run_leaves_no_litter_and_a_folder_of_the_user_stays() {
+fn a_finished_run_leaves_only_its_header_and_a_folder_of_the_user_stays() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::with_rows(5);
     home.run().on(&simulator).ends_with(0);
     assert_eq!(home.names(), ["in.jsonl", "out.jsonl"]);
+    assert_eq!(names(&home.path(".out.jsonl.rowmill")), ["run.json"]);
+    home.remove("out.jsonl");
+    home.run().on(&simulator).ends_with(0);
+    assert_all_ok(&home.envelopes(), 5);
 
     std::fs::create_dir(home.path("work")).unwrap();
     home.write("work/notes.txt", "mine");
     home.run().on(&simulator).args(&["--overwrite", "--work-dir", "work"]).ends_with(0);
-    assert_eq!(names(&home.path("work")), ["notes.txt"]);
+    assert_eq!(names(&home.path("work")), ["notes.txt", "run.json"]);
     assert_eq!(home.names(), ["in.jsonl", "out.jsonl", "work"]);
 }
 

@@ -70,16 +70,17 @@ pub(crate) fn resumed(
         file.mend(&found)?;
     }
     let (length, spent) = match &before {
-        Some(before) => scan_ledger(spec, folder, before, &mut resume)?,
+        Some(before) => scan_ledger(folder, before, &mut resume)?,
         // A ledger that no header names counts for nothing.
         None => (0, Spend::default()),
     };
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
-        Some(before) => Header { fingerprint: now.fingerprint, telemetry: base, finished: false, ..before },
-        None => Header { telemetry: base, ..now },
+        Some(before) => Header { fingerprint: now.fingerprint, finished: false, ..before },
+        None => now,
     };
+    let header = Header { telemetry: base, spent, counted: length, ..header };
     let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
     folder.write_header(&header)?;
     let telemetry = telemetry.map(|(sink, _)| sink);
@@ -114,30 +115,29 @@ fn reserved_rows(spec: &RunSpec) -> usize {
 
 /// Takes in what the ledger says; returns how many bytes of it are whole lines, and what
 /// the run cannot have spent more than.
-fn scan_ledger(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    header: &Header,
-    resume: &mut Resume,
-) -> Result<(u64, Spend), Problem> {
+///
+/// Each part of a run counts on its own, because only a part with a budget says beforehand
+/// what it cannot pass.
+fn scan_ledger(folder: &WorkFolder, header: &Header, resume: &mut Resume) -> Result<(u64, Spend), Problem> {
     let mut recorded = header.spent;
     let mut cover = None;
     let scanned = scan(&folder.ledger(header), |line, span, bytes| {
+        let is_new = span.offset >= header.counted;
         match line {
             Line::Taken(rows) => resume.saw_taken(&rows),
             Line::Released(rows) => resume.saw_released(&rows),
-            Line::Cover(spent) => cover = Some(spent),
+            Line::Cover(spent) if is_new => cover = Some(spent),
+            Line::Cover(_) => {}
             Line::Ended(head) => {
                 resume.saw_ended(&head, span);
-                // Read only where it matters, because it takes as long as all the rest.
-                if spec.budget.any() {
+                if is_new {
                     add_spend(&mut recorded, bytes);
                 }
             }
         }
         Ok(())
     })?;
-    // Whatever was in flight at a crash is covered; a run without a budget left no cover.
+    // Whatever was in flight at a crash is covered; a part without a budget left no cover.
     Ok((scanned.length, cover.unwrap_or(recorded)))
 }
 
@@ -212,6 +212,7 @@ pub(crate) fn compact(
         generation: header.generation + 1,
         telemetry: telemetry_base(spec, telemetry_length(spec)),
         spent: end.spent,
+        counted: 0,
         history: judged_by.clone(),
         finished: end.stopped.is_none() && end.tally.failed_rows == 0,
         ..header.clone()

@@ -80,7 +80,7 @@ impl Home {
         self.json_lines("out.jsonl")
     }
 
-    /// Every name in the folder, hidden ones included, as `ls -A`.
+    /// Every name in the folder, hidden ones included, save the header of a finished run.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.folder.path())
     }
@@ -92,12 +92,21 @@ impl Home {
 
     /// A run whose input and output are given, and the prompt if it is not the field `p`.
     pub(crate) fn run_with(&self, args: &[&str]) -> Run {
+        self.command("run", args)
+    }
+
+    /// A look ahead at a run over `in.jsonl`.
+    pub(crate) fn plan(&self) -> Run {
+        self.command("plan", &["-i", "in.jsonl"])
+    }
+
+    fn command(&self, name: &str, args: &[&str]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rowmill"));
         command
             .current_dir(self.folder.path())
             .env_clear()
             .env("TMPDIR", self.folder.path())
-            .args(["run", "--retry-wait", "1ms", "--no-final-summary"])
+            .args([name, "--retry-wait", "1ms", "--no-final-summary"])
             .args(["-p", "{{p}}"].iter().filter(|_| !args.contains(&"-p")))
             .args(args)
             .stdin(Stdio::null())
@@ -107,12 +116,20 @@ impl Home {
     }
 }
 
+/// Every name in a folder, save work folders in which nothing but the header of a run is left.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut names: Vec<String> = entries
+        .filter(|entry| !holds_only_a_header(&entry.path()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
+}
+
+fn holds_only_a_header(path: &Path) -> bool {
+    let hidden = path.extension().is_some_and(|ending| ending == "rowmill");
+    hidden && names(path) == ["run.json"]
 }
 
 pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
@@ -161,6 +178,11 @@ impl Run {
 
     pub(crate) fn args(mut self, args: &[&str]) -> Self {
         self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
         self
     }
 

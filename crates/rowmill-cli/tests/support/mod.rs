@@ -142,13 +142,9 @@ impl Place {
         self.path(name).exists()
     }
 
-    /// The names in a folder, hidden ones included, sorted.
+    /// The names in a folder, hidden ones included, save the header of a finished run; sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.path(folder)).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        names(&self.path(folder))
     }
 
     /// The command, not started yet.
@@ -222,6 +218,20 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
         assert!(began.elapsed() < PATIENCE, "what was waited for did not come");
         thread::yield_now();
     }
+}
+
+/// Every name in a folder, save work folders in which nothing but the header of a run is left.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let only_header = |path: &Path| {
+        path.extension().is_some_and(|ending| ending == "rowmill") && names(path) == ["run.json"]
+    };
+    let mut names: Vec<String> = entries
+        .filter(|entry| !only_header(&entry.path()))
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
 }
 
 /// A simulator that answers every call, and a folder that uses it.

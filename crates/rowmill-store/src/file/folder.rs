@@ -113,7 +113,10 @@ impl WorkFolder {
         };
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            // Where the path goes through a file there is no folder, and so no run.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
             Err(error) => return Err(unusable("cannot be read").cause(error)),
         };
         let header: Header = serde_json::from_slice(&bytes)

@@ -29,9 +29,12 @@ pub struct Header {
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
-    /// What the run had spent before this ledger began.
+    /// What the run cannot have spent more than before the last part of this ledger began.
     #[serde(default)]
     pub spent: Spend,
+    /// Where that part begins: the bytes of this ledger whose rows are in `spent`.
+    #[serde(default)]
+    pub counted: u64,
     /// What rows used before this ledger began, for a look ahead at the next run.
     #[serde(default)]
     pub history: History,
@@ -60,6 +63,7 @@ impl Header {
             generation: 1,
             finished: false,
             spent: Spend::default(),
+            counted: 0,
             history: History::default(),
         }
     }
