@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The folder of each example, and how many envelopes it leaves.
-const EXAMPLES: [(&str, usize); 7] = [
+const EXAMPLES: [(&str, usize); 8] = [
     ("01-first-run", 20),
     ("02-schema", 20),
     ("03-resume", 20),
@@ -14,6 +14,7 @@ const EXAMPLES: [(&str, usize); 7] = [
     ("05-pipe", 18),
     ("06-telemetry", 5),
     ("07-config-and-variables", 5),
+    ("08-limits-and-money", 20),
 ];
 
 fn examples() -> PathBuf {

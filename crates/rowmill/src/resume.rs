@@ -99,7 +99,7 @@ pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
     if folder.exists() {
         let folder = WorkFolder::open(&folder)?;
         if let Some(header) = folder.header()? {
-            scan_ledger(spec, &folder, &header, &mut resume)?;
+            scan_ledger(&folder, &header, &mut resume)?;
         }
     }
     Ok(resume)
