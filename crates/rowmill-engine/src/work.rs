@@ -213,10 +213,11 @@ impl<'a> Turn<'a> {
             }
             self.failed += 1;
             let next = self.next_try(request, &error);
-            if let Next::After(wait) = next
-                && !self.pause(&error, wait).await
-            {
-                return Err(self.given_back(None));
+            if let Next::After(wait) = next {
+                self.worked += wait;
+                if !self.pause(&error, wait).await {
+                    return Err(self.given_back(None));
+                }
             }
             if matches!(next, Next::None) {
                 let failed = RowError {
@@ -347,10 +348,9 @@ impl<'a> Turn<'a> {
     }
 
     /// Waits before a retry; a drain ends the wait, and then there is no retry.
-    async fn pause(&mut self, error: &CallError, wait: Duration) -> bool {
+    async fn pause(&self, error: &CallError, wait: Duration) -> bool {
         let number = self.number;
         self.shared.observer.observe(&Event::Retrying { number, error, wait });
-        self.worked += wait;
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
             () = self.shared.stop.drained() => false,

@@ -34,7 +34,7 @@ async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
-        let told = format!("model waits for the provider, which does not answer ({})", error().message);
+        let told = format!("model waits for the provider, which is down: {}", error().message);
         assert!(watched.log.lines().contains(&told), "{told}");
         let asked_in_vain = model.times().iter().filter(|at| (21.0..50.0).contains(*at)).count();
         assert!(asked_in_vain <= 8, "it is asked now and then, one call at a time: {asked_in_vain}");
@@ -110,7 +110,7 @@ async fn a_row_that_breaks_the_provider_fails_alone_after_its_tries() {
     assert_eq!((outcomes[6].as_str(), end.tally.failures.len()), ("ServerError", 1));
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "ok").count(), 99);
     assert_eq!(watched.envelopes()[6]["error"]["attempts"], 4);
-    assert!(!watched.log.lines().iter().any(|line| line.contains("does not answer")));
+    assert!(!watched.log.lines().iter().any(|line| line.contains("is down")));
 }
 
 fn two_lanes(rows: usize, first: Arc<dyn Model>, second: Arc<dyn Model>) -> Bench {
@@ -164,15 +164,17 @@ async fn the_time_of_a_row_cuts_its_calls_and_leaves_no_wait_that_is_longer() {
         "2" if call.at < seconds(5.0) => (seconds(6.0), Err(broken())),
         "2" => (seconds(30.0), Ok(answer("late"))),
         "3" => (seconds(1.0), Err(CallError { retry_after: Some(seconds(60.0)), ..busy() })),
+        "4" => (seconds(1.0), Err(CallError { retry_after: Some(seconds(4.0)), ..busy() })),
         _ => (seconds(9.0), Ok(answer("in time"))),
     }));
-    let mut bench = Bench::new(4, model.clone());
+    let mut bench = Bench::new(5, model.clone());
+    bench.plan.parallel = 5;
     bench.plan.worker.row_timeout = Some(seconds(10.0));
     bench.plan.worker.retry.retries = 5;
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
-    assert_eq!(watched.outcomes()[..3], ["Timeout", "Timeout", "ServerError"]);
-    assert_eq!(watched.outcomes()[3], "ok");
+    assert_eq!(watched.outcomes(), ["Timeout", "Timeout", "ServerError", "ServerError", "ok"]);
+    assert_eq!(watched.envelopes()[3]["error"]["attempts"], 2, "waits between tries count");
     assert!(end.duration < seconds(35.0), "{:?}", end.duration);
     let message = watched.envelopes()[0]["error"]["message"].to_string();
     assert!(message.contains("10 s") && message.contains("--row-timeout"), "{message}");
@@ -192,6 +194,19 @@ async fn waiting_for_leave_is_not_the_time_of_a_row() {
     let end = run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 20]);
     assert!(end.duration > seconds(150.0), "{:?}", end.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_that_say_nothing_are_not_the_time_of_a_row_either() {
+    let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
+        0..60 => (seconds(0.01), Err(refused(None))),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(8, model);
+    bench.plan.worker.row_timeout = Some(seconds(3.0));
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"; 8]);
 }
 
 #[tokio::test(start_paused = true)]
