@@ -277,10 +277,10 @@ impl Permit {
         let now = self.gate.now();
         let is_back = locked(&self.gate.breaker).answered(charge.sent(), now);
         let mut limiter = locked(&self.gate.limiter);
-        limiter.answered(&charge, completion.usage.as_ref(), completion.rates.as_deref(), now);
         if is_back {
             limiter.restart(now);
         }
+        limiter.answered(&charge, completion.usage.as_ref(), completion.rates.as_deref(), now);
     }
 
     /// The call of `row` failed; who is to blame decides whether the row loses a try.
@@ -293,7 +293,8 @@ impl Permit {
         let (is_back, blame) = match error.fault() {
             Fault::Throttled { after } => {
                 limiter.refused(&charge, after, rates, now);
-                (breaker.refused(sent, now), Blame::Provider)
+                let blame = if limiter.never_fits(&charge) { Blame::Row } else { Blame::Provider };
+                (breaker.refused(sent, now), blame)
             }
             Fault::Exhausted { after } => {
                 limiter.exhausted(&charge, after, &error.message, now);
@@ -304,8 +305,10 @@ impl Permit {
                 (breaker.answered(sent, now), Blame::Row)
             }
             Fault::Transient { .. } => {
-                let overloaded =
-                    error.failure == CallFailure::Server && matches!(error.status, Some(503 | 529));
+                // A probe says whether the provider is back, not how many calls it can take.
+                let overloaded = !breaker.is_open()
+                    && error.failure == CallFailure::Server
+                    && matches!(error.status, Some(503 | 529));
                 if overloaded {
                     limiter.overloaded(&charge, rates, now);
                 } else {

@@ -233,7 +233,8 @@ impl<'a> Turn<'a> {
             return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
         }
         let has_next = self.lane + 1 < self.shared.worker.lanes.len();
-        if has_next && matches!(fault, Fault::Transient { .. }) {
+        // A request that is too large for the limits of one model may fit those of another.
+        if has_next && matches!(fault, Fault::Transient { .. } | Fault::Throttled { .. }) {
             self.lane += 1;
             self.failed = 0;
             return Next::Elsewhere;

@@ -142,6 +142,11 @@ impl Bucket {
         (self.limit * MINUTE / self.period).round() as u64
     }
 
+    /// Whether the whole limit is less than what the call needs to be let in.
+    pub(super) fn is_below(&self, mark: &Mark) -> bool {
+        mark.charged - mark.later > self.capacity
+    }
+
     fn rate(&self) -> f64 {
         self.limit / self.period
     }

@@ -157,6 +157,14 @@ impl Limiter {
         matches!(&self.pause, Some((until, WaitReason::Quota(_))) if *until > now)
     }
 
+    /// Whether a call needs more than the whole limit, so that it is refused for ever.
+    #[must_use]
+    pub fn never_fits(&self, charge: &Charge) -> bool {
+        let both = self.learned.iter().zip(&charge.marks);
+        both.filter_map(|(bucket, mark)| Some((bucket.as_ref()?, mark)))
+            .any(|(bucket, mark)| bucket.is_below(mark))
+    }
+
     /// Asks whether a call may be sent now, and charges it if so.
     pub fn admit(&mut self, need: Need, now: Duration) -> Admission {
         if let Some(wait) = self.paused(now) {

@@ -138,3 +138,17 @@ fn tokens_are_charged_by_expectation_and_corrected_by_what_was_used() {
     limiter.answered(&second, Some(&Usage { input: 100, ..Usage::default() }), None, Duration::ZERO);
     granted(&mut limiter, 0.0);
 }
+
+#[test]
+fn a_call_that_is_larger_than_the_whole_limit_is_known() {
+    let mut limiter = auto();
+    let window = RateWindow { limit: 50, remaining: 50, reset: Duration::ZERO };
+    let rates = RateLimits { input_tokens: Some(window), ..RateLimits::default() };
+    let large = granted(&mut limiter, 0.0);
+    limiter.refused(&large, None, Some(&rates), seconds(0.0));
+    assert!(limiter.never_fits(&large), "100 tokens do not go into 50");
+    let Admission::Granted(small) = limiter.admit(Need { bytes: 100 }, seconds(9.0)) else {
+        panic!("25 tokens do")
+    };
+    assert!(!limiter.never_fits(&small));
+}

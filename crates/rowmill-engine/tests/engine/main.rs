@@ -1,6 +1,12 @@
 //! The engine with fakes on every port, in virtual time.
 
+mod acting;
+mod answers;
+mod budget;
 mod driving;
+mod faults;
+mod limits;
 mod provider;
+mod stopping;
 mod support;
 mod virtual_time;

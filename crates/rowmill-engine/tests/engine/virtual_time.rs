@@ -62,10 +62,10 @@ struct Played {
 }
 
 /// Plays a scene; `None` if the run comes to a standstill.
-fn play(seed: u64) -> Option<Played> {
+fn play(scene: Scene) -> Option<Played> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
-        let scene = Arc::new(Scene::new(seed));
+        let scene = Arc::new(scene);
         let server = Arc::new(Server::new(scene.clone()));
         let texts = scene.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
         let mut bench = Bench::over(FakeDataset::from_texts(texts), server.clone());
@@ -92,7 +92,7 @@ fn play(seed: u64) -> Option<Played> {
 
 /// What is wrong with a run, if anything.
 fn fault(seed: u64) -> Result<(), String> {
-    let Some(played) = play(seed) else { return Err("standstill".into()) };
+    let Some(played) = play(Scene::new(seed)) else { return Err("standstill".into()) };
     rows(&played)?;
     money(&played)?;
     pace(&played)
@@ -161,6 +161,18 @@ fn all_are_well(seeds: impl IntoIterator<Item = u64>) {
 #[test]
 fn seeds_that_are_looked_at_alone_end_well() {
     all_are_well(ALONE);
+}
+
+#[test]
+fn of_six_hundred_requests_and_sixty_thousand_tokens_a_minute_all_but_three_in_a_hundred_are_used() {
+    for (seed, factor) in (0..8).zip([0.5, 2.0, 2.0, 0.5, 2.0, 0.5, 0.5, 2.0]) {
+        let played = play(Scene::of_a_minute(seed, factor)).unwrap();
+        rows(&played).unwrap();
+        let (calls, refusals) = played.server.calls();
+        assert!(refusals * 200 <= calls, "scene {seed}: {refusals} of {calls} calls refused");
+        let shares = utilisation(&played.server);
+        assert!(!shares.is_empty() && shares.iter().all(|share| *share >= 0.97), "scene {seed}: {shares:?}");
+    }
 }
 
 macro_rules! hundreds {

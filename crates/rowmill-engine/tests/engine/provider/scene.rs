@@ -114,6 +114,31 @@ impl Scene {
         }
     }
 
+    /// Six hundred requests and sixty thousand tokens a minute, for six minutes, of which both
+    /// limits bind in turn; the limits change to so much of themselves in between.
+    pub(crate) fn of_a_minute(seed: u64, factor: f64) -> Self {
+        let chance = &mut Chance::new(seed);
+        let size = Shape::ALL[1 + (seed % 2) as usize];
+        let input = if seed % 4 < 2 { 120.0 } else { 60.0 };
+        let prompts = (1..=2_500).map(|row| prompt(row, size.draw(input * 4.0, chance))).collect();
+        Self {
+            prompts,
+            form: [Form::Tokens, Form::InputAndOutput][(seed % 8 / 4) as usize],
+            limits: [600.0, 50_000.0, 10_000.0],
+            change: Some((seconds(150.0), factor)),
+            tells: Tells::AsItStoodAtFirst,
+            says_when: true,
+            latency: (size, 1.5),
+            output: (Shape::Uniform, 15.0),
+            tokens_per_byte: 0.25,
+            outage: None,
+            faults: 0.0,
+            parallel: Parallel::Auto,
+            budget: None,
+            ..Self::new(seed)
+        }
+    }
+
     /// Whether the whole quota can be used: it is told, nothing else stops calls, and as
     /// many may be in flight as it takes.
     pub(crate) fn can_use_all(&self) -> bool {

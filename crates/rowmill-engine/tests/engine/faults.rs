@@ -1,0 +1,210 @@
+//! What a run does when providers fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_core::ports::Model;
+use rowmill_engine::{LaneSettings, StopCause, run};
+use rowmill_testkit::{FakeModel, answer, busy, failure};
+use rowmill_types::{CallError, CallFailure, ProblemCode};
+
+use crate::acting::{Acting, broken, refused, seconds};
+use crate::support::{Bench, LANE, lane};
+
+/// A provider that is down for some seconds and answers after one otherwise.
+fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
+    Arc::new(Acting::new(move |call| {
+        let is_down = between.contains(&call.at.as_secs_f64());
+        if is_down { (seconds(0.1), Err(error())) } else { (seconds(1.0), Ok(answer("fine"))) }
+    }))
+}
+
+fn no_connection() -> CallError {
+    failure(CallFailure::Connect)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_half_a_minute_fails_no_row_and_is_told() {
+    for error in [busy, broken, no_connection] {
+        let model = down(20.0..50.0, error);
+        let mut bench = Bench::new(300, model.clone());
+        bench.plan.parallel = 8;
+        bench.plan.worker.retry.retries = 2;
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
+        let told = format!("model waits for the provider, which does not answer ({})", error().message);
+        assert!(watched.log.lines().contains(&told), "{told}");
+        let asked_in_vain = model.times().iter().filter(|at| (21.0..50.0).contains(*at)).count();
+        assert!(asked_in_vain <= 8, "it is asked now and then, one call at a time: {asked_in_vain}");
+        assert!(end.duration < seconds(100.0), "{:?}", end.duration);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_calls_begin_with_one_and_double() {
+    let model = down(20.0..50.0, busy);
+    let mut bench = Bench::new(600, model.clone());
+    bench.plan.parallel = 16;
+    let settings = LaneSettings { parallel: Parallel::AtMost(16), ..LANE };
+    bench.plan.worker.lanes = vec![lane("model", model.clone(), settings)];
+    let (plan, _) = bench.split();
+    run(plan).await.unwrap();
+    let times = model.times();
+    let back = times.iter().copied().find(|at| *at >= 50.0).unwrap();
+    let in_second = |second: usize| {
+        let from = back + second as f64 - 0.05;
+        times.iter().filter(|at| (from..from + 1.0).contains(*at)).count()
+    };
+    let counts: Vec<usize> = (0..6).map(in_second).collect();
+    assert_eq!(counts[..4], [1, 2, 4, 8], "{counts:?}");
+    assert!(counts[5] <= 16, "{counts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fails_no_row() {
+    for error in [busy, no_connection, || refused(None), || refused(Some(7.0))] {
+        let model = down(20.0..1e9, error);
+        let mut bench = Bench::new(300, model.clone());
+        let settings = LaneSettings { max_outage: seconds(120.0), ..LANE };
+        bench.plan.worker.lanes = vec![lane("model", model.clone(), settings)];
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
+        assert_eq!(problem.code, ProblemCode::ProviderDown);
+        assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
+        assert_eq!(watched.log.rows("released").len(), 4);
+        assert!(end.duration >= seconds(140.0) && end.duration < seconds(175.0), "{:?}", end.duration);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_was_there_is_not_waited_for() {
+    let model = down(0.0..1e9, no_connection);
+    let mut bench = Bench::new(100, model.clone());
+    bench.plan.parallel = 8;
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
+    assert_eq!(problem.code, ProblemCode::Unreachable);
+    assert!(end.duration < seconds(30.0), "{:?}", end.duration);
+    assert!(
+        watched.outcomes().iter().all(|outcome| outcome == "ConnectionError"),
+        "{:?}",
+        watched.outcomes()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_breaks_the_provider_fails_alone_after_its_tries() {
+    let model = Arc::new(Acting::new(|call| match call.prompt {
+        "7" => (seconds(0.1), Err(broken())),
+        _ => (seconds(0.5), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(100, model.clone());
+    bench.plan.worker.retry.retries = 3;
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    let outcomes = watched.outcomes();
+    assert_eq!((outcomes[6].as_str(), end.tally.failures.len()), ("ServerError", 1));
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "ok").count(), 99);
+    assert_eq!(watched.envelopes()[6]["error"]["attempts"], 4);
+    assert!(!watched.log.lines().iter().any(|line| line.contains("does not answer")));
+}
+
+fn two_lanes(rows: usize, first: Arc<dyn Model>, second: Arc<dyn Model>) -> Bench {
+    let mut bench = Bench::new(rows, first.clone());
+    bench.plan.worker.lanes = vec![lane("first", first, LANE), lane("second", second, LANE)];
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_model_is_asked_when_the_tries_of_a_row_are_used_up() {
+    let first = Arc::new(Acting::new(|call| match call.prompt {
+        "3" | "9" => (seconds(0.1), Err(broken())),
+        "5" => (seconds(0.1), Err(failure(CallFailure::Refused))),
+        _ => (seconds(0.5), Ok(answer("fine"))),
+    }));
+    let second = Arc::new(FakeModel::default().script("9", vec![Err(broken())]));
+    let mut bench = two_lanes(20, first.clone(), second.clone());
+    bench.plan.worker.retry.retries = 1;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    let outcomes = watched.outcomes();
+    assert_eq!([&outcomes[2], &outcomes[4], &outcomes[8]], ["ok", "BadRequest", "ServerError"]);
+    let prompts: Vec<String> = second.seen().iter().map(|call| call.messages[0].text.clone()).collect();
+    let of = |row: &str| prompts.iter().filter(|prompt| *prompt == row).count();
+    assert_eq!((prompts.len(), of("3"), of("9")), (3, 1, 2), "it has tries of its own");
+    assert_eq!(watched.envelopes()[8]["error"]["attempts"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_model_takes_over_at_once_while_a_provider_is_down_and_hands_back_after() {
+    for error in [busy, no_connection] {
+        let first = down(20.0..60.0, error);
+        let second = down(0.0..0.0, busy);
+        let bench = two_lanes(400, first.clone(), second.clone());
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 400], None));
+        // Four calls of a second each at a time, whichever model answers them.
+        assert!(end.duration < seconds(112.0), "{:?}", end.duration);
+        let taken_over = second.times();
+        assert!(taken_over.iter().all(|at| (20.0..95.0).contains(at)), "{taken_over:?}");
+        assert!(taken_over.len() > 120, "{}", taken_over.len());
+        assert!(first.times().iter().filter(|at| **at > 95.0).count() > 10, "the first is asked again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_row_cuts_its_calls_and_leaves_no_wait_that_is_longer() {
+    let model = Arc::new(Acting::new(|call| match call.prompt {
+        "1" => (seconds(30.0), Ok(answer("late"))),
+        "2" if call.at < seconds(5.0) => (seconds(6.0), Err(broken())),
+        "2" => (seconds(30.0), Ok(answer("late"))),
+        "3" => (seconds(1.0), Err(CallError { retry_after: Some(seconds(60.0)), ..busy() })),
+        _ => (seconds(9.0), Ok(answer("in time"))),
+    }));
+    let mut bench = Bench::new(4, model.clone());
+    bench.plan.worker.row_timeout = Some(seconds(10.0));
+    bench.plan.worker.retry.retries = 5;
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!(watched.outcomes()[..3], ["Timeout", "Timeout", "ServerError"]);
+    assert_eq!(watched.outcomes()[3], "ok");
+    assert!(end.duration < seconds(35.0), "{:?}", end.duration);
+    let message = watched.envelopes()[0]["error"]["message"].to_string();
+    assert!(message.contains("10 s") && message.contains("--row-timeout"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_leave_is_not_the_time_of_a_row() {
+    let model = Arc::new(Acting::new(|call| match call.before {
+        3 => (seconds(1.0), Err(refused(Some(90.0)))),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(20, model.clone());
+    bench.plan.worker.row_timeout = Some(seconds(5.0));
+    let rates = RateFlags { requests: Some(12), ..RateFlags::default() };
+    bench.plan.worker.lanes = vec![lane("model", model.clone(), LaneSettings { rates, ..LANE })];
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"; 20]);
+    assert!(end.duration > seconds(150.0), "{:?}", end.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_runs_on_when_a_run_is_dropped() {
+    let model = Arc::new(FakeModel::default().held());
+    let (plan, watched) = Bench::new(50, model.clone()).split();
+    let log = watched.log.clone();
+    tokio::select! {
+        end = run(plan) => panic!("{end:?}"),
+        () = log.until(|log| log.rows("taken").len() == 4) => {}
+    }
+    assert_eq!(Arc::strong_count(&model), 1, "nobody holds the model any more");
+    model.release();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!((model.seen().len(), watched.numbers().len()), (4, 0));
+}

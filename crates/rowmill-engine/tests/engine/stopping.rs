@@ -1,0 +1,104 @@
+//! The rules by which a run ends before its input does.
+
+use std::sync::Arc;
+
+use rowmill_core::validate::ResultSchema;
+use rowmill_engine::{StopCause, run};
+use rowmill_testkit::{answer, failure};
+use rowmill_types::CallFailure;
+
+use crate::acting::{Acting, broken, refused, seconds};
+use crate::support::Bench;
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
+    // Every second row fails, from the first on.
+    let model = Arc::new(Acting::new(|call| match call.before % 2 {
+        0 => (seconds(1.0), Err(failure(CallFailure::Refused))),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    for (after, ended) in [(20, 20_u64), (1, 1)] {
+        let mut bench = Bench::new(100, model.clone());
+        bench.plan.parallel = 1;
+        bench.plan.stop_rules.max_error_rate = Some((0.2, after));
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let failed = ended.div_ceil(2);
+        assert_eq!(end.stopped, Some(StopCause::ErrorRate { failed, ended, allowed: 0.2 }));
+        assert_eq!(watched.numbers().len() as u64, ended);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_that_is_allowed_does_not_stop_the_run() {
+    let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 5 {
+        0 => (seconds(1.0), Err(failure(CallFailure::Refused))),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(100, model);
+    bench.plan.parallel = 1;
+    bench.plan.stop_rules.max_error_rate = Some((0.2, 5));
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((end.stopped, watched.numbers().len()), (None, 100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_result_cancels_the_rest() {
+    let model = Arc::new(Acting::new(|call| match call.prompt {
+        "1" => (seconds(1.0), Err(failure(CallFailure::Refused))),
+        "4" | "5" => (seconds(2.0), Ok(answer("fine"))),
+        _ => (seconds(60.0), Ok(answer("late"))),
+    }));
+    let mut bench = Bench::new(50, model.clone());
+    bench.plan.stop_rules.first_result = true;
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!(end.stopped, Some(StopCause::FirstResult));
+    assert_eq!(watched.outcomes(), ["BadRequest", "Interrupted", "Interrupted", "ok", "Interrupted"]);
+    assert!(end.duration < seconds(3.0), "{:?}", end.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_sends_nothing_after_its_deadline_and_finishes_what_is_in_flight() {
+    let model = Arc::new(Acting::new(|call| match call.prompt {
+        "2" => (seconds(1.0), Err(broken())),
+        "3" => (seconds(1.0), Err(refused(Some(500.0)))),
+        _ => (seconds(7.0), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(100, model.clone());
+    bench.plan.worker.retry.base = seconds(100.0);
+    bench.plan.stop_rules.deadline = Some(seconds(10.0));
+    let (plan, watched) = bench.split();
+    // Keeps the clock from passing the deadline while the first rows are being read.
+    let begun = watched.log.until(|log| !log.rows("taken").is_empty());
+    let (end, ()) = tokio::join!(run(plan), begun);
+    let end = end.unwrap();
+    assert_eq!(end.stopped, Some(StopCause::Deadline(seconds(10.0))));
+    assert!(model.times().iter().all(|at| *at <= 10.0), "{:?}", model.times());
+    assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
+    let mut released = watched.log.rows("released");
+    released.sort_unstable();
+    assert_eq!(released, [2, 3], "neither has failed for good");
+    assert!(end.duration < seconds(15.0), "{:?}", end.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
+    let model = Arc::new(Acting::new(|call| match (call.prompt, call.before) {
+        ("1", 0) => (seconds(5.0), Ok(answer("no object"))),
+        _ => (seconds(5.0), Ok(answer("{}"))),
+    }));
+    let mut bench = Bench::new(20, model.clone());
+    bench.plan.parallel = 1;
+    bench.plan.worker.schema = Some(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
+    let stop = bench.plan.stop.clone();
+    let (plan, watched) = bench.split();
+    let log = watched.log.clone();
+    let (end, ()) = tokio::join!(run(plan), async {
+        log.until(|log| !log.rows("taken").is_empty()).await;
+        stop.drain();
+    });
+    assert_eq!(end.unwrap().stopped, Some(StopCause::Interrupted));
+    assert_eq!((watched.outcomes(), model.times()), (vec!["ok".to_owned()], vec![0.0, 5.0]));
+}
