@@ -13,6 +13,8 @@ const DAY: f64 = 86_400.0;
 const LONGER_THAN_MINUTES: f64 = 1_200.0;
 /// A difference in our favour is believed when so many answers in a row agree on it.
 const AGREE: u32 = 10;
+/// Some providers round what is left of a large limit to the nearest so many.
+const ROUNDED_TO: u64 = 1_000;
 /// Calls that were sent within this time of each other may arrive in another order.
 const OVERTAKING: Duration = Duration::from_millis(250);
 /// A limit that a user sets holds no more than so many seconds' worth at once, because
@@ -35,6 +37,8 @@ pub(super) struct Bucket {
     pending: f64,
     /// Kept back, so that jitter on the way does not empty the provider's bucket.
     margin: f64,
+    /// By how much less may be left than is told, as far as everything told so far was rounded.
+    rounding: f64,
     /// The least by which answers in a row found more than is thought, and how many did.
     more: (f64, u32),
     sent: Sent,
@@ -113,6 +117,7 @@ impl Bucket {
             taken: 0.0,
             pending: 0.0,
             margin: 0.0,
+            rounding: 0.0,
             more: (f64::MAX, 0),
             sent: Sent::default(),
         }
@@ -121,15 +126,18 @@ impl Bucket {
     /// A limit that an answer told. Calls that are in flight now may have come after the
     /// one that was answered, so that what they use is not in what it told.
     pub(super) fn learned(window: RateWindow, flying: Flying, now: Duration) -> Self {
+        let is_rounded = window.limit >= 10 * ROUNDED_TO && window.remaining.is_multiple_of(ROUNDED_TO);
+        let rounding = if is_rounded { ROUNDED_TO as f64 / 2.0 } else { 0.0 };
         let mut bucket = Self {
             limit: window.limit as f64,
             period: MINUTE,
             capacity: window.limit as f64,
-            level: window.remaining as f64 - flying.charged,
+            level: window.remaining as f64 - rounding - flying.charged,
             at: now,
             taken: flying.charged,
             pending: flying.later,
             margin: 0.0,
+            rounding,
             more: (f64::MAX, 0),
             sent: Sent::new(flying.charged),
         };
@@ -214,7 +222,7 @@ impl Bucket {
             self.more = (f64::MAX, 0);
         } else if window.remaining > 0 {
             // A bucket that is overdrawn is told as empty, which says nothing of how much more.
-            let more = (surely - self.level).max(0.0);
+            let more = (surely - self.rounding - self.level).max(0.0);
             self.more = (self.more.0.min(more), self.more.1 + 1);
         }
         if self.more.1 >= AGREE {
@@ -227,6 +235,9 @@ impl Bucket {
     fn reshape(&mut self, window: RateWindow) {
         self.limit = window.limit as f64;
         self.capacity = self.limit;
+        if !window.remaining.is_multiple_of(ROUNDED_TO) {
+            self.rounding = 0.0;
+        }
         self.margin = (self.limit * 0.002).max(0.25);
         let gone = self.limit - window.remaining as f64;
         if gone >= 1.0 && !window.reset.is_zero() {
@@ -288,6 +299,18 @@ mod tests {
         }
         bucket.learn(window(600, 500, 10.0), mark, seconds(0.0), seconds(0.0));
         assert!((bucket.level - 400.0).abs() < 1e-6, "{}", bucket.level);
+    }
+
+    #[test]
+    fn what_is_told_in_thousands_may_be_half_of_one_less() {
+        let mut bucket = learned(window(40_000, 1_000, 58.5), seconds(0.0));
+        let mark = bucket.take(0.0, 0.0, seconds(0.0));
+        for (told, level) in [(1_000, 500.0), (2_000, 1_500.0), (1_999, 1_999.0), (3_000, 3_000.0)] {
+            for _ in 0..AGREE {
+                bucket.learn(window(40_000, told, 58.0), mark, seconds(0.0), seconds(0.0));
+            }
+            assert!((bucket.level - level).abs() < 1e-6, "{}", bucket.level);
+        }
     }
 
     #[test]
