@@ -133,7 +133,7 @@ fn without_its_ledger_a_run_goes_on_from_the_output_with_a_warning() {
     home.run().on(&simulator).ends_with(3);
     home.remove(".out.jsonl.rowmill");
     let ended = home.run().on(&simulator).args(&["--resume"]).ends_with(0);
-    ended.resumed(8, 2, 0).says(&["warning: the earlier run left no ledger"]);
+    ended.resumed(8, 2, 0).says(&["warning: the earlier run's work folder is gone"]);
     assert_all_ok(&home.envelopes(), 10);
     assert_eq!(simulator.stats().requests, 12);
 }

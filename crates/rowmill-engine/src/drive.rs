@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
@@ -69,6 +70,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         stop: plan.stop.clone(),
         began,
         account: Account::new(plan.budget, plan.ledger),
+        all_sent: AtomicBool::new(false),
     };
     let mut driver = Driver {
         feed: Some(feed.start()?),
@@ -161,8 +163,9 @@ impl Driver {
                 flight.push(work(shared, head.prepared, head.lane, ticket));
             }
             self.commit(shared);
-            let is_idle = self.head.is_none() && self.intake.is_empty();
-            if flight.is_empty() && self.feed.is_none() && is_idle {
+            let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
+            shared.all_sent.store(all_sent, Ordering::Relaxed);
+            if flight.is_empty() && all_sent {
                 return 0;
             }
             match self.wait(shared, &mut flight).await {

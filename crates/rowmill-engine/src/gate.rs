@@ -165,6 +165,11 @@ impl Gate {
         self.epoch.elapsed()
     }
 
+    /// For how long the provider has let no call through.
+    pub(crate) fn stuck_for(&self) -> Duration {
+        locked(&self.breaker).stuck_for(self.now())
+    }
+
     /// Calls that may be in flight at once, as it is now.
     pub(crate) fn allowed(&self) -> usize {
         locked(&self.limiter).allowed()

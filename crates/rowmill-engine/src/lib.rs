@@ -3,6 +3,7 @@
 
 mod account;
 mod arrivals;
+mod call_report;
 mod commit;
 mod drive;
 mod feed;

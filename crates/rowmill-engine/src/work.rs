@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -10,16 +11,20 @@ use rowmill_core::limits::Blame;
 use rowmill_core::ports::{Event, KeptAnswer, Observer};
 use rowmill_core::record::{CallReport, total_usage};
 use rowmill_types::{
-    CallError, CallFailure, CallTiming, Completion, ErrorKind, Fault, Message, Money, Request, RowError,
+    CallError, CallFailure, Completion, ErrorKind, Fault, Message, Money, Request, RowError,
 };
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::account::{Account, Halt};
+use crate::call_report::report;
 use crate::lane::{Asking, Lane, NoTicket, Ticket, Waiting};
 pub(crate) use crate::prepared::Ended;
 use crate::prepared::Prepared;
 use crate::{Stop, Worker};
+
+/// How long the last rows of a run take a provider for down before they doubt themselves.
+const DOUBT: Duration = Duration::from_secs(60);
 
 /// What all rows of a run share.
 pub(crate) struct Shared {
@@ -29,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) stop: Stop,
     pub(crate) began: Instant,
     pub(crate) account: Account,
+    /// Whether every row was sent, so that only those in flight can show what is wrong.
+    pub(crate) all_sent: AtomicBool,
 }
 
 impl Shared {
@@ -202,7 +209,7 @@ impl<'a> Turn<'a> {
                 Err(failed) => failed,
             };
             request.attempt += 1;
-            if blame == Blame::Provider {
+            if blame == Blame::Provider && !self.is_suspect(&error) {
                 self.leave_lane_that_is_down();
                 // Without a word on when to come back, this row alone steps aside for a moment.
                 let silent = error.fault() == Fault::Throttled { after: None };
@@ -229,6 +236,14 @@ impl<'a> Turn<'a> {
                 return Err(failed.into());
             }
         }
+    }
+
+    /// Whether this row may be the cause itself: no other is left to show that the provider
+    /// is there, and an outage would have passed.
+    fn is_suspect(&self, error: &CallError) -> bool {
+        matches!(error.fault(), Fault::Transient { .. })
+            && self.shared.all_sent.load(Ordering::Relaxed)
+            && self.shared.lane(self.lane).is_some_and(|lane| lane.gate.stuck_for() >= DOUBT)
     }
 
     /// Decides whether there is another try, here or with the next model.
@@ -355,32 +370,6 @@ impl<'a> Turn<'a> {
             () = tokio::time::sleep(wait) => true,
             () = self.shared.stop.drained() => false,
         }
-    }
-}
-
-fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, sent: Instant) -> CallReport {
-    match outcome {
-        // What only the report needs is moved into it, not copied.
-        Ok(completion) => CallReport {
-            error: None,
-            status: None,
-            timing: completion.timing,
-            usage: completion.usage,
-            raw_usage: completion.raw_usage.take(),
-            model: completion.model.take(),
-            service_tier: completion.service_tier.take(),
-            cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
-        },
-        Err(error) => CallReport {
-            error: Some(error.failure.kind()),
-            status: error.status,
-            timing: CallTiming { first_token: None, response: sent.elapsed() },
-            usage: None,
-            raw_usage: None,
-            model: None,
-            service_tier: None,
-            cost: None,
-        },
     }
 }
 

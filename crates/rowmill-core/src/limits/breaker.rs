@@ -7,7 +7,7 @@ use rowmill_types::CallFailure;
 /// So many failures in a row, without an answer between them, are an outage …
 const STREAK: u32 = 5;
 /// … if they were met by this many rows; one row alone may be the cause itself.
-const ROWS: usize = 2;
+const ROWS: usize = 3;
 /// The first wait between probes; it doubles up to the last.
 const PROBE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 

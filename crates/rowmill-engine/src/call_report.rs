@@ -1,0 +1,34 @@
+//! What is written down of a call.
+
+use rowmill_core::record::CallReport;
+use rowmill_types::{CallError, CallTiming, Completion};
+use tokio::time::Instant;
+
+use crate::lane::Lane;
+
+/// The report of a call to a lane that was sent at `sent`.
+pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, sent: Instant) -> CallReport {
+    match outcome {
+        // What only the report needs is moved into it, not copied.
+        Ok(completion) => CallReport {
+            error: None,
+            status: None,
+            timing: completion.timing,
+            usage: completion.usage,
+            raw_usage: completion.raw_usage.take(),
+            model: completion.model.take(),
+            service_tier: completion.service_tier.take(),
+            cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
+        },
+        Err(error) => CallReport {
+            error: Some(error.failure.kind()),
+            status: error.status,
+            timing: CallTiming { first_token: None, response: sent.elapsed() },
+            usage: None,
+            raw_usage: None,
+            model: None,
+            service_tier: None,
+            cost: None,
+        },
+    }
+}
