@@ -71,7 +71,8 @@ impl Driver {
         self.tally.saved += ended.saved;
         let ok = ended.outcome.is_ok();
         let usage = total_usage(&ended.calls);
-        if ok && ended.calls.iter().any(|call| call.usage.is_some()) {
+        // Answers that are of no use were paid for, too.
+        if ended.calls.iter().any(|call| call.usage.is_some()) {
             self.history.add(&usage, ended.end.saturating_sub(ended.start));
         }
         let cost = total_cost(&ended.calls);
