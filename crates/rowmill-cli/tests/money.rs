@@ -1,5 +1,7 @@
 //! Money: what calls cost is told exactly, and a budget is never passed, whatever happens.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod faults_support;
 
 use faults_support::{Ended, Home, Run, assert_all_ok};
