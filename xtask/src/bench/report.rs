@@ -55,6 +55,9 @@ pub(super) fn part(head: &str, facts: &[(&'static str, String)], sections: &[Sec
         if let Some(table) = &section.table {
             out.push_str(&grid(table));
         }
+        if section.table.is_some() && !section.numbers.is_empty() {
+            out.push('\n');
+        }
         for line in &section.numbers {
             out.push_str(&format!("- {line}\n"));
         }
@@ -66,7 +69,7 @@ fn grid(table: &Table) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = format!("|{}\n", "---|".repeat(table.head.len()));
     let rows: String = table.rows.iter().map(|row| line(row)).collect();
-    format!("{}{rule}{rows}\n", line(&table.head))
+    format!("{}{rule}{rows}", line(&table.head))
 }
 
 /// Values in the order in which they were measured.

@@ -86,7 +86,7 @@ pub(super) fn faults(stage: &Stage) -> Result<Section, Failure> {
 fn verdicts(count: u64, output: &Output, names_causes: bool) -> Vec<Verdict> {
     vec![
         Verdict {
-            target: "every row ends ok, though 16 % of calls fail",
+            target: "every row ends ok, though 15 % of calls fail",
             measured: format!("{} of {}", whole(output.ok as f64), whole(count as f64)),
             reached: output.ok == count,
         },

@@ -61,8 +61,9 @@ pub(super) fn quota(stage: &Stage) -> Result<Section, Failure> {
                 to twice what they were at first, after minute 5; rows are sent for 8 minutes. Small rows meet the limit \
                 on requests first, large ones one on tokens. Shown is the share of the limit that was met first, \
                 without the first minute, in which buckets are full, and the last; a phase above 100 % counts as \
-                100 %. Beside it the same rows with a fixed number in flight and no pacing, as other tools do it. \
-                All runs go at the same time, each with a simulator of its own.",
+                100 %. Beside it the same rows by rowmill without pacing and with at most 64 in flight; it still waits as \
+                long as a refusal asks for. No other tool was measured. One run each, all at the same time, each \
+                with a simulator of its own.",
         commands: commands.concat(),
         table: Some(Table {
             head,
@@ -97,7 +98,7 @@ fn line(outcome: &Outcome, course: Course) -> Result<Vec<String>, Failure> {
     let Outcome { scenario, manner, stats, .. } = outcome;
     let phases = course.phases();
     let rows = format!(
-        "{}, {}, {} + {} tokens",
+        "{}, {}: {} in, `{}` out",
         scenario.form.name(),
         scenario.spread.word(),
         scenario.prompt,

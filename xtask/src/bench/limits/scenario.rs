@@ -20,7 +20,7 @@ pub(super) enum Form {
 pub(super) enum Manner {
     /// With nothing set.
     Auto,
-    /// 64 at once whatever the limits are, as other tools do it.
+    /// Up to 64 at once whatever the limits are, until calls are refused.
     Fixed,
 }
 
