@@ -9,7 +9,7 @@ use rowmill_testkit::{Distribution, Limits, Script, Simulator, Tokenizer, notati
 use serde_json::{Value, json};
 
 /// A model with a tokenizer of its own, whose answers are bounded.
-const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=200";
+const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=2000";
 
 /// A provider that counts as that model does, with its price.
 fn script() -> Script {
@@ -17,7 +17,7 @@ fn script() -> Script {
     Script::new()
         .tokenizer(Tokenizer::O200k)
         .price(price)
-        .answer_tokens(Distribution::of_tokens("uniform:5..190").unwrap())
+        .answer_tokens(Distribution::LogNormal { median: 40.0, sigma: 0.8 })
         .keep_requests(0)
         .forget_prompts()
 }
@@ -92,10 +92,10 @@ fn a_plan_calls_nothing_needs_no_key_and_leaves_nothing() {
     let args = ["-m", MODEL, "-o", "out.jsonl", "--dedupe", "--rpm", "600"];
     let ended = home.plan().env("OPENAI_BASE_URL", &url).args(&args).ends_with(0);
     for text in [
-        "openai.gpt-5.4-mini?max_tokens=200: 100 rows, 100 calls\n",
+        "openai.gpt-5.4-mini?max_tokens=2000: 100 rows, 100 calls\n",
         " tokens, counted by o200k_base\n",
-        "output: at most 20,000 tokens; `--sample-calls N` tells more\n",
-        "cost:   at most $0.06",
+        "output: at most 200,000 tokens; `--sample-calls N` tells more\n",
+        "cost:   at most $0.6",
         " with live calls\n",
         " through the provider's batch interface\n",
         "time:   at least 10s at 600 requests/min\n",
