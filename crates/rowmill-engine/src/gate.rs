@@ -241,7 +241,8 @@ impl Gate {
         // What never worked is more likely set up wrong than down.
         let most =
             if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) };
-        let patience_ended = breaker.stuck_for(self.now()) >= most;
+        // Without patience rows fail by their tries, and a refusal is only waited out.
+        let patience_ended = !most.is_zero() && breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
             WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, said.clone())

@@ -204,12 +204,15 @@ impl<'a> Turn<'a> {
     /// One turn with the model: calls until there is an answer or no try is left.
     async fn complete(&mut self, request: &mut Request) -> Result<Completion, NoAnswer> {
         loop {
+            let worked = self.worked;
             let (error, blame) = match self.call(request).await? {
                 Ok(completion) => return Ok(completion),
                 Err(failed) => failed,
             };
             request.attempt += 1;
             if blame == Blame::Provider && !self.is_suspect(&error) {
+                // What the provider is to blame for does not use up the row's time.
+                self.worked = worked;
                 self.leave_lane_that_is_down();
                 // Without a word on when to come back, this row alone steps aside for a moment.
                 let silent = error.fault() == Fault::Throttled { after: None };

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Where the search begins.
 const FIRST: usize = 8;
+/// More calls at once than this nobody asks for by accident.
+const VERY_MANY: usize = 256;
 /// An end of the search, whatever the provider takes.
 const MOST: usize = 1_024;
 /// What remains after an overload.
@@ -101,7 +103,7 @@ impl Slots {
     pub(super) fn new(parallel: Parallel) -> Self {
         Self {
             parallel,
-            allowed: parallel.ceiling().min(FIRST),
+            allowed: first(parallel),
             in_flight: 0,
             was_answered: false,
             // Nothing is known in the provider's favour yet.
@@ -238,6 +240,15 @@ impl Slots {
         self.before = Some((self.allowed, rate));
         let more = if self.fast { self.allowed * 2 } else { self.allowed + (self.allowed / 4).max(1) };
         self.allowed = more.min(self.parallel.ceiling());
+    }
+}
+
+/// How many calls are sent before the first is answered. Who asks for very many knows that
+/// the provider takes them, and half of them are enough to learn from.
+fn first(parallel: Parallel) -> usize {
+    match parallel {
+        Parallel::AtMost(most) if most > VERY_MANY => most / 2,
+        _ => parallel.ceiling().min(FIRST),
     }
 }
 
