@@ -244,10 +244,10 @@ impl Slots {
 }
 
 /// How many calls are sent before the first is answered. Who asks for very many knows that
-/// the provider takes them, and half of them are enough to learn from.
+/// the provider takes them.
 fn first(parallel: Parallel) -> usize {
     match parallel {
-        Parallel::AtMost(most) if most > VERY_MANY => most / 2,
+        Parallel::AtMost(most) if most > VERY_MANY => most,
         _ => parallel.ceiling().min(FIRST),
     }
 }
