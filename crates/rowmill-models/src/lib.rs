@@ -47,4 +47,4 @@ pub use model_string::ModelString;
 pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
-pub use tokens::{Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, request_tokens};
+pub use tokens::{Accuracy, TokenCounter, counter, fixed_tokens, message_tokens};

@@ -148,8 +148,6 @@ fn report(
     let cost_usd = priced
         .zip(output_tokens)
         .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared, cached_share));
-    let batch =
-        priced.and_then(|priced| priced.price.batch_percent).map(|percent| f64::from(percent) / 100.0);
     let limits = experience.limits;
     let expected_output = output_tokens.map_or(0.0, |output| output.expected);
     PlanReport {
@@ -164,7 +162,7 @@ fn report(
         judged_by: experience.judged_by,
         answers_seen: seen.is_some(),
         cost_usd,
-        batch_cost_usd: cost_usd.zip(batch).map(|(cost, share)| cost.map(|dollars| dollars * share)),
+        batch_cost_usd: priced.zip(cost_usd).and_then(|(priced, live)| batch_cost(&priced.price, live)),
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
         seconds: time_at(limits, calls, input_tokens.expected, expected_output)
             .map(|time| time.as_secs_f64()),
@@ -176,6 +174,13 @@ fn report(
         },
         sample_cost_usd: experience.cost,
     }
+}
+
+/// The same through the provider's batch interface, where it has one.
+fn batch_cost(price: &Price, live: Interval) -> Option<Interval> {
+    price.batch_percent?;
+    let of = |dollars| Money::from_dollars(dollars).and_then(|live| price.batch(live));
+    Some(live.map(|dollars| of(dollars).unwrap_or_default().dollars()))
 }
 
 /// Tokens of a call that the provider may keep for the next, if it keeps any.

@@ -8,4 +8,4 @@ mod tests;
 mod vocabulary;
 
 pub use counter::{Accuracy, TokenCounter, counter};
-pub use request::{fixed_tokens, message_tokens, request_tokens};
+pub use request::{fixed_tokens, message_tokens};

@@ -11,21 +11,10 @@ const PER_ROLE: u64 = 1;
 /// What makes the model answer.
 const REPLY: u64 = 3;
 
-/// The prompt tokens of one request: what is the same for every row, and its messages.
+/// The prompt tokens that every request of a run has besides its messages.
 ///
 /// The overhead of a message is that of OpenAI's chat format, which is about that of the others.
 /// A schema counts as its text; how a provider shows it to the model is its own affair.
-#[must_use]
-pub fn request_tokens(
-    counter: &TokenCounter,
-    instruction: Option<&str>,
-    schema: Option<&str>,
-    messages: &[Message],
-) -> u64 {
-    fixed_tokens(counter, instruction, schema) + message_tokens(counter, messages)
-}
-
-/// The part of [`request_tokens`] that is the same for every row of a run.
 #[must_use]
 pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: Option<&str>) -> u64 {
     if counter.is_built_in() {
@@ -36,7 +25,7 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
     said + schema + REPLY
 }
 
-/// The part of [`request_tokens`] that is the row's own.
+/// The prompt tokens of a row's own messages.
 #[must_use]
 pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
     let frame = if counter.is_built_in() { 0 } else { PER_MESSAGE + PER_ROLE };

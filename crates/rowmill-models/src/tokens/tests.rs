@@ -6,6 +6,16 @@ fn gpt() -> TokenCounter {
     counter("responses", "gpt-5.4-mini")
 }
 
+/// The prompt tokens of one whole request.
+fn request_tokens(
+    counter: &TokenCounter,
+    instruction: Option<&str>,
+    schema: Option<&str>,
+    messages: &[Message],
+) -> u64 {
+    fixed_tokens(counter, instruction, schema) + message_tokens(counter, messages)
+}
+
 #[test]
 fn known_texts_have_their_known_number_of_tokens() {
     let cl100k = counter("openai", "gpt-4-0613");
