@@ -70,11 +70,11 @@ pub(crate) fn deadline(text: &str) -> Result<Deadline, String> {
 }
 
 pub(crate) fn format_name(text: &str) -> Result<Format, String> {
-    let known = [Format::Jsonl, Format::Csv, Format::Tsv];
-    known
-        .into_iter()
-        .find(|format| format.name() == text || format.endings().contains(&text))
-        .ok_or_else(|| "must be one of `jsonl`, `csv`, `tsv`".to_owned())
+    let known = |format: &Format| format.name() == text || format.endings().contains(&text);
+    Format::ALL.iter().copied().find(known).ok_or_else(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|format| format!("`{}`", format.name())).collect();
+        format!("must be one of {}", names.join(", "))
+    })
 }
 
 pub(crate) fn whole(text: &str) -> Result<u64, String> {

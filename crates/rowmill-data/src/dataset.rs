@@ -1,131 +1,91 @@
-//! Files and streams as datasets.
+//! From what was named to rows: which files there are, and who reads them.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
+use rowmill_core::ports::Dataset;
 use rowmill_types::{Problem, ProblemCode};
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::blocks::Blocks;
-use crate::csv::CsvSource;
-use crate::jsonl::JsonlSource;
-use crate::{Format, InputSpec, Location};
+use crate::files::{FilesDataset, StreamDataset, open_bytes};
+use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
 
-/// How much of each end of a file its digest covers.
-const PROBE: u64 = 64 * 1024;
-
-/// Makes the dataset of an input, once it is known to be there.
+/// Makes the dataset of an input of this machine, once it is known to be there. What is
+/// elsewhere must have been fetched before.
 ///
 /// # Errors
 ///
-/// The input is missing, no file or not readable, or its format is not known.
+/// The input is missing or not readable, or its format is not known.
 pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
-    let Location::File(path) = &spec.location else {
-        return Ok(Arc::new(StreamDataset::new(spec.location.clone(), spec.format()?)));
+    let list = match &spec.location {
+        Location::Stdin => return stream(spec, &spec.location),
+        Location::File(path) => {
+            let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
+            if found.is_dir() {
+                documents::files_of_folder(path, spec.format)?
+            } else if !found.is_file() {
+                return stream(spec, &spec.location);
+            } else {
+                let name = path.display().to_string();
+                let file = InputFile { path: path.clone(), name: name.clone() };
+                FileList { name, files: vec![file], identity: None }
+            }
+        }
+        Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
+        Location::Files(list) => list.clone(),
+        Location::Web(_) | Location::Hub(_) => {
+            let message = format!("`{}` was not fetched", spec.location.name());
+            return Err(Problem::new(ProblemCode::Internal, message));
+        }
     };
-    let metadata = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
-    if metadata.is_dir() {
-        let message = format!("input path is not a file: `{}`", path.display());
-        return Err(Problem::new(ProblemCode::InputNotFound, message)
-            .hint("name one file; to read several, join them into a pipe to `--input -`"));
+    for file in &list.files {
+        fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
     }
-    let format = spec.format()?;
-    if !metadata.is_file() {
-        return Ok(Arc::new(StreamDataset::new(spec.location.clone(), format)));
-    }
-    File::open(path).map_err(|error| cannot_open(path, &error))?;
-    Ok(Arc::new(FileDataset { path: path.clone(), identity_name: None, format }))
+    of_files(spec, list)
 }
 
-/// A file that is read from its start each time it is opened.
-#[derive(Debug)]
-pub(crate) struct FileDataset {
-    pub(crate) path: PathBuf,
-    /// What the input was called before it was copied here.
-    pub(crate) identity_name: Option<String>,
-    pub(crate) format: Format,
-}
-
-impl Dataset for FileDataset {
-    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        let file = File::open(&self.path).map_err(|error| cannot_open(&self.path, &error))?;
-        let total = file.metadata().ok().map(|metadata| metadata.len());
-        Ok(source(self.format, Blocks::new(Box::new(file), self.path.display().to_string(), total)))
-    }
-
-    fn rereadable(&self) -> bool {
-        true
-    }
-
-    fn identity(&self) -> Result<InputIdentity, Problem> {
-        let unreadable = |error: io::Error| cannot_open(&self.path, &error);
-        let path = match &self.identity_name {
-            Some(name) => name.clone(),
-            None => fs::canonicalize(&self.path).map_err(unreadable)?.display().to_string(),
-        };
-        let mut file = File::open(&self.path).map_err(unreadable)?;
-        let size = file.metadata().map_err(unreadable)?.len();
-        let probe = probe(&mut file, size).map_err(unreadable)?;
-        Ok(InputIdentity { path, size: Some(size), probe: Some(probe) })
+fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
+    let is_folder = matches!(&spec.location, Location::File(path) if path.is_dir());
+    let format = if is_folder && spec.format.is_none() {
+        Format::Documents
+    } else {
+        crate::pattern::format_of(spec, &list)?
+    };
+    match format {
+        Format::Documents => documents::dataset(list),
+        Format::Parquet => parquet::dataset(list),
+        Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
+            Ok(Arc::new(FilesDataset::new(list, format)))
+        }
     }
 }
 
 /// An input that flows by once: standard input, a pipe with a name, a device.
-#[derive(Debug)]
-pub(crate) struct StreamDataset {
-    location: Location,
-    format: Format,
-    opened: AtomicBool,
+fn stream(spec: &InputSpec, location: &Location) -> Result<Arc<dyn Dataset>, Problem> {
+    let format = stream_format(spec)?;
+    Ok(Arc::new(StreamDataset::new(location.clone(), open_bytes, format)))
 }
 
-impl StreamDataset {
-    pub(crate) fn new(location: Location, format: Format) -> Self {
-        Self { location, format, opened: AtomicBool::new(false) }
+/// The format of an input that flows by once.
+pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
+    let name = spec.location.name();
+    if spec.location == Location::Stdin && spec.format.is_none() {
+        return Err(Problem::new(ProblemCode::Usage, "standard input needs `--input-format`")
+            .hint("add `--input-format jsonl`, `csv`, `tsv` or `json`"));
     }
-}
-
-impl Dataset for StreamDataset {
-    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        if self.opened.swap(true, Ordering::Relaxed) {
-            let message = format!("a stream can be read only once: `{}`", self.location.name());
-            return Err(Problem::new(ProblemCode::Internal, message));
-        }
-        Ok(source(self.format, Blocks::new(open_bytes(&self.location)?, self.location.name(), None)))
+    let format = spec.format_of(&name)?;
+    if matches!(format, Format::Documents | Format::Parquet) {
+        let message = format!("{} cannot be read from a pipe: `{name}`", format.name());
+        return Err(
+            Problem::new(ProblemCode::InputFormat, message).hint("write it to a file and give its path")
+        );
     }
-
-    fn rereadable(&self) -> bool {
-        false
-    }
-
-    fn identity(&self) -> Result<InputIdentity, Problem> {
-        Ok(InputIdentity { path: self.location.name(), size: None, probe: None })
-    }
-}
-
-/// The bytes of an input.
-pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Problem> {
-    match location {
-        Location::Stdin => Ok(Box::new(io::stdin())),
-        Location::File(path) => {
-            let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
-            Ok(Box::new(file))
-        }
-    }
-}
-
-fn source(format: Format, blocks: Blocks) -> Box<dyn RowSource> {
-    match format {
-        Format::Jsonl => Box::new(JsonlSource::new(blocks)),
-        Format::Csv | Format::Tsv => Box::new(CsvSource::new(blocks, format)),
-    }
+    Ok(format)
 }
 
 /// Tells a missing input from one that may not be read.
-fn cannot_open(path: &Path, error: &io::Error) -> Problem {
+pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -141,17 +101,4 @@ fn cannot_open(path: &Path, error: &io::Error) -> Problem {
             .cause(error)
             .hint("check the path given to `--input` and the disk that it is on"),
     }
-}
-
-/// A digest of the first and the last bytes, enough to tell that a file was edited.
-fn probe(file: &mut File, size: u64) -> io::Result<String> {
-    let mut digest = Xxh3::new();
-    let mut bytes = Vec::new();
-    Read::by_ref(file).take(PROBE).read_to_end(&mut bytes)?;
-    digest.update(&bytes);
-    bytes.clear();
-    file.seek(SeekFrom::Start(size.saturating_sub(PROBE)))?;
-    Read::by_ref(file).take(PROBE).read_to_end(&mut bytes)?;
-    digest.update(&bytes);
-    Ok(format!("{:016x}", digest.digest()))
 }

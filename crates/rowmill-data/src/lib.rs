@@ -4,13 +4,21 @@
 mod blocks;
 mod csv;
 mod dataset;
+mod documents;
+mod files;
+mod format;
+mod hub;
 mod input;
 mod jsonl;
 pub mod output;
+mod parquet;
+mod pattern;
 mod spool;
 mod text;
 
 pub use dataset::dataset;
-pub use input::{Format, InputSpec, Location};
+pub use format::Format;
+pub use hub::HubAddress;
+pub use input::{FileList, InputFile, InputSpec, Location};
 pub use spool::spool;
 pub use text::{load_text, shown_source};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::InputSpec;
-use crate::dataset::{FileDataset, open_bytes};
+use crate::dataset::stream_format;
+use crate::files::{FilesDataset, open_bytes};
+use crate::{FileList, InputFile, InputSpec};
 
 /// How much is copied at once.
 const BLOCK: usize = 256 * 1024;
@@ -23,7 +24,7 @@ const BLOCK: usize = 256 * 1024;
 ///
 /// The input cannot be read, its format is not known, or the copy cannot be written.
 pub fn spool(spec: &InputSpec, into: &Path) -> Result<Arc<dyn Dataset>, Problem> {
-    let format = spec.format()?;
+    let format = stream_format(spec)?;
     let mut input = open_bytes(&spec.location)?;
     let not_written = |error: io::Error| {
         Problem::new(ProblemCode::WriteFailed, format!("input cannot be copied to `{}`", into.display()))
@@ -47,7 +48,9 @@ pub fn spool(spec: &InputSpec, into: &Path) -> Result<Arc<dyn Dataset>, Problem>
         };
         copy.write_all(block.get(..count).unwrap_or_default()).map_err(not_written)?;
     }
-    Ok(Arc::new(FileDataset { path: into.into(), identity_name: Some(spec.location.name()), format }))
+    let name = spec.location.name();
+    let file = InputFile { path: into.into(), name: name.clone() };
+    Ok(Arc::new(FilesDataset::new(FileList { name, files: vec![file], identity: None }, format)))
 }
 
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! One turn with a model: what is asked and what comes back.
 
-use crate::{CallTiming, RateLimits, Usage};
+use crate::{Attachment, CallTiming, RateLimits, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,17 +18,19 @@ pub struct Message {
     pub role: Role,
     /// What is said.
     pub text: String,
+    /// The files that are sent with it, in order.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Message {
     /// A message to the model.
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, text: text.into() }
+        Self { role: Role::User, text: text.into(), attachments: Vec::new() }
     }
 
     /// A message that the model gave.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, text: text.into() }
+        Self { role: Role::Assistant, text: text.into(), attachments: Vec::new() }
     }
 }
 

@@ -41,6 +41,8 @@ error_kinds! {
         "Make ids unique, or leave `--id-field` out.";
     MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
         "Correct the template or the row and run again with `--resume --accept-changes`.";
+    Attachment = "AttachmentError", "A file that goes with the row is missing, unreadable, empty, too large, or of a kind that the model does not take; nothing was sent.",
+        "Put the file right and run again with `--resume`, or send its text with `--extract text`.";
     StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the repairs that were allowed.",
         "Look at `raw_text` in the error; raise `--repairs`, relax the schema or choose a stronger model.";
     Refusal = "Refusal", "The model refused to answer.",

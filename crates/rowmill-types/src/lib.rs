@@ -1,5 +1,6 @@
 //! What a run is made of. Data only: no I/O, no decisions.
 
+mod attachment;
 mod chat;
 mod error_kind;
 mod exit;
@@ -13,6 +14,7 @@ mod row_scan;
 mod secret;
 mod usage;
 
+pub use attachment::Attachment;
 pub use chat::{Completion, Finish, Message, Request, Role};
 pub use error_kind::{ErrorKind, RowError};
 pub use exit::ExitCode;

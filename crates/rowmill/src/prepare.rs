@@ -113,7 +113,7 @@ pub(crate) fn fingerprint(
 ) -> Result<Fingerprint, Problem> {
     let mut input = match &spec.input.location {
         Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
-        Location::File(_) => dataset.identity()?,
+        _ => dataset.identity()?,
     };
     if spec.id_field.is_some() {
         // Rows are known by their ids, so the file may grow and be corrected.

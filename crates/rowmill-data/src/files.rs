@@ -1,0 +1,145 @@
+//! Rows of text formats, from files that can be read again and streams that cannot.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
+use rowmill_types::{Problem, ProblemCode};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::blocks::Blocks;
+use crate::csv::CsvSource;
+use crate::dataset::cannot_open;
+use crate::jsonl::JsonlSource;
+use crate::{FileList, Format, Location};
+
+/// How much of each end of a file its digest covers.
+const PROBE: u64 = 64 * 1024;
+
+/// Files that are read from their start each time they are opened.
+#[derive(Debug)]
+pub(crate) struct FilesDataset {
+    list: FileList,
+    format: Format,
+}
+
+impl FilesDataset {
+    pub(crate) fn new(list: FileList, format: Format) -> Self {
+        Self { list, format }
+    }
+}
+
+impl Dataset for FilesDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let Some(first) = self.list.files.first() else {
+            return Err(Problem::new(ProblemCode::Internal, "an input without files"));
+        };
+        let file = File::open(&first.path).map_err(|error| cannot_open(&first.path, &error))?;
+        let total = file.metadata().ok().map(|metadata| metadata.len());
+        source(self.format, Blocks::new(Box::new(file), first.name.clone(), total))
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        identity(&self.list)
+    }
+}
+
+/// What tells the content of files from another content.
+pub(crate) fn identity(list: &FileList) -> Result<InputIdentity, Problem> {
+    if let Some(known) = &list.identity {
+        return Ok(InputIdentity { path: list.name.clone(), size: None, probe: Some(known.clone()) });
+    }
+    let path = match list.files.as_slice() {
+        [only] if only.path.as_os_str() == list.name.as_str() => {
+            let path = fs::canonicalize(&only.path).map_err(|error| cannot_open(&only.path, &error))?;
+            path.display().to_string()
+        }
+        _ => list.name.clone(),
+    };
+    let mut size = 0;
+    let mut digest = Xxh3::new();
+    for file in &list.files {
+        let unreadable = |error: io::Error| cannot_open(&file.path, &error);
+        let mut bytes = File::open(&file.path).map_err(unreadable)?;
+        let length = bytes.metadata().map_err(unreadable)?.len();
+        probe(&mut bytes, length, &mut digest).map_err(unreadable)?;
+        size += length;
+    }
+    Ok(InputIdentity { path, size: Some(size), probe: Some(format!("{:016x}", digest.digest())) })
+}
+
+/// Takes in the first and the last bytes, enough to tell that a file was edited.
+fn probe(file: &mut File, size: u64, digest: &mut Xxh3) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    Read::by_ref(file).take(PROBE).read_to_end(&mut bytes)?;
+    digest.update(&bytes);
+    bytes.clear();
+    file.seek(SeekFrom::Start(size.saturating_sub(PROBE)))?;
+    Read::by_ref(file).take(PROBE).read_to_end(&mut bytes)?;
+    digest.update(&bytes);
+    Ok(())
+}
+
+/// How the bytes of a stream are opened.
+type Open = fn(&Location) -> Result<Box<dyn Read + Send>, Problem>;
+
+/// An input that flows by once.
+#[derive(Debug)]
+pub(crate) struct StreamDataset {
+    location: Location,
+    open: Open,
+    format: Format,
+    opened: AtomicBool,
+}
+
+impl StreamDataset {
+    pub(crate) fn new(location: Location, open: Open, format: Format) -> Self {
+        Self { location, open, format, opened: AtomicBool::new(false) }
+    }
+}
+
+impl Dataset for StreamDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        if self.opened.swap(true, Ordering::Relaxed) {
+            let message = format!("a stream can be read only once: `{}`", self.location.name());
+            return Err(Problem::new(ProblemCode::Internal, message));
+        }
+        source(self.format, Blocks::new((self.open)(&self.location)?, self.location.name(), None))
+    }
+
+    fn rereadable(&self) -> bool {
+        false
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        Ok(InputIdentity { path: self.location.name(), size: None, probe: None })
+    }
+}
+
+/// The bytes of a stream.
+pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Problem> {
+    match location {
+        Location::Stdin => Ok(Box::new(io::stdin())),
+        Location::File(path) => {
+            let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
+            Ok(Box::new(file))
+        }
+        _ => Err(Problem::new(ProblemCode::Internal, format!("`{}` is no stream", location.name()))),
+    }
+}
+
+fn source(format: Format, blocks: Blocks) -> Result<Box<dyn RowSource>, Problem> {
+    match format {
+        Format::Jsonl => Ok(Box::new(JsonlSource::new(blocks))),
+        Format::Csv | Format::Tsv => Ok(Box::new(CsvSource::new(blocks, format))),
+        Format::Json | Format::Parquet | Format::Documents => {
+            let message = format!("{} cannot be read as text", format.name());
+            Err(Problem::new(ProblemCode::Internal, message))
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! SQL over streams of rows: a safe door to SQLite's virtual tables.
