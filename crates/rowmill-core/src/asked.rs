@@ -33,6 +33,12 @@ pub fn asked_key(identity: &str, messages: &[Message]) -> AskedKey {
             Role::Assistant => 1,
         }]);
         add(&mut digest, &message.text);
+        for file in &message.attachments {
+            digest.update(&[2]);
+            for part in [&file.name, &file.media_type, &file.digest] {
+                add(&mut digest, part);
+            }
+        }
     }
     AskedKey(digest.digest128())
 }
@@ -96,6 +102,31 @@ mod tests {
             let honest = [(false, text), (false, "x".to_owned())];
             prop_assert_ne!(key("m", &[(false, forged)]), key("m", &honest));
         }
+    }
+
+    #[test]
+    fn a_file_is_part_of_what_is_asked_by_its_name_its_kind_and_its_content() {
+        let file = |name: &str, media_type: &str, digest: &str| rowmill_types::Attachment {
+            name: name.into(),
+            media_type: media_type.into(),
+            digest: digest.into(),
+            bytes: bytes::Bytes::new(),
+        };
+        let asked = |files: Vec<rowmill_types::Attachment>| {
+            asked_key("m", &[Message { attachments: files, ..Message::user("What is it?") }])
+        };
+        let keys = [
+            asked(vec![]),
+            asked(vec![file("a", "image/png", "1")]),
+            asked(vec![file("b", "image/png", "1")]),
+            asked(vec![file("a", "image/gif", "1")]),
+            asked(vec![file("a", "image/png", "2")]),
+            asked(vec![file("a", "image/png", "1"), file("a", "image/png", "1")]),
+        ];
+        for (index, key) in keys.iter().enumerate() {
+            assert!(!keys[..index].contains(key), "{index}");
+        }
+        assert_eq!(keys[1], asked(vec![file("a", "image/png", "1")]));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         id_check: plan.id_check,
         resume: plan.resume,
     };
-    let intake = Intake::new(plan.worker.answers.clone());
+    let intake = Intake::new(plan.worker.attachments.clone(), plan.worker.answers.clone());
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,

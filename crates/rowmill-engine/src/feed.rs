@@ -15,6 +15,10 @@ use crate::IdCheck;
 
 /// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
+/// From so many rows on it pays to pass over them without reading them.
+const FAR: u64 = 64;
+/// Rows passed at once, so that progress is told in between.
+const STRIDE: u64 = 1 << 20;
 /// Batches that may wait between reader and loop.
 const WAITING_BATCHES: usize = 2;
 
@@ -73,19 +77,32 @@ impl Feed {
         let mut rows = Vec::new();
         // Not even the first row is waited for where none is wanted.
         while !self.selector.is_finished() {
-            let more = match self.source.read(&mut rows, ROOM) {
-                Ok(more) => more,
+            let (batch, ended) = match self.next(&mut rows, &mut seen) {
+                Ok(next) => next,
                 Err(problem) => {
                     // A receiver that is gone needs no problem any more.
                     drop(sender.blocking_send(Err(problem)));
                     return;
                 }
             };
-            let (batch, ended) = self.choose(&mut rows, &mut seen);
-            if sender.blocking_send(Ok(batch)).is_err() || ended || !more {
+            if sender.blocking_send(Ok(batch)).is_err() || ended {
                 return;
             }
         }
+    }
+
+    /// What comes next, and whether it is the last.
+    fn next(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> Result<(Batch, bool), Problem> {
+        let far = self.selector.to_pass().min(STRIDE);
+        if far >= FAR {
+            let passed = self.source.skip(far)?;
+            self.selector.pass(passed);
+            let position = self.source.position();
+            return Ok((Batch { input_rows: passed, position, ..Batch::default() }, passed < far));
+        }
+        let more = self.source.read(rows, ROOM)?;
+        let (batch, ended) = self.choose(rows, seen);
+        Ok((batch, ended || !more))
     }
 
     fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> (Batch, bool) {

@@ -1,23 +1,31 @@
-//! What lies between the feed and the calls: rows that wait, answers that are looked up,
-//! and rows that ask what another row is asking already.
+//! What lies between the feed and the calls: rows that wait, files that are read, answers
+//! that are looked up, and rows that ask what another row is asking already.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use rowmill_core::asked::asked_key;
-use rowmill_core::ports::{AskedKey, KeptAnswer};
+use rowmill_core::ports::{AskedKey, Attachments, KeptAnswer};
 use rowmill_core::record::Reused;
 use rowmill_core::validate::ResultSchema;
+use rowmill_types::{Attachment, ErrorKind, RowError};
 
 use crate::Answers;
 use crate::feed::Taken;
 use crate::prepared::{Ended, Prepared};
 
-type Lookup = BoxFuture<'static, (Prepared, Option<KeptAnswer>)>;
+/// What was found out about a row before it may be sent.
+enum Finding {
+    /// The files that go with it, or why there are none.
+    Files(Prepared, Result<Vec<Attachment>, RowError>),
+    /// The answer to what it asks, if there is one.
+    Answer(Prepared, Option<KeptAnswer>),
+}
 
 /// Rows that were read and are not in flight.
 #[derive(Default)]
@@ -25,16 +33,17 @@ pub(crate) struct Intake {
     pub(crate) queue: VecDeque<Taken>,
     /// Rows that must be asked, before any that is still in the queue.
     ready: VecDeque<Prepared>,
+    attachments: Option<Arc<dyn Attachments>>,
     answers: Option<Answers>,
-    lookups: FuturesUnordered<Lookup>,
+    lookups: FuturesUnordered<BoxFuture<'static, Finding>>,
     /// For each question that is being asked or looked up, the rows that ask the same.
     followers: HashMap<AskedKey, Vec<Prepared>>,
     parked: usize,
 }
 
 impl Intake {
-    pub(crate) fn new(answers: Option<Answers>) -> Self {
-        Self { answers, ..Self::default() }
+    pub(crate) fn new(attachments: Option<Arc<dyn Attachments>>, answers: Option<Answers>) -> Self {
+        Self { attachments, answers, ..Self::default() }
     }
 
     /// Whether nothing is left that could become a call.
@@ -52,8 +61,22 @@ impl Intake {
     }
 
     /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its
-    /// answer is looked up, or it waits for the row that asks the same.
-    pub(crate) fn consider(&mut self, mut prepared: Prepared) -> Option<Prepared> {
+    /// files are read, its answer is looked up, or it waits for the row that asks the same.
+    pub(crate) fn consider(&mut self, prepared: Prepared) -> Option<Prepared> {
+        let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
+        let attachments = Arc::clone(attachments);
+        self.lookups.push(Box::pin(async move {
+            let loading = AssertUnwindSafe(attachments.load(&prepared.row)).catch_unwind();
+            let files = loading.await.unwrap_or_else(|_| {
+                Err(RowError::new(ErrorKind::Internal, "reading the files of the row panicked"))
+            });
+            Finding::Files(prepared, files)
+        }));
+        None
+    }
+
+    /// Looks for the answer to a row that has all that it asks with.
+    fn look_up(&mut self, mut prepared: Prepared) -> Option<Prepared> {
         let Some(answers) = &self.answers else { return Some(prepared) };
         let key = asked_key(&answers.identity, &prepared.messages);
         prepared.key = Some(key);
@@ -66,7 +89,7 @@ impl Intake {
         let store = Arc::clone(&answers.store);
         self.lookups.push(Box::pin(async move {
             let found = store.find(key).await;
-            (prepared, found)
+            Finding::Answer(prepared, found)
         }));
         None
     }
@@ -75,22 +98,58 @@ impl Intake {
         !self.lookups.is_empty()
     }
 
-    /// Waits for the next look-up to end. Rows whose answer was found have ended.
+    /// Waits for the next row of which something was found out. Rows whose answer was found,
+    /// and rows whose files cannot be sent, have ended.
     pub(crate) async fn looked_up(
         &mut self,
         schema: Option<&ResultSchema>,
         now: impl Fn() -> Duration,
     ) -> Vec<Ended> {
-        let Some((prepared, found)) = self.lookups.next().await else { return Vec::new() };
+        match self.lookups.next().await {
+            Some(Finding::Files(prepared, files)) => self.loaded(prepared, files, now()),
+            Some(Finding::Answer(prepared, found)) => self.found(prepared, found, schema, now()),
+            None => Vec::new(),
+        }
+    }
+
+    fn loaded(
+        &mut self,
+        mut prepared: Prepared,
+        files: Result<Vec<Attachment>, RowError>,
+        now: Duration,
+    ) -> Vec<Ended> {
+        match files {
+            Ok(files) => {
+                if let Some(prompt) = prepared.messages.first_mut() {
+                    prompt.attachments = files;
+                }
+                let asked_now = self.look_up(prepared);
+                self.ready.extend(asked_now);
+                Vec::new()
+            }
+            Err(error) => {
+                let Prepared { ordinal, id, row, .. } = prepared;
+                vec![Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), now)]
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        prepared: Prepared,
+        found: Option<KeptAnswer>,
+        schema: Option<&ResultSchema>,
+        now: Duration,
+    ) -> Vec<Ended> {
         let Some((answer, answers)) = found.as_ref().zip(self.answers.as_ref()) else {
             self.ready.push_back(prepared);
             return Vec::new();
         };
         let (key, kept_before) = (prepared.key, answers.kept_before);
-        match prepared.reuse(answer, kept_before, schema, now()) {
+        match prepared.reuse(answer, kept_before, schema, now) {
             Ok(ended) => {
                 let mut all = vec![ended];
-                all.extend(self.answer_followers(key, answer, schema, now()));
+                all.extend(self.answer_followers(key, answer, schema, now));
                 all
             }
             Err(prepared) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rowmill_core::cost::Price;
 use rowmill_core::limits::{Blame, Need, Reservation, Spend, WaitReason};
 use rowmill_core::ports::{Event, Model, Observer};
-use rowmill_types::{CallError, Completion, Message, Usage};
+use rowmill_types::{Attachment, CallError, Completion, Message, Usage};
 
 use crate::account::{Account, Halt};
 use crate::gate::{Denied, Gate, Permit, Told};
@@ -42,9 +42,12 @@ pub(crate) struct Asking {
 impl Lane {
     pub(crate) fn asking(&self, messages: &[Message]) -> Asking {
         let text: usize = messages.iter().map(|message| message.text.len()).sum();
-        let bytes = text + self.fixed_bytes;
+        let files = || messages.iter().flat_map(|message| &message.attachments);
+        let text = text + self.fixed_bytes;
+        let bytes = text + files().map(Attachment::weight).sum::<usize>();
         // No tokenizer makes more tokens than there are bytes.
-        let input = bytes as u64 + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
+        let input = text as u64 + files().map(Attachment::most_tokens).sum::<u64>();
+        let input = input + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
         let output = self.max_output.unwrap_or(0);
         let cost = self.price.map(|price| price.worst(input, output)).unwrap_or_default();
         Asking { need: Need { bytes }, worst: Spend { cost, tokens: input.saturating_add(output) } }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::Budget;
-use rowmill_core::ports::{AnswerStore, Ledger, Observer, RowSource, Sink};
+use rowmill_core::ports::{AnswerStore, Attachments, Ledger, Observer, RowSource, Sink};
 use rowmill_core::prompt::Template;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
@@ -71,6 +71,8 @@ pub struct Worker {
     pub lanes: Vec<Lane>,
     /// How a row becomes a prompt.
     pub template: Template,
+    /// Where the files come from that go with a row, if any do.
+    pub attachments: Option<Arc<dyn Attachments>>,
     /// What results must satisfy.
     pub schema: Option<ResultSchema>,
     /// How often an answer that breaks the schema may be corrected.

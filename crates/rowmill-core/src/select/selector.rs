@@ -131,6 +131,20 @@ impl Selector {
         Choice::Take
     }
 
+    /// How many of the next candidates are passed for certain, so that they need not be read.
+    #[must_use]
+    pub fn to_pass(&self) -> u64 {
+        let next = self.drawn.as_ref().and_then(|drawn| drawn.as_slice().first());
+        self.to_pass + next.map_or(0, |next| next - self.decided)
+    }
+
+    /// Counts candidates as passed; no more than [`Selector::to_pass`] says.
+    pub fn pass(&mut self, candidates: u64) {
+        let of_offset = candidates.min(self.to_pass);
+        self.to_pass -= of_offset;
+        self.decided += candidates - of_offset;
+    }
+
     /// Whether no further candidate can be taken, so that none need be read.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -188,6 +202,31 @@ mod tests {
         assert_eq!(selector.decide(), Choice::Take);
         assert!(selector.is_finished());
         assert_eq!(selector.decide(), Choice::End);
+    }
+
+    #[test]
+    fn what_is_passed_at_once_leaves_the_same_rows() {
+        for selection in [
+            Selection { offset: 3, limit: Some(4), sample: None },
+            Selection { offset: 2, sample: sample(5, 7), limit: None },
+            Selection { offset: 0, sample: sample(3, 1), limit: Some(2) },
+        ] {
+            let mut selector = Selector::new(&selection, Some(20)).unwrap();
+            let mut found = Vec::new();
+            let mut at = 0;
+            while at < 20 && !selector.is_finished() {
+                let pass = selector.to_pass();
+                selector.pass(pass);
+                at += pass;
+                assert_eq!(selector.decide(), Choice::Take, "{selection:?}");
+                found.push(at);
+                at += 1;
+                if selection.sample.is_none() && found.len() == 4 {
+                    break;
+                }
+            }
+            assert_eq!(found, taken(&selection, 20), "{selection:?}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::support::{Bench, Watched};
 
 /// Answers in memory.
 #[derive(Debug, Default)]
-struct Memory(Mutex<HashMap<AskedKey, KeptAnswer>>);
+pub(crate) struct Memory(Mutex<HashMap<AskedKey, KeptAnswer>>);
 
 impl AnswerStore for Memory {
     fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {

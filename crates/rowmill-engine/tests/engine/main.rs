@@ -5,6 +5,7 @@ mod answers;
 mod budget;
 mod driving;
 mod faults;
+mod files;
 mod limits;
 mod provider;
 mod stopping;

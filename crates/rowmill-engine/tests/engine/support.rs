@@ -206,6 +206,7 @@ impl Bench {
             resume: Resume::default(),
             worker: Worker {
                 lanes: vec![lane("model", model, LANE)],
+                attachments: None,
                 template: Template::parse("{{p}}".into()),
                 schema: None,
                 repairs: 1,
