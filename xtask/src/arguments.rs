@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::bench::SuiteName;
 use crate::generate::Mode;
+use crate::read_rows::ReadRowsFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, bench, deny, generate, layers, licences, real_model, talk};
+use crate::{Failure, bench, deny, generate, layers, licences, read_rows, real_model, talk};
 
 /// Tasks of rowmill's developers and its CI.
 #[derive(Debug, Parser)]
@@ -33,6 +34,7 @@ enum Task {
     Deny,
     Bench(BenchFlags),
     RealModel(RealModelFlags),
+    ReadRows(ReadRowsFlags),
 }
 
 /// Measure rowmill against rivals and its own targets, and write a part of `docs/benchmarks.md`.
@@ -82,6 +84,7 @@ fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
         Task::Licences => licences(workspace),
         Task::Deny => deny::deny(workspace),
         Task::Bench(flags) => bench::bench(workspace, &flags),
+        Task::ReadRows(flags) => read_rows::read_rows(&flags),
         Task::RealModel(flags) => real_model::real_model(workspace, &flags),
     }
 }

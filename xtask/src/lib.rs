@@ -8,6 +8,7 @@ mod failure;
 mod generate;
 mod layers;
 mod licences;
+mod read_rows;
 mod real_model;
 mod talk;
 mod workspace;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use rowmill::{Format, Money};
 
+use crate::data_flags::DataFlags;
 use crate::values::{
     Deadline, Quota, Rows, deadline, dollars, duration, duration_or_none, format_name, positive, quota, rows,
     share, switch, whole, whole_u32,
@@ -31,8 +32,13 @@ pub(crate) struct RunFlags {
 /// The flags that `run` and `plan` share.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
-    /// The rows: a `.jsonl`, `.ndjson`, `.csv` or `.tsv` file, or `-` for standard input.
-    #[arg(long, short, value_name = "FILE", help_heading = "Rows")]
+    /// The rows: a file, a pattern, a folder of documents, an address, or `-` for standard input.
+    ///
+    /// Files end in `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.json` (one array) or `.parquet`, and may
+    /// be packed with gzip or zstd. A pattern such as `'parts/*.parquet'` reads several files as
+    /// one. A folder, or a pattern of other files such as `'invoices/*.pdf'`, makes every file a
+    /// row and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`.
+    #[arg(long, short, value_name = "INPUT", help_heading = "Rows")]
     pub(crate) input: String,
 
     /// The format of the input, where its name does not tell.
@@ -61,6 +67,9 @@ pub(crate) struct CommonFlags {
     /// between a run and its resume.
     #[arg(long, value_name = "FIELD", help_heading = "Rows")]
     pub(crate) id_field: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) data: DataFlags,
 
     /// The template of the prompt, given here: `{{field}}` and `{{row_json}}` are filled in.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Worker")]

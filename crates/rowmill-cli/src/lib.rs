@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod conduct;
+mod data_flags;
 mod flags;
 mod numbers;
 mod printer;

@@ -42,6 +42,7 @@ pub(crate) struct Show {
 /// Checks flags against each other and fills in what was not said.
 pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
+    flags.data.check()?;
     let defaults = &file.config.run;
     let output = if output == Path::new("-") { Output::Stdout } else { Output::File(output.to_owned()) };
     let show = show(&flags, &output);
@@ -56,6 +57,8 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
         input: InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format },
+        query: flags.data.query(),
+        files: flags.data.files(),
         selection,
         existing,
         id_field: flags.id_field,
@@ -236,7 +239,7 @@ fn time(
     })
 }
 
-fn usage(message: impl Into<String>) -> Problem {
+pub(crate) fn usage(message: impl Into<String>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 

@@ -21,6 +21,15 @@ pub struct Fingerprint {
     pub instruction: Option<String>,
     /// Digest of the schema, if any.
     pub schema: Option<String>,
+    /// The query that numbers the rows, if any.
+    #[serde(default)]
+    pub query: Option<String>,
+    /// The fields that rows keep, unless they keep all.
+    #[serde(default)]
+    pub columns: Option<String>,
+    /// The files that go with rows, and what is sent of them.
+    #[serde(default)]
+    pub files: Option<String>,
 }
 
 /// A digest of text, short enough to show.
@@ -33,9 +42,8 @@ impl Fingerprint {
     /// Whether both ask a model the same way, whatever the input.
     #[must_use]
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        let asks =
-            |of: &Self| (of.model.clone(), of.prompt.clone(), of.instruction.clone(), of.schema.clone());
-        asks(self) == asks(other)
+        (&self.model, &self.prompt, &self.instruction) == (&other.model, &other.prompt, &other.instruction)
+            && (&self.schema, &self.columns, &self.files) == (&other.schema, &other.columns, &other.files)
     }
 
     /// What differs, one line each: the name of the setting, then before and now.
@@ -53,6 +61,9 @@ impl Fingerprint {
         compare("prompt", Some(short(&self.prompt)), Some(short(&now.prompt)));
         compare("instruction", self.instruction.as_deref().map(short), now.instruction.as_deref().map(short));
         compare("schema", self.schema.as_deref().map(short), now.schema.as_deref().map(short));
+        compare("query", self.query.as_deref(), now.query.as_deref());
+        compare("columns", self.columns.as_deref(), now.columns.as_deref());
+        compare("files", self.files.as_deref(), now.files.as_deref());
         if self.input.path == now.input.path && self.input != now.input {
             found.push(format!(
                 "content of the input: was {}, now {}; row numbers may have moved (with `--id-field` rows may come and go)",
@@ -93,6 +104,9 @@ mod tests {
             prompt: digest("p"),
             instruction: None,
             schema: None,
+            query: None,
+            columns: None,
+            files: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod config;
 mod counting;
 mod environment;
 mod finish;
+mod inputs;
 mod lanes;
 mod plan;
 mod prepare;
@@ -38,4 +39,4 @@ pub use rowmill_models::{
 };
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
-pub use spec::{Existing, Output, Prompt, RunSpec, Schema, VariableFlags};
+pub use spec::{Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, VariableFlags};

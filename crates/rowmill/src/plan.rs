@@ -243,7 +243,7 @@ async fn experience(
     let folder = spec.work_dir.clone().unwrap_or_else(|| WorkFolder::beside(path));
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
     let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
-    if !header.fingerprint.asks_the_same_as(&prepare::wording(&setup.model, texts)) {
+    if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model, texts)) {
         return Ok(none);
     }
     let judged_by = format!("{} rows of the earlier run of {}", header.history.rows, header.at);
@@ -296,7 +296,7 @@ async fn count(
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
     let folder = home.path().to_owned();
-    let (spec, rows) = blocking(spec.clone(), move |spec| prepare::rows(spec, &folder)).await?;
+    let (spec, rows) = blocking(spec.clone(), move |spec| prepare::rows(spec, &folder, &warn)).await?;
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     let model = Arc::new(CountingModel::new(counter, fixed));

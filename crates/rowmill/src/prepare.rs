@@ -8,12 +8,13 @@ use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::output::{Claim, OutputFile};
-use rowmill_data::{Location, dataset, spool};
+use rowmill_data::Location;
 use rowmill_engine::IdCheck;
 use rowmill_models::ModelString;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::inputs::{self, Tell};
 use crate::rows::{check_ids, count};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
@@ -84,21 +85,19 @@ fn resolve(path: &Path) -> PathBuf {
 }
 
 /// Opens the input and looks at it as far as needed: counts rows for a sample, checks
-/// ids where the input can be read twice. A stream that must be counted is kept in
-/// the work folder, on disk.
-pub(crate) fn rows(spec: &RunSpec, folder: &Path) -> Result<Rows, Problem> {
-    let mut dataset = dataset(&spec.input)?;
-    if spec.selection.sample.is_some() && !dataset.rereadable() {
-        // A run that was killed may have left its copy, which no resume can use.
-        WorkFolder::take_back(folder);
-        dataset = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
-    }
-    let ids = IdRule { field: spec.id_field.clone().map(Into::into) };
+/// ids where the input can be read twice.
+pub(crate) fn rows(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Rows, Problem> {
+    let dataset = inputs::open(spec, folder, warn)?;
+    let named = spec.id_field.clone();
+    let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
+    let is_sure = own.is_some();
+    let ids = IdRule { field: named.or(own).map(Into::into) };
     let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
     let selector = Selector::new(&spec.selection, candidates)?;
+    let must_check = ids.field.is_some() && !is_sure;
     let id_check =
-        if ids.field.is_some() && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
-    if ids.field.is_some() && dataset.rereadable() {
+        if must_check && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    if must_check && dataset.rereadable() {
         check_ids(&*dataset, &ids, &spec.selection, candidates)?;
     }
     Ok(Rows { dataset, selector, ids, id_check })
@@ -107,23 +106,31 @@ pub(crate) fn rows(spec: &RunSpec, folder: &Path) -> Result<Rows, Problem> {
 /// What makes this run the same run as an earlier one.
 pub(crate) fn fingerprint(
     spec: &RunSpec,
-    dataset: &dyn Dataset,
+    rows: &Rows,
     model: &ModelString,
     texts: &Texts,
 ) -> Result<Fingerprint, Problem> {
     let mut input = match &spec.input.location {
         Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
-        _ => dataset.identity()?,
+        _ => rows.dataset.identity()?,
     };
-    if spec.id_field.is_some() {
-        // Rows are known by their ids, so the file may grow and be corrected.
+    let mut query = spec.query.sql.clone();
+    let id_field = rows.ids.field.as_deref().map(str::to_owned);
+    if id_field.is_some() {
+        // Rows are known by their ids, so the input may grow, be corrected and be asked otherwise.
         input = InputIdentity { size: None, probe: None, ..input };
+        query = None;
     }
-    Ok(Fingerprint { input, id_field: spec.id_field.clone(), ..wording(model, texts) })
+    Ok(Fingerprint { input, id_field, query, ..wording(spec, model, texts) })
 }
 
 /// The part of the fingerprint that says how a model is asked, whatever the input.
-pub(crate) fn wording(model: &ModelString, texts: &Texts) -> Fingerprint {
+pub(crate) fn wording(spec: &RunSpec, model: &ModelString, texts: &Texts) -> Fingerprint {
+    let mut files = spec.files.attach.clone();
+    if spec.files.extract_text {
+        files.push("as text".into());
+    }
+    let joined = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
     Fingerprint {
         input: InputIdentity { path: String::new(), size: None, probe: None },
         id_field: None,
@@ -131,5 +138,8 @@ pub(crate) fn wording(model: &ModelString, texts: &Texts) -> Fingerprint {
         prompt: digest(texts.template.text()),
         instruction: texts.instruction.as_deref().map(digest),
         schema: texts.schema_text.as_deref().map(digest),
+        query: None,
+        columns: joined(&spec.query.columns),
+        files: joined(&files),
     }
 }

@@ -1,6 +1,6 @@
 //! Looks at the rows before the first call: counts them, and checks their ids.
 
-use rowmill_core::ports::{Dataset, Room, RowSource};
+use rowmill_core::ports::{Dataset, Part, Room};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selection, Selector, duplicate_problem};
 use rowmill_types::{Problem, RowId, SourceRow};
 
@@ -24,7 +24,7 @@ pub(crate) fn check_ids(
     candidates: Option<u64>,
 ) -> Result<(), Problem> {
     let mut seen = IdSet::default();
-    each_selected(dataset, selection, candidates, |row| {
+    each_selected(dataset, ids, selection, candidates, |row| {
         let Ok(row) = row else { return Ok(true) };
         match ids.id_of(row) {
             Ok(id) if seen.insert(&id) => Ok(true),
@@ -47,7 +47,7 @@ fn first_with(
     wanted: &RowId,
 ) -> Result<u64, Problem> {
     let mut found = 0;
-    each_selected(dataset, selection, candidates, |row| {
+    each_selected(dataset, ids, selection, candidates, |row| {
         if let Ok(row) = row
             && ids.id_of(row).as_ref() == Ok(wanted)
         {
@@ -59,34 +59,31 @@ fn first_with(
     Ok(found)
 }
 
+/// Gives selected rows to `saw` until it says `false`. Only the id is looked at, so that is
+/// all that is read where a dataset can do so, and rows that are passed are not read at all.
 fn each_selected(
     dataset: &dyn Dataset,
+    ids: &IdRule,
     selection: &Selection,
     candidates: Option<u64>,
     mut saw: impl FnMut(&SourceRow) -> Result<bool, Problem>,
 ) -> Result<(), Problem> {
     let mut selector = Selector::new(selection, candidates)?;
-    each(dataset.open()?, |row| match selector.decide() {
-        Choice::Take => saw(row),
-        Choice::Pass => Ok(true),
-        Choice::End => Ok(false),
-    })
-}
-
-/// Gives rows to `saw` until it says `false` or the input ends.
-fn each(
-    mut source: Box<dyn RowSource>,
-    mut saw: impl FnMut(&SourceRow) -> Result<bool, Problem>,
-) -> Result<(), Problem> {
+    let columns = ids.field.as_deref().map(|field| vec![field.to_owned()]);
+    let mut source = dataset.open_part(&Part { columns, conditions: Vec::new() })?;
     let mut rows = Vec::new();
     loop {
+        let passed = source.skip(selector.to_pass())?;
+        selector.pass(passed);
         let more = source.read(&mut rows, ROOM)?;
         for row in rows.drain(..) {
-            if !saw(&row)? {
-                return Ok(());
+            match selector.decide() {
+                Choice::Take if saw(&row)? => {}
+                Choice::Pass => {}
+                Choice::Take | Choice::End => return Ok(()),
             }
         }
-        if !more {
+        if !more || selector.is_finished() {
             return Ok(());
         }
     }

@@ -69,10 +69,11 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
     let Lanes { model: model_string, lanes, identity } = lanes(&spec, &texts, &http, control)?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
-        move |spec| prepare::rows(spec, &folder).inspect_err(|_| WorkFolder::take_back(&folder))
+        let warn = warnings(control);
+        move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
-    let fingerprint = prepare::fingerprint(&spec, &*rows.dataset, &model_string, &texts)?;
+    let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
     let header = Header::new(&run, &seconds(started), &fingerprint, None);
     let folder = WorkFolder::open(&folder)?;
     let (spec, (output, _lock, beginning)) = blocking(spec, {

@@ -16,10 +16,14 @@ use rowmill_models::{PriceConfig, ProviderConfig};
 pub struct RunSpec {
     /// Where rows come from.
     pub input: InputSpec,
+    /// Which of them are seen at all, and what of them.
+    pub query: Query,
     /// Which of them are taken.
     pub selection: Selection,
-    /// The field that names rows; row numbers do without it.
+    /// The field that names rows; row numbers do without it, and paths where rows are files.
     pub id_field: Option<String>,
+    /// The files that go with rows.
+    pub files: FileFlags,
     /// How a row becomes a prompt.
     pub prompt: Prompt,
     /// The source of the instruction: a path, `file://` or `http(s)://`.
@@ -84,6 +88,39 @@ pub struct RunSpec {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Prices of the configuration file.
     pub prices: BTreeMap<String, PriceConfig>,
+}
+
+/// Which rows of the input are seen, and what of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// A query whose result is the input.
+    pub sql: Option<String>,
+    /// A condition that rows must satisfy.
+    pub condition: Option<String>,
+    /// The fields that rows keep; all where there are none.
+    pub columns: Vec<String>,
+}
+
+impl Query {
+    /// Whether every row is seen as it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sql.is_none() && self.condition.is_none() && self.columns.is_empty()
+    }
+}
+
+/// The files that go with rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileFlags {
+    /// Fields that name files.
+    pub attach: Vec<String>,
+    /// Whether their text is sent instead of them.
+    pub extract_text: bool,
+    /// The program that extracts text in a process of its own, with its first arguments;
+    /// without it a thread does.
+    pub extractor: Option<(PathBuf, Vec<String>)>,
+    /// A folder that keeps what was sent.
+    pub archive: Option<PathBuf>,
 }
 
 /// How a row becomes a prompt.

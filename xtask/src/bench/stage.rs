@@ -14,6 +14,10 @@ pub(super) type Scenario = fn(&Stage) -> Result<Section, Failure>;
 pub(super) struct Stage {
     /// The command to be measured, which is also the simulator.
     pub(super) rowmill: PathBuf,
+    /// These tasks, built as the command is.
+    pub(super) xtask: PathBuf,
+    /// The folder of the workspace.
+    pub(super) root: PathBuf,
     /// Where inputs and outputs are.
     pub(super) folder: PathBuf,
     pub(super) length: Length,

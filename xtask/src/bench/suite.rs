@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::report::{Section, part};
 use super::stage::{Length, Scenario, Stage};
-use super::{document, limits, machine, speed};
+use super::{data, document, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -19,17 +19,20 @@ pub(crate) enum SuiteName {
     Speed,
     /// How well rowmill uses a provider's limits, and whether faults cost rows.
     Limits,
+    /// How fast rows are read and selected, and in how much memory, beside DuckDB.
+    Data,
 }
 
 impl SuiteName {
     /// All suites, in the order of the report.
-    pub(super) const ALL: [Self; 2] = [Self::Speed, Self::Limits];
+    pub(super) const ALL: [Self; 3] = [Self::Speed, Self::Limits, Self::Data];
 
     /// What stands in the markers of its part.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Speed => "speed",
             Self::Limits => "limits",
+            Self::Data => "data",
         }
     }
 
@@ -37,6 +40,7 @@ impl SuiteName {
         match self {
             Self::Speed => speed::ALL,
             Self::Limits => limits::ALL,
+            Self::Data => data::ALL,
         }
     }
 
@@ -55,14 +59,20 @@ impl SuiteName {
                  refused, and what becomes of rows whose calls fail. What is used and refused is counted by the\n\
                  simulator, not by rowmill."
             }
+            Self::Data => {
+                "## Data\n\n\
+                 `cargo xtask bench data` reads and selects rows of generated files, beside DuckDB and a plain loop\n\
+                 with `serde_json`. Files are in the page cache."
+            }
         }
     }
 
     /// What it is measured with, where that is a program that must be there.
-    fn yardstick(self) -> Result<Option<String>, Failure> {
+    fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
             Self::Limits => Ok(None),
+            Self::Data => data::yardstick(workspace.root()).map(Some),
         }
     }
 }
@@ -70,14 +80,20 @@ impl SuiteName {
 /// Measures a suite.
 pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Failure> {
     let suite = flags.suite;
-    let yardstick = suite.yardstick()?;
-    let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill")])?;
+    let yardstick = suite.yardstick(workspace)?;
+    let built = workspace.build(&flags.profile, &[("rowmill-cli", "rowmill"), ("xtask", "xtask")])?;
     let folder = workspace.target()?.join("bench");
     fs::create_dir_all(&folder)?;
     allow_open_files()?;
     let facts = machine::facts(workspace, yardstick, &flags.profile);
     let length = if flags.quick { Length::Quick } else { Length::Full };
-    let stage = Stage { rowmill: built.join("rowmill"), folder, length };
+    let stage = Stage {
+        rowmill: built.join("rowmill"),
+        xtask: built.join("xtask"),
+        root: workspace.root().to_owned(),
+        folder,
+        length,
+    };
     let mut sections = Vec::new();
     for (name, scenario) in suite.scenarios() {
         if flags.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

@@ -54,6 +54,12 @@ pub trait Dataset: Send + Sync + Debug {
     fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
         Ok(None)
     }
+
+    /// The field that names rows where the user names none. The dataset vouches for it: every
+    /// row has it, and no two rows have the same.
+    fn own_id(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The part of a dataset that somebody has a use for.

@@ -86,6 +86,9 @@ mod tests {
             prompt: String::new(),
             instruction: None,
             schema: None,
+            query: None,
+            columns: None,
+            files: None,
         };
         Header::new("r", "now", &fingerprint, None)
     }

@@ -1,0 +1,96 @@
+//! The input of a run: fetched, opened, and narrowed to what the run is to see.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::ports::Dataset;
+use rowmill_data::{
+    FetchEvent, FetchSettings, Location, bring, columns_dataset, dataset, spool, sql_dataset, where_dataset,
+};
+use rowmill_http::HttpClient;
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::environment::environment;
+use crate::run::{Control, Notice};
+use crate::spec::RunSpec;
+
+/// Tells a person what they should know.
+pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Passes warnings on to whoever watches the run.
+pub(crate) fn warnings(control: &Control) -> Tell {
+    let notice = Arc::clone(&control.notice);
+    Arc::new(move |text| notice(Notice::Warning(text)))
+}
+
+/// Brings an input that is elsewhere onto this machine.
+pub(crate) async fn fetch(spec: &mut RunSpec, http: &HttpClient, control: &Control) -> Result<(), Problem> {
+    if !matches!(spec.input.location, Location::Web(_) | Location::Hub(_)) {
+        return Ok(());
+    }
+    let settings = FetchSettings::from_environment(&environment);
+    let told = |event: FetchEvent| (control.notice)(Notice::Info(event.to_string()));
+    spec.input.location = bring(&spec.input.location, &settings, spec.query.sql.is_some(), http, &told).await?;
+    Ok(())
+}
+
+/// Opens the input. A stream that must be read more than once is kept in the work folder,
+/// on disk.
+pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn Dataset>, Problem> {
+    let mut input = dataset(&spec.input, warn)?;
+    let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
+    if reads_twice && !input.rereadable() {
+        // A run that was killed may have left its copy, which no resume can use.
+        WorkFolder::take_back(folder);
+        input = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
+    }
+    narrowed(input, spec, folder, warn)
+}
+
+/// What a query leaves of the input.
+fn narrowed(
+    input: Arc<dyn Dataset>,
+    spec: &RunSpec,
+    folder: &Path,
+    warn: &Tell,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let query = &spec.query;
+    if query.is_empty() {
+        return Ok(input);
+    }
+    // Sorts and copies of a query go where the run keeps its other files.
+    let temp = WorkFolder::open(folder)?.path().to_owned();
+    if let Some(sql) = &query.sql {
+        if spec.id_field.is_none() {
+            warn("rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
+                  knows them even if the input changes"
+                .to_owned());
+        }
+        return sql_dataset(input, sql, &temp, warn);
+    }
+    let mut narrowed = input;
+    if let Some(condition) = &query.condition {
+        narrowed = where_dataset(narrowed, condition, &temp, warn)?;
+    }
+    if !query.columns.is_empty() {
+        narrowed = columns_dataset(narrowed, &query.columns)?;
+    }
+    Ok(narrowed)
+}
+
+/// An input that would read what the run writes grows under its own feet.
+pub(crate) fn check_apart(spec: &RunSpec, outputs: &[&Path]) -> Result<(), Problem> {
+    let Some(files) = rowmill_data::local_files(&spec.input)? else { return Ok(()) };
+    let outputs: Vec<_> = outputs.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    for file in &files.files {
+        let Ok(path) = file.path.canonicalize() else { continue };
+        if outputs.contains(&path) {
+            let message =
+                format!("`--input {}` also matches a file that the run writes: `{}`", files.name, file.name);
+            return Err(Problem::new(ProblemCode::SamePath, message)
+                .hint("write the results to another folder, or narrow the pattern"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! DuckDB from the Python package, in a process of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Failure;
+use crate::bench::stage::Stage;
+
+/// The version that is installed for the tests.
+pub(in crate::bench) fn version(root: &Path) -> Result<String, Failure> {
+    let found = Command::new(python(root)).args(["-c", "import duckdb; print(duckdb.__version__)"]).output();
+    match found {
+        Ok(output) if output.status.success() => {
+            Ok(format!("DuckDB {} (Python package)", String::from_utf8_lossy(&output.stdout).trim()))
+        }
+        _ => Err(Failure::new("DuckDB is not there: run `bash scripts/prepare-python`")),
+    }
+}
+
+fn python(root: &Path) -> PathBuf {
+    root.join(".venv/bin/python")
+}
+
+/// A command that lets DuckDB look at every value of every column.
+pub(super) fn reading(stage: &Stage, file: &str) -> Command {
+    // Without a look at every column DuckDB would not decode them; counting is the least work.
+    script(stage, "SELECT COUNT(COLUMNS(*)) FROM $1", file, "print(found.fetchone()[-1])")
+}
+
+/// A command that hands every row from DuckDB to Python, as a tool written in Python gets them.
+pub(super) fn handing_over(stage: &Stage, file: &str) -> Command {
+    let count = "rows = 0\nwhile batch := found.fetchmany(10000): rows += len(batch)\nprint(rows)";
+    script(stage, "SELECT * FROM $1", file, count)
+}
+
+/// A command that runs a query over the view `input` and counts what comes back.
+pub(super) fn query(stage: &Stage, query: &str, file: &str) -> Command {
+    let count = "rows = 0\nwhile batch := found.fetchmany(10000): rows += len(batch)\nprint(rows)";
+    script(stage, &format!("WITH input AS (SELECT * FROM $1) {query}"), file, count)
+}
+
+fn script(stage: &Stage, query: &str, file: &str, rest: &str) -> Command {
+    let query = query.replace("$1", &format!("'{file}'"));
+    let mut command = Command::new(python(&stage.root));
+    command.current_dir(&stage.folder).arg("-c");
+    command.arg(format!("import duckdb\nfound = duckdb.connect().execute({query:?})\n{rest}"));
+    command
+}

@@ -1,0 +1,21 @@
+//! How fast rows are read and selected, and in how much memory, beside DuckDB.
+
+mod duckdb;
+mod files;
+mod reading;
+mod selecting;
+mod through;
+
+use super::stage::Scenario;
+
+pub(super) use duckdb::version as yardstick;
+
+/// All scenarios, in the order of the report.
+pub(super) const ALL: &[(&str, Scenario)] = &[
+    ("reading", reading::reading),
+    ("through a model", through::through),
+    ("selecting", selecting::selecting),
+];
+
+/// Rows that are measured with, unless there is little time.
+const ROWS: u64 = 10_000_000;

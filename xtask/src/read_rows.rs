@@ -1,0 +1,72 @@
+//! Reads a file to its end and does nothing with it, so that reading alone can be measured.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use rowmill_core::ports::Room;
+use rowmill_data::{InputSpec, Location, dataset};
+
+use crate::{Failure, talk};
+
+/// Read every row of a file and print how many there were.
+#[derive(Debug, Args)]
+pub(crate) struct ReadRowsFlags {
+    /// What reads it.
+    #[arg(long, value_enum)]
+    with: Reader,
+    /// The file.
+    file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Reader {
+    /// rowmill's own readers, as a run uses them.
+    Rowmill,
+    /// A loop over lines that parses each into a `serde_json::Value`.
+    SerdeJson,
+}
+
+/// Reads the file.
+pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
+    let rows = match flags.with {
+        Reader::Rowmill => with_rowmill(&flags.file)?,
+        Reader::SerdeJson => with_serde_json(&flags.file)?,
+    };
+    talk::say(rows);
+    Ok(())
+}
+
+fn with_rowmill(path: &Path) -> Result<u64, Failure> {
+    let told = |problem: rowmill_types::Problem| Failure::new(problem.message);
+    let location = Location::File(path.to_owned());
+    let spec = InputSpec { location, format: None, ..InputSpec::default() };
+    let mut source = dataset(&spec, &(Arc::new(|_| {}) as Arc<_>)).map_err(told)?.open().map_err(told)?;
+    let mut batch = Vec::new();
+    let mut rows = 0;
+    loop {
+        let more = source.read(&mut batch, Room { rows: 256, bytes: 256 * 1024 }).map_err(told)?;
+        rows += batch.iter().filter(|row| row.is_ok()).count() as u64;
+        batch.clear();
+        if !more {
+            return Ok(rows);
+        }
+    }
+}
+
+fn with_serde_json(path: &Path) -> Result<u64, Failure> {
+    let mut lines = BufReader::with_capacity(256 * 1024, File::open(path)?);
+    let mut line = String::new();
+    let mut rows = 0;
+    loop {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(rows);
+        }
+        let row: serde_json::Value =
+            serde_json::from_str(&line).map_err(Failure::of("a line is not JSON"))?;
+        rows += u64::from(row.is_object());
+    }
+}
