@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use rowmill_core::ports::Position;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::unpack::{Packing, Unpack};
+
 /// How much is asked of the system at once.
 const BLOCK: usize = 256 * 1024;
 
@@ -24,9 +26,15 @@ pub(crate) enum Wait {
     No,
 }
 
-/// Bytes of an input, and how far they were used.
+/// Where bytes come from.
+enum Input {
+    Plain(Box<dyn Read + Send>),
+    Packed(Unpack),
+}
+
+/// Bytes of an input, unpacked where they are packed, and how far they were used.
 pub(crate) struct Blocks {
-    input: Box<dyn Read + Send>,
+    input: Input,
     /// What the input is called in messages.
     name: String,
     total: Option<u64>,
@@ -51,7 +59,7 @@ impl Blocks {
         block: usize,
     ) -> Self {
         Self {
-            input,
+            input: Input::Plain(input),
             name,
             total,
             block,
@@ -81,17 +89,26 @@ impl Blocks {
         self.buffer.get(from..from + length).unwrap_or_default()
     }
 
+    /// What the input is called in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Reads more behind the unused bytes; `false` at the end of the input.
     ///
-    /// The first time, a byte order mark is taken away and input that is
-    /// certainly no text is refused, because each of its lines would fail.
+    /// The first time, packed input is seen to be such, a byte order mark is taken away,
+    /// and input that is certainly no text is refused, because each of its lines would fail.
     pub(crate) fn fill(&mut self) -> Result<bool, Problem> {
         if self.begun {
             return self.fill_once();
         }
         self.begun = true;
-        while self.unused().len() < 5 && self.fill_once()? {}
-        if let Some(kind) = foreign_kind(self.unused()) {
+        self.fill_first()?;
+        if let Some(packing) = Packing::of(self.unused()) {
+            self.unpack(packing)?;
+            self.fill_first()?;
+        }
+        if let Some(kind) = Foreign::of(self.unused()) {
             return Err(self.not_text(kind));
         }
         if self.unused().starts_with(BYTE_ORDER_MARK) {
@@ -100,15 +117,37 @@ impl Blocks {
         Ok(!self.unused().is_empty())
     }
 
+    /// Reads enough to tell what the input is.
+    fn fill_first(&mut self) -> Result<(), Problem> {
+        while self.unused().len() < 5 && self.fill_once()? {}
+        Ok(())
+    }
+
+    /// From here on, gives what the input holds instead of its bytes.
+    fn unpack(&mut self, packing: Packing) -> Result<(), Problem> {
+        let begun = self.unused().to_vec();
+        (self.start, self.end, self.ended) = (0, 0, false);
+        if let Input::Plain(input) = &mut self.input {
+            let input = std::mem::replace(input, Box::new(io::empty()));
+            let unpacked = Unpack::new(packing, begun, input).map_err(|error| self.unreadable(&error))?;
+            self.input = Input::Packed(unpacked);
+        }
+        Ok(())
+    }
+
     /// Gives up what was not used and what was not read.
     pub(crate) fn close(&mut self) {
         self.use_up(self.end);
         self.ended = true;
     }
 
-    /// How far the bytes were used.
+    /// How far the bytes were used; those of packed input are counted as they are packed.
     pub(crate) fn position(&self) -> Position {
-        Position { read: self.read - self.unused().len() as u64, total: self.total }
+        let read = match &self.input {
+            Input::Plain(_) => self.read - self.unused().len() as u64,
+            Input::Packed(unpack) => unpack.used(),
+        };
+        Position { read, total: self.total }
     }
 
     fn fill_once(&mut self) -> Result<bool, Problem> {
@@ -117,7 +156,12 @@ impl Blocks {
         }
         self.make_room();
         loop {
-            match self.input.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let read = match &mut self.input {
+                Input::Plain(input) => input.read(room),
+                Input::Packed(unpack) => unpack.read(room),
+            };
+            match read {
                 Ok(0) => {
                     self.ended = true;
                     return Ok(false);
@@ -148,15 +192,27 @@ impl Blocks {
     }
 
     fn unreadable(&self, error: &io::Error) -> Problem {
-        let message = format!("input cannot be read any further: `{}`, after {} bytes", self.name, self.read);
-        Problem::new(ProblemCode::InputUnreadable, message)
+        let (name, read) = (&self.name, self.position().read);
+        let problem = |message| Problem::new(ProblemCode::InputUnreadable, message);
+        let Input::Packed(unpack) = &self.input else {
+            return problem(format!("input cannot be read any further: `{name}`, after {read} bytes"))
+                .cause(error)
+                .hint("what was answered before is kept; go on with `--resume`");
+        };
+        let packing = unpack.packing().name();
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return problem(format!("input ends in the middle of its {packing} data: `{name}`, after {read} bytes"))
+                .hint("the file was cut: get it again whole; what was answered before is kept, go on with `--resume --accept-changes`");
+        }
+        problem(format!("input is damaged in the middle of its {packing} data: `{name}`, after {read} bytes"))
             .cause(error)
-            .hint("what was answered before is kept; go on with `--resume`")
+            .hint("get the file again; what was answered before is kept, go on with `--resume --accept-changes`")
     }
 
-    fn not_text(&self, kind: &str) -> Problem {
-        Problem::new(ProblemCode::InputFormat, format!("input is not UTF-8 text but {kind}: `{}`", self.name))
-            .hint("unpack or convert it first, for instance into a pipe to `--input - --input-format jsonl`")
+    fn not_text(&self, kind: Foreign) -> Problem {
+        let (what, hint) = kind.told();
+        Problem::new(ProblemCode::InputFormat, format!("input is not UTF-8 text but {what}: `{}`", self.name))
+            .hint(hint)
     }
 }
 
@@ -166,16 +222,41 @@ impl fmt::Debug for Blocks {
     }
 }
 
-/// What the first bytes tell about input that is no UTF-8 text.
-fn foreign_kind(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x1f, 0x8b, ..] => Some("compressed with gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("compressed with zstd"),
-        [b'P', b'K', 3, 4, ..] => Some("a ZIP archive or a spreadsheet"),
-        // `PAR1` alone may be the name of a column.
-        [b'P', b'A', b'R', b'1', 0..=8 | 11 | 12 | 14..=31, ..] => Some("a Parquet file"),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
-        _ => None,
+/// Input that is no UTF-8 text.
+#[derive(Debug, Clone, Copy)]
+enum Foreign {
+    PackedAgain(Packing),
+    Zip,
+    Parquet,
+    Utf16,
+}
+
+impl Foreign {
+    /// What the first bytes tell.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
+            // `PAR1` alone may be the name of a column.
+            [b'P', b'A', b'R', b'1', 0..=8 | 11 | 12 | 14..=31, ..] => Some(Self::Parquet),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(Self::Utf16),
+            // What was packed once is unpacked already.
+            _ => Packing::of(bytes).map(Self::PackedAgain),
+        }
+    }
+
+    /// What it is, and what to do about it.
+    fn told(self) -> (&'static str, &'static str) {
+        const PIPE: &str = "unpack it first, for instance into a pipe to `--input - --input-format jsonl`";
+        match self {
+            Self::PackedAgain(Packing::Gzip) => ("packed twice, with gzip inside", PIPE),
+            Self::PackedAgain(Packing::Zstd) => ("packed twice, with zstd inside", PIPE),
+            Self::Zip => ("a ZIP archive or a spreadsheet", PIPE),
+            Self::Parquet => (
+                "a Parquet file",
+                "read it with `--input-format parquet`, from a file and neither packed nor from a pipe",
+            ),
+            Self::Utf16 => ("UTF-16", "convert it first, for instance with `iconv -f utf-16 -t utf-8`"),
+        }
     }
 }
 
@@ -217,9 +298,7 @@ mod tests {
     #[test]
     fn input_that_is_no_text_is_refused_at_once() {
         for (bytes, kind) in [
-            (&b"\x1f\x8b\x08\x00"[..], "compressed with gzip"),
-            (b"\x28\xb5\x2f\xfd\x00", "compressed with zstd"),
-            (b"PK\x03\x04\x14", "a ZIP archive or a spreadsheet"),
+            (&b"PK\x03\x04\x14", "a ZIP archive or a spreadsheet"),
             (b"PAR1\x15\x04", "a Parquet file"),
             (b"\xff\xfe{\x00", "UTF-16"),
         ] {

@@ -11,7 +11,10 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::blocks::Blocks;
 use crate::csv::CsvSource;
 use crate::dataset::cannot_open;
+use crate::json::JsonSource;
 use crate::jsonl::JsonlSource;
+use crate::place::{Place, TextSource};
+use crate::several::FilesSource;
 use crate::{FileList, Format, Location};
 
 /// How much of each end of a file its digest covers.
@@ -32,12 +35,7 @@ impl FilesDataset {
 
 impl Dataset for FilesDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        let Some(first) = self.list.files.first() else {
-            return Err(Problem::new(ProblemCode::Internal, "an input without files"));
-        };
-        let file = File::open(&first.path).map_err(|error| cannot_open(&first.path, &error))?;
-        let total = file.metadata().ok().map(|metadata| metadata.len());
-        source(self.format, Blocks::new(Box::new(file), first.name.clone(), total))
+        Ok(Box::new(FilesSource::open(&self.list, self.format)?))
     }
 
     fn rereadable(&self) -> bool {
@@ -109,7 +107,8 @@ impl Dataset for StreamDataset {
             let message = format!("a stream can be read only once: `{}`", self.location.name());
             return Err(Problem::new(ProblemCode::Internal, message));
         }
-        source(self.format, Blocks::new((self.open)(&self.location)?, self.location.name(), None))
+        let blocks = Blocks::new((self.open)(&self.location)?, self.location.name(), None);
+        Ok(source(self.format, blocks, Place::default())?)
     }
 
     fn rereadable(&self) -> bool {
@@ -133,11 +132,17 @@ pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Pr
     }
 }
 
-fn source(format: Format, blocks: Blocks) -> Result<Box<dyn RowSource>, Problem> {
+/// The rows of a file or stream.
+pub(crate) fn source(
+    format: Format,
+    blocks: Blocks,
+    place: Place,
+) -> Result<Box<dyn TextSource>, Problem> {
     match format {
-        Format::Jsonl => Ok(Box::new(JsonlSource::new(blocks))),
-        Format::Csv | Format::Tsv => Ok(Box::new(CsvSource::new(blocks, format))),
-        Format::Json | Format::Parquet | Format::Documents => {
+        Format::Jsonl => Ok(Box::new(JsonlSource::new(blocks, place))),
+        Format::Csv | Format::Tsv => Ok(Box::new(CsvSource::new(blocks, format, place))),
+        Format::Json => Ok(Box::new(JsonSource::new(blocks, place))),
+        Format::Parquet | Format::Documents => {
             let message = format!("{} cannot be read as text", format.name());
             Err(Problem::new(ProblemCode::Internal, message))
         }

@@ -9,12 +9,16 @@ mod files;
 mod format;
 mod hub;
 mod input;
+mod json;
 mod jsonl;
 pub mod output;
 mod parquet;
 mod pattern;
+mod place;
+mod several;
 mod spool;
 mod text;
+mod unpack;
 
 pub use dataset::dataset;
 pub use format::Format;

@@ -1,31 +1,52 @@
 //! Several files as one input.
 
+use std::fs;
 use std::path::Path;
 
+use glob::MatchOptions;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::dataset::cannot_open;
 use crate::{FileList, Format, InputFile, InputSpec};
+
+/// As in a shell, a name that begins with a point is only matched by one that does, so that
+/// `**` does not find the work folders of earlier runs.
+const OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// The files that a pattern names, in the order of their names.
 pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
-    let found = glob::glob(pattern).map_err(|error| {
+    let found = glob::glob_with(pattern, OPTIONS).map_err(|error| {
         Problem::new(ProblemCode::InputNotFound, format!("input pattern cannot be used: `{pattern}`"))
             .cause(error)
             .hint("`*` stands for any characters, `?` for one, `**` for folders, `[ab]` for one of these")
     })?;
     let mut files = Vec::new();
     for path in found {
-        let path = path.map_err(|error| crate::dataset::cannot_open(error.path(), error.error()))?;
-        if path.is_file() {
+        let path = path.map_err(|error| cannot_open(error.path(), error.error()))?;
+        // A link that leads nowhere is told and not passed over.
+        let kind = fs::metadata(&path).map_err(|error| cannot_open(&path, &error))?.file_type();
+        if kind.is_file() {
             files.push(InputFile { name: path.display().to_string(), path });
+        } else if !kind.is_dir() {
+            let message = format!("`{pattern}` matches what is no file: `{}`", path.display());
+            return Err(Problem::new(ProblemCode::InputNotFound, message)
+                .hint("choose a pattern that does not match it"));
         }
     }
     if files.is_empty() {
-        let message = format!("no input file matches `{pattern}`");
-        return Err(Problem::new(ProblemCode::InputNotFound, message)
-            .hint("check the pattern, and put it in quotes so that the shell leaves it alone"));
+        return Err(no_match(pattern));
     }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(FileList { name: pattern.to_owned(), files, identity: None })
+}
+
+fn no_match(pattern: &str) -> Problem {
+    let problem = Problem::new(ProblemCode::InputNotFound, format!("no input file matches `{pattern}`"));
+    if pattern.contains('[') {
+        return problem.hint("check the pattern; a `[` that belongs to a name is written `[[]`");
+    }
+    problem.hint("check the pattern; a name that begins with a point needs one in the pattern")
 }
 
 /// The one format that all files of a list have. Several files of which none is known as a

@@ -2,12 +2,13 @@
 
 use rowmill_core::json_text::write_string;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Problem, Row, SourceRow};
+use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
 
 use super::header::Header;
 use super::records::{Bounds, Fields, Record, Records};
 use crate::Format;
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
+use crate::place::{Place, TextSource, Unit};
 
 /// The most columns a header may have.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -18,21 +19,22 @@ const MAX_COLUMNS: usize = 1 << 20;
 pub(crate) struct CsvSource {
     records: Records,
     format: &'static str,
+    place: Place,
     header: Option<Header>,
-    /// The number of the last record.
+    /// The number of the last record of the file.
     number: u64,
     ended: bool,
 }
 
 impl CsvSource {
-    pub(crate) fn new(blocks: Blocks, format: Format) -> Self {
-        Self::with_bounds(blocks, format, Bounds { bytes: MAX_RECORD, fields: MAX_COLUMNS })
+    pub(crate) fn new(blocks: Blocks, format: Format, place: Place) -> Self {
+        Self::with_bounds(blocks, format, place, Bounds { bytes: MAX_RECORD, fields: MAX_COLUMNS })
     }
 
-    pub(crate) fn with_bounds(blocks: Blocks, format: Format, bounds: Bounds) -> Self {
+    pub(crate) fn with_bounds(blocks: Blocks, format: Format, place: Place, bounds: Bounds) -> Self {
         let (delimiter, format) = if format == Format::Tsv { (b'\t', "TSV") } else { (b',', "CSV") };
         let records = Records::new(blocks, delimiter, bounds);
-        Self { records, format, header: None, number: 0, ended: false }
+        Self { records, format, place, header: None, number: 0, ended: false }
     }
 
     /// Reads the first record; `Ok(Err(…))` says what is wrong with it.
@@ -51,25 +53,34 @@ impl CsvSource {
         Ok(header)
     }
 
+    /// Reads the header if that was not done yet. One that cannot be used is a bad row, and the end.
+    fn begin(&mut self) -> Result<Option<SourceRow>, Problem> {
+        if self.header.is_some() {
+            return Ok(None);
+        }
+        self.number = 1;
+        match self.read_header()? {
+            Ok(header) => {
+                self.header = Some(header);
+                Ok(None)
+            }
+            Err(message) => {
+                self.ended = true;
+                Ok(Some(Err(self.place.bad_header(message))))
+            }
+        }
+    }
+
     /// The next row, `None` when there is none, be it for now or for ever.
     fn next_row(&mut self, wait: Wait) -> Result<Option<SourceRow>, Problem> {
-        let header = match &self.header {
-            Some(header) => header,
-            None => {
-                self.number = 1;
-                match self.read_header()? {
-                    Ok(header) => self.header.insert(header),
-                    Err(message) => {
-                        self.ended = true;
-                        return Ok(Some(Err(invalid(1, message))));
-                    }
-                }
-            }
-        };
-        let number = self.number + 1;
+        if let Some(bad) = self.begin()? {
+            return Ok(Some(bad));
+        }
+        let Some(header) = &self.header else { return Ok(None) };
+        let at = self.number + 1;
         let mut last = false;
         let row = match self.records.next(wait)? {
-            Record::Fields(fields) => row_of(number, header, fields),
+            Record::Fields(fields) => row_of(self.place.number(at), header, fields),
             Record::TooManyFields => Err(format!("too many {} columns", self.format)),
             Record::Pending => return Ok(None),
             Record::End => {
@@ -86,15 +97,16 @@ impl CsvSource {
             }
         };
         self.ended = last;
-        self.number = number;
+        self.number = at;
         let line = self.records.line();
-        Ok(Some(row.map_err(|what| {
-            let place = if last {
-                format!(" (the record begins on line {line} of the input)")
-            } else {
-                String::new()
-            };
-            invalid(number, format!("Line {number}: {what}{place}"))
+        Ok(Some(row.map_err(|mut what| {
+            if last {
+                what.push_str(&format!(" (the record begins on line {line} of the input)"));
+            }
+            if self.place.file.is_some() {
+                what = what.replace(" of the input", " of the file");
+            }
+            self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what)
         })))
     }
 }
@@ -117,8 +129,36 @@ impl RowSource for CsvSource {
         Ok(!self.ended)
     }
 
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        let mut passed = 0;
+        while passed < rows && !self.ended {
+            if self.begin()?.is_some() {
+                passed += 1;
+                continue;
+            }
+            match self.records.next(Wait::UntilFound)? {
+                Record::Fields(_) | Record::TooManyFields => {}
+                Record::TooLong | Record::Unclosed => self.ended = true,
+                Record::Pending => continue,
+                Record::End => {
+                    self.ended = true;
+                    break;
+                }
+            }
+            self.number += 1;
+            passed += 1;
+        }
+        Ok(passed)
+    }
+
     fn position(&self) -> Position {
         self.records.position()
+    }
+}
+
+impl TextSource for CsvSource {
+    fn used_numbers(&self) -> u64 {
+        self.number
     }
 }
 
@@ -156,10 +196,6 @@ fn row_of(number: u64, header: &Header, record: Fields<'_>) -> Result<Row, Strin
     Ok(Row::from_parts(number, text, fields))
 }
 
-fn invalid(number: u64, message: String) -> BadRow {
-    BadRow { number, kind: ErrorKind::InvalidRow, message }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +204,7 @@ mod tests {
 
     fn read(bytes: &'static [u8], max: usize) -> Vec<SourceRow> {
         let blocks = Blocks::with_block(Box::new(bytes), "rows".into(), None, 8);
-        let mut source = CsvSource::with_bounds(blocks, Format::Csv, Bounds { bytes: max, fields: 8 });
+        let mut source = CsvSource::with_bounds(blocks, Format::Csv, Place::default(), Bounds { bytes: max, fields: 8 });
         let mut rows = Vec::new();
         while source.read(&mut rows, ROOM).unwrap() {}
         assert!(!source.read(&mut rows, ROOM).unwrap(), "the end stays the end");
@@ -211,7 +247,7 @@ mod tests {
     #[test]
     fn rows_that_have_come_are_handed_on_before_more_is_read() {
         let blocks = Blocks::with_block(Box::new(&b"a\n1\n2\n3\n4\n5\n"[..]), "rows".into(), None, 8);
-        let mut source = CsvSource::new(blocks, Format::Csv);
+        let mut source = CsvSource::new(blocks, Format::Csv, Place::default());
         let mut rows = Vec::new();
         assert!(source.read(&mut rows, ROOM).unwrap());
         assert_eq!(messages(&rows), [r#"{"a":"1"}"#, r#"{"a":"2"}"#, r#"{"a":"3"}"#]);

@@ -33,8 +33,9 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(blocks: Blocks, max: usize) -> Self {
-        Self { blocks, max, number: 0, searched: 0, skipping: false, ended: false }
+    /// The lines that follow after the first `passed` of an input.
+    pub(crate) fn after(blocks: Blocks, max: usize, passed: u64) -> Self {
+        Self { blocks, max, number: passed, searched: 0, skipping: false, ended: false }
     }
 
     /// The number of the line that [`Lines::next`] gave last.
@@ -111,7 +112,7 @@ mod tests {
 
     fn lines(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Lines {
         let input = Pieces { bytes: bytes.into(), sizes, at: 0, turn: 0 };
-        Lines::new(Blocks::with_block(Box::new(input), "rows".into(), None, block), max)
+        Lines::after(Blocks::with_block(Box::new(input), "rows".into(), None, block), max, 0)
     }
 
     fn all(mut lines: Lines) -> Vec<Option<Vec<u8>>> {

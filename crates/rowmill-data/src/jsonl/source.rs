@@ -1,21 +1,28 @@
 //! Rows from lines.
 
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Problem, Row, SourceRow};
+use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
 
 use super::lines::{Line, Lines};
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
+use crate::place::{Place, TextSource, Unit};
 
 /// Reads one row per line. Row numbers are line numbers; blank lines are passed
 /// over but counted.
 #[derive(Debug)]
 pub(crate) struct JsonlSource {
     lines: Lines,
+    place: Place,
 }
 
 impl JsonlSource {
-    pub(crate) fn new(blocks: Blocks) -> Self {
-        Self { lines: Lines::new(blocks, MAX_RECORD) }
+    pub(crate) fn new(blocks: Blocks, place: Place) -> Self {
+        Self::after(blocks, 0, place)
+    }
+
+    /// Goes on after some lines of the file, which were passed over.
+    pub(crate) fn after(blocks: Blocks, lines: u64, place: Place) -> Self {
+        Self { lines: Lines::after(blocks, MAX_RECORD, lines), place }
     }
 }
 
@@ -27,9 +34,9 @@ impl RowSource for JsonlSource {
             // Rows that have come are handed on before more are waited for, so that a
             // slow pipe does not hold them back.
             let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
-            let number = self.lines.number() + 1;
+            let at = self.lines.number() + 1;
             let row = match self.lines.next(wait)? {
-                Line::Text(line) => match row_of(number, line) {
+                Line::Text(line) => match row_of(&self.place, at, line) {
                     Some(row) => {
                         bytes += line.len();
                         row
@@ -37,8 +44,8 @@ impl RowSource for JsonlSource {
                     None => continue,
                 },
                 Line::TooLong => {
-                    let mib = MAX_RECORD >> 20;
-                    Err(bad(number, ErrorKind::InvalidRow, &format!("longer than {mib} MiB")))
+                    let what = format!("longer than {} MiB", MAX_RECORD >> 20);
+                    Err(self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))
                 }
                 Line::End => return Ok(false),
                 Line::Pending => return Ok(true),
@@ -51,30 +58,52 @@ impl RowSource for JsonlSource {
         }
     }
 
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        let mut passed = 0;
+        while passed < rows {
+            match self.lines.next(Wait::UntilFound)? {
+                Line::Text(line) if is_blank(line) => {}
+                Line::Text(_) | Line::TooLong => passed += 1,
+                Line::End => break,
+                Line::Pending => {}
+            }
+        }
+        Ok(passed)
+    }
+
     fn position(&self) -> Position {
         self.lines.position()
     }
 }
 
-/// The row of a line, `None` for a blank one.
-fn row_of(number: u64, line: &[u8]) -> Option<SourceRow> {
-    let line = line.trim_ascii();
-    if line.is_empty() {
+impl TextSource for JsonlSource {
+    fn used_numbers(&self) -> u64 {
+        self.lines.number()
+    }
+}
+
+/// Whether a line is passed over.
+fn is_blank(line: &[u8]) -> bool {
+    match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => true,
+        Some(b'{') => false,
+        Some(_) => std::str::from_utf8(line).is_ok_and(|text| text.trim().is_empty()),
+    }
+}
+
+/// The row of the `at`th line, `None` for a blank one.
+fn row_of(place: &Place, at: u64, line: &[u8]) -> Option<SourceRow> {
+    if is_blank(line) {
         return None;
     }
+    let line = line.trim_ascii();
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
         Err(error) => {
             let what = format!("not valid UTF-8 at byte {}", error.valid_up_to() + 1);
-            return Some(Err(bad(number, ErrorKind::InvalidJson, &what)));
+            return Some(Err(place.bad(Unit::Line, at, ErrorKind::InvalidJson, &what)));
         }
     };
-    if !text.starts_with('{') && text.trim().is_empty() {
-        return None;
-    }
-    Some(Row::parse(number, text.to_owned()))
-}
-
-fn bad(number: u64, kind: ErrorKind, what: &str) -> BadRow {
-    BadRow { number, kind, message: format!("Line {number}: {what}") }
+    let row = Row::parse(place.number(at), text.to_owned());
+    Some(row.map_err(|bad| place.parsed(Unit::Line, at, bad)))
 }

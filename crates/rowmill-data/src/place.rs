@@ -1,0 +1,67 @@
+//! Where in an input a record stands: its row number, and how that is said.
+
+use rowmill_core::ports::RowSource;
+use rowmill_types::{BadRow, ErrorKind};
+
+/// A source of rows from one file, which may be one of several.
+pub(crate) trait TextSource: RowSource {
+    /// How many row numbers were used, by rows and by what is counted but no row.
+    fn used_numbers(&self) -> u64;
+}
+
+/// What a format counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Line,
+    Item,
+}
+
+/// A file among those of an input.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// How many row numbers the files before it used.
+    pub(crate) before: u64,
+    /// Its name, where there are several.
+    pub(crate) file: Option<String>,
+}
+
+impl Place {
+    /// The row number of the record that is the `at`th of the file.
+    pub(crate) fn number(&self, at: u64) -> u64 {
+        self.before + at
+    }
+
+    /// The record that is the `at`th of the file and no row.
+    pub(crate) fn bad(&self, unit: Unit, at: u64, kind: ErrorKind, what: &str) -> BadRow {
+        let message = match (&self.file, unit) {
+            (None, Unit::Line) => format!("Line {at}: {what}"),
+            (None, Unit::Item) => format!("Item {at}: {what}"),
+            (Some(file), Unit::Line) => format!("`{file}`, line {at}: {what}"),
+            (Some(file), Unit::Item) => format!("`{file}`, item {at}: {what}"),
+        };
+        BadRow { number: self.number(at), kind, message }
+    }
+
+    /// The same for what [`rowmill_types::Row::parse`] says of the `at`th record.
+    pub(crate) fn parsed(&self, unit: Unit, at: u64, bad: BadRow) -> BadRow {
+        if unit == Unit::Line && self.file.is_none() {
+            return bad;
+        }
+        let what = bad.message.split_once(": ").map_or(bad.message.as_str(), |(_, what)| what);
+        match what.split_once(" at line ") {
+            Some((what, place)) if unit == Unit::Item => {
+                self.bad(unit, at, bad.kind, &format!("{what} at line {place} of the item"))
+            }
+            _ => self.bad(unit, at, bad.kind, what),
+        }
+    }
+
+    /// The header of the file, which cannot be used.
+    pub(crate) fn bad_header(&self, what: String) -> BadRow {
+        let message = match &self.file {
+            None => what,
+            Some(file) => format!("`{file}`: {what}"),
+        };
+        BadRow { number: self.number(1), kind: ErrorKind::InvalidRow, message }
+    }
+}

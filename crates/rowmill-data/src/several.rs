@@ -1,0 +1,104 @@
+//! Several files, read one after the other as one input.
+
+use std::fs::{self, File};
+use std::vec;
+
+use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_types::{Problem, SourceRow};
+
+use crate::blocks::Blocks;
+use crate::dataset::cannot_open;
+use crate::files::source;
+use crate::place::{Place, TextSource};
+use crate::{FileList, Format, InputFile};
+
+/// The rows of one or more files. Row numbers go on from file to file; where there are
+/// several, what is said of a bad row names its file.
+pub(crate) struct FilesSource {
+    format: Format,
+    several: bool,
+    waiting: vec::IntoIter<InputFile>,
+    open: Option<Open>,
+    /// How many row numbers the files before the open one used.
+    numbers: u64,
+    /// How many bytes they had.
+    bytes: u64,
+    total: Option<u64>,
+}
+
+struct Open {
+    source: Box<dyn TextSource>,
+    size: u64,
+}
+
+impl FilesSource {
+    /// Opens the first file; the others are opened when it is their turn.
+    pub(crate) fn open(list: &FileList, format: Format) -> Result<Self, Problem> {
+        let sizes = list.files.iter().map(|file| fs::metadata(&file.path).ok().map(|found| found.len()));
+        let mut source = Self {
+            format,
+            several: list.files.len() > 1,
+            waiting: list.files.clone().into_iter(),
+            open: None,
+            numbers: 0,
+            bytes: 0,
+            total: sizes.sum(),
+        };
+        source.open_next()?;
+        Ok(source)
+    }
+
+    /// Opens the file whose turn it is; `false` after the last one.
+    fn open_next(&mut self) -> Result<bool, Problem> {
+        if let Some(ended) = self.open.take() {
+            self.numbers += ended.source.used_numbers();
+            self.bytes += ended.size;
+        }
+        let Some(InputFile { path, name }) = self.waiting.next() else { return Ok(false) };
+        let file = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
+        let size = file.metadata().map_or(0, |found| found.len());
+        let place = Place { before: self.numbers, file: self.several.then(|| name.clone()) };
+        let source = source(self.format, Blocks::new(Box::new(file), name, Some(size)), place)?;
+        self.open = Some(Open { source, size });
+        Ok(true)
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.waiting.as_slice().is_empty()
+    }
+}
+
+impl RowSource for FilesSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let before = batch.len();
+        while let Some(open) = &mut self.open {
+            let more = open.source.read(batch, room)?;
+            if more || !self.has_waiting() {
+                return Ok(more);
+            }
+            // A file that cannot be opened must not take the rows before it along.
+            if batch.len() > before {
+                return Ok(true);
+            }
+            self.open_next()?;
+        }
+        Ok(false)
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        let mut passed = 0;
+        while let Some(open) = &mut self.open {
+            passed += open.source.skip(rows - passed)?;
+            if passed == rows || !self.has_waiting() {
+                break;
+            }
+            self.open_next()?;
+        }
+        Ok(passed)
+    }
+
+    fn position(&self) -> Position {
+        let read = self.open.as_ref().map_or(0, |open| open.source.position().read);
+        Position { read: self.bytes + read, total: self.total }
+    }
+}

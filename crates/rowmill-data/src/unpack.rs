@@ -1,0 +1,131 @@
+//! Unpacking of gzip and zstd while reading, in constant memory.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use flate2::bufread::GzDecoder;
+
+/// How much packed input is asked of the system at once.
+const BLOCK: usize = 64 * 1024;
+
+/// How an input is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// What the first bytes tell, whatever the name of the input says.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            // A frame, or one of those that tools put before it and that hold no content.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Its name in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Packed bytes, counted as they are taken.
+struct Counted {
+    input: io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>,
+    count: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+}
+
+type Packed = BufReader<Counted>;
+
+enum Decoder {
+    Gzip(GzDecoder<Packed>),
+    Zstd(zstd::stream::read::Decoder<'static, Packed>),
+    /// Everything was unpacked; so many packed bytes there were.
+    Ended(u64),
+}
+
+/// Reads what packed input holds.
+pub(crate) struct Unpack {
+    packing: Packing,
+    decoder: Decoder,
+}
+
+impl Unpack {
+    /// Unpacks `input`, of which `begun` was read already.
+    pub(crate) fn new(packing: Packing, begun: Vec<u8>, input: Box<dyn Read + Send>) -> io::Result<Self> {
+        let packed = Counted { input: Cursor::new(begun).chain(input), count: 0 };
+        let packed = BufReader::with_capacity(BLOCK, packed);
+        let decoder = match packing {
+            Packing::Gzip => Decoder::Gzip(GzDecoder::new(packed)),
+            Packing::Zstd => Decoder::Zstd(zstd::stream::read::Decoder::with_buffer(packed)?),
+        };
+        Ok(Self { packing, decoder })
+    }
+
+    pub(crate) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// How many packed bytes were used.
+    pub(crate) fn used(&self) -> u64 {
+        let of = |packed: &Packed| packed.get_ref().count - packed.buffer().len() as u64;
+        match &self.decoder {
+            Decoder::Gzip(gzip) => of(gzip.get_ref()),
+            Decoder::Zstd(zstd) => of(zstd.get_ref()),
+            Decoder::Ended(used) => *used,
+        }
+    }
+
+    /// Goes on with the next member of a gzip file, if there is one. The zeros that some
+    /// tools fill the last block with are no member.
+    fn next_member(&mut self) -> io::Result<()> {
+        let used = self.used();
+        let Decoder::Gzip(ended) = std::mem::replace(&mut self.decoder, Decoder::Ended(used)) else {
+            return Ok(());
+        };
+        let mut packed = ended.into_inner();
+        loop {
+            let available = packed.fill_buf()?;
+            let zeros = available.iter().take_while(|byte| **byte == 0).count();
+            if zeros < available.len() {
+                self.decoder = Decoder::Gzip(GzDecoder::new(packed));
+                return Ok(());
+            }
+            if zeros == 0 {
+                self.decoder = Decoder::Ended(packed.get_ref().count);
+                return Ok(());
+            }
+            packed.consume(zeros);
+        }
+    }
+}
+
+impl Read for Unpack {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = match &mut self.decoder {
+                Decoder::Gzip(gzip) => gzip.read(buffer)?,
+                // Further frames are read by itself.
+                Decoder::Zstd(zstd) => return zstd.read(buffer),
+                Decoder::Ended(_) => return Ok(0),
+            };
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.next_member()?;
+        }
+    }
+}
