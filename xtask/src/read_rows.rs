@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use rowmill_core::ports::Room;
-use rowmill_data::{InputSpec, Location, dataset};
+use rowmill_data::{DocumentIds, InputSpec, Location, dataset};
 
 use crate::{Failure, talk};
 
@@ -42,8 +41,8 @@ pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
 fn with_rowmill(path: &Path) -> Result<u64, Failure> {
     let told = |problem: rowmill_types::Problem| Failure::new(problem.message);
     let location = Location::File(path.to_owned());
-    let spec = InputSpec { location, format: None, ..InputSpec::default() };
-    let mut source = dataset(&spec, &(Arc::new(|_| {}) as Arc<_>)).map_err(told)?.open().map_err(told)?;
+    let spec = InputSpec { location, format: None, document_ids: DocumentIds::Path };
+    let mut source = dataset(&spec).map_err(told)?.open().map_err(told)?;
     let mut batch = Vec::new();
     let mut rows = 0;
     loop {

@@ -30,6 +30,12 @@ pub(crate) enum Command {
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,
+    /// Extract the text of a document on standard input; `--extract text` starts this for each.
+    #[command(hide = true)]
+    ExtractText {
+        /// What the document is, such as `application/pdf`.
+        media_type: String,
+    },
 }
 
 /// Say what a run would cost and how long it would take, without running it.

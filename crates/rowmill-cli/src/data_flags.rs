@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rowmill::{FileFlags, Problem, Query};
+use rowmill::{DocumentIds, FileFlags, Problem, Query};
 
 use crate::resolve::usage;
 
@@ -57,13 +57,11 @@ impl DataFlags {
         }
     }
 
-    pub(crate) fn content_is_id(&self) -> bool {
-        self.id.as_deref() == Some("content")
-    }
-
-    /// Whether `--id` was given, which only documents have a use for.
-    pub(crate) fn names_documents(&self) -> bool {
-        self.id.is_some()
+    pub(crate) fn document_ids(&self) -> DocumentIds {
+        match self.id.as_deref() {
+            Some("content") => DocumentIds::Content,
+            _ => DocumentIds::Path,
+        }
     }
 
     pub(crate) fn query(&self) -> Query {
@@ -76,6 +74,7 @@ impl DataFlags {
             extract_text: self.extract.is_some(),
             extractor: std::env::current_exe().ok().map(|program| (program, vec!["extract-text".into()])),
             archive: self.archive_inputs.clone(),
+            id_given: self.id.is_some(),
         }
     }
 }

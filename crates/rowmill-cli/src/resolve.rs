@@ -56,7 +56,11 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
-        input: InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format },
+        input: InputSpec {
+            location: Location::parse(&flags.input)?,
+            format: flags.input_format,
+            document_ids: flags.data.document_ids(),
+        },
         query: flags.data.query(),
         files: flags.data.files(),
         selection,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchEvent, FetchSettings, Location, bring, columns_dataset, dataset, spool, sql_dataset, where_dataset,
+    FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::environment;
+use crate::fetching::fetch_notices;
 use crate::run::{Control, Notice};
 use crate::spec::RunSpec;
 
@@ -30,15 +31,17 @@ pub(crate) async fn fetch(spec: &mut RunSpec, http: &HttpClient, control: &Contr
         return Ok(());
     }
     let settings = FetchSettings::from_environment(&environment);
-    let told = |event: FetchEvent| (control.notice)(Notice::Info(event.to_string()));
-    spec.input.location = bring(&spec.input.location, &settings, spec.query.sql.is_some(), http, &told).await?;
+    let told = fetch_notices(control);
+    let fetcher = Fetcher { settings: &settings, http, told: &told };
+    let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
+    spec.input.location = bring(&spec.input.location, purpose, &fetcher).await?;
     Ok(())
 }
 
 /// Opens the input. A stream that must be read more than once is kept in the work folder,
 /// on disk.
 pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn Dataset>, Problem> {
-    let mut input = dataset(&spec.input, warn)?;
+    let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if reads_twice && !input.rereadable() {
         // A run that was killed may have left its copy, which no resume can use.
@@ -67,11 +70,11 @@ fn narrowed(
                   knows them even if the input changes"
                 .to_owned());
         }
-        return sql_dataset(input, sql, &temp, warn);
+        return sql_dataset(input, sql, &temp, Arc::clone(warn));
     }
     let mut narrowed = input;
     if let Some(condition) = &query.condition {
-        narrowed = where_dataset(narrowed, condition, &temp, warn)?;
+        narrowed = where_dataset(narrowed, condition, &temp, Arc::clone(warn))?;
     }
     if !query.columns.is_empty() {
         narrowed = columns_dataset(narrowed, &query.columns)?;

@@ -8,10 +8,10 @@ use rowmill_core::limits::BudgetLimits;
 use rowmill_engine::{Lane, LaneKey, LaneSettings};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup, build,
-    lane_facts,
+    Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
+    attachment_rules, build, lane_facts,
 };
-use rowmill_types::{Money, Problem, ProblemCode};
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 
 use crate::environment::environment;
 use crate::run::{Control, Notice};
@@ -33,6 +33,8 @@ pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
     /// Names everything that shapes an answer besides the messages.
     pub(crate) identity: String,
+    /// What files the model takes that is asked first.
+    pub(crate) rules: AttachmentRules,
 }
 
 /// Makes the models ready; no call is made.
@@ -51,13 +53,13 @@ pub(crate) fn lanes(
         let setup = setup(name, &providers, texts, control, &environment)?;
         let facts = lane_facts(&setup);
         let priced = priced(&prices, &setup.model);
-        first.get_or_insert_with(|| (setup.model.clone(), identity(&setup, texts)));
+        first.get_or_insert_with(|| (setup.model.clone(), identity(&setup, texts), attachment_rules(&setup)));
         check_budget(spec, &setup.model, &facts, priced.as_ref())?;
         lanes.push(lane(spec, setup, facts, priced, &http, control)?);
     }
-    let (model, identity) =
+    let (model, identity, rules) =
         first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
-    Ok(Lanes { model, lanes, identity })
+    Ok(Lanes { model, lanes, identity, rules })
 }
 
 /// What is known of a model's price.

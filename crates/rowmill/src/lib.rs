@@ -8,6 +8,8 @@ pub mod cache;
 mod config;
 mod counting;
 mod environment;
+mod fetching;
+mod files;
 mod finish;
 mod inputs;
 mod lanes;
@@ -30,7 +32,7 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
-pub use rowmill_data::{Format, InputSpec, Location};
+pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{

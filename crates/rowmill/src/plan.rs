@@ -14,7 +14,8 @@ use rowmill_engine::{
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, counter, fixed_tokens, lane_facts,
+    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, attachment_rules, counter,
+    fixed_tokens, lane_facts,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Money, Problem, Usage};
@@ -23,11 +24,13 @@ use serde::Serialize;
 use crate::answers::answers;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
 use crate::environment::environment;
+use crate::files::files;
+use crate::inputs::{self, warnings};
 use crate::lanes::{keyless, max_output, priced, setup};
 use crate::prepare;
 use crate::resume::done_before;
 use crate::run::{Control, blocking, run};
-use crate::spec::{Existing, Output, RunSpec};
+use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
 
 /// What a run would come to.
@@ -95,7 +98,7 @@ struct Experience {
 ///
 /// The run could not start.
 pub async fn plan(
-    spec: RunSpec,
+    mut spec: RunSpec,
     sample_calls: Option<u64>,
     control: &Control,
 ) -> Result<Option<PlanReport>, Problem> {
@@ -105,6 +108,7 @@ pub async fn plan(
     let prices = PriceTable::with_config(&spec.prices)?;
     let setup = keyless(|environment| setup(&spec.model, &providers, &texts, control, environment))?;
     let priced = priced(&prices, &setup.model);
+    inputs::fetch(&mut spec, &http, control).await?;
     let experience = experience(&spec, sample_calls, &setup, &texts, control).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
     let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
@@ -296,9 +300,14 @@ async fn count(
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
     let folder = home.path().to_owned();
+    let warn = warnings(control);
     let (spec, rows) = blocking(spec.clone(), move |spec| prepare::rows(spec, &folder, &warn)).await?;
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
+    // A look ahead keeps no copies of what it looks at.
+    let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
+    let http = HttpClient::new(&environment);
+    let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), &http)?;
     let model = Arc::new(CountingModel::new(counter, fixed));
     let lane = counting_lane(setup, model.clone());
     let identity = crate::lanes::identity(setup, texts);
@@ -313,6 +322,7 @@ async fn count(
         resume: done_before(&spec)?,
         worker: Worker {
             lanes: vec![lane],
+            attachments: files,
             template: texts.template.clone(),
             schema: None,
             repairs: 0,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::limits::{Budget, Spend};
-use rowmill_core::ports::Observer;
+use rowmill_core::ports::{Attachments, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
 use rowmill_core::validate::ResultSchema;
@@ -17,7 +17,9 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::answers::answers;
 use crate::environment::environment;
+use crate::files::files;
 use crate::finish::{Ended, finish};
+use crate::inputs::{self, warnings};
 use crate::lanes::{Lanes, lanes};
 use crate::prepare;
 use crate::report::RunReport;
@@ -59,20 +61,23 @@ pub enum Notice {
 ///
 /// The run could not start; nothing was sent and nothing of the user's was changed.
 /// Whatever happens later is told by the report.
-pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
+pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
     let started = jiff::Timestamp::now();
     let run = run_id(started);
     let folder = work_folder(&spec, &run);
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
-    let Lanes { model: model_string, lanes, identity } = lanes(&spec, &texts, &http, control)?;
+    let Lanes { model: model_string, lanes, identity, rules } = lanes(&spec, &texts, &http, control)?;
+    inputs::fetch(&mut spec, &http, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
+    let files = files(&spec, &*rows.dataset, rules, &http)
+        .inspect_err(|_| WorkFolder::take_back(&folder))?;
     let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
     let header = Header::new(&run, &seconds(started), &fingerprint, None);
     let folder = WorkFolder::open(&folder)?;
@@ -92,7 +97,7 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: worker(&spec, lanes, texts.template, texts.schema, answers),
+        worker: worker(&spec, lanes, files, texts.template, texts.schema, answers),
         parallel: spec.parallel.ceiling(),
         stop_rules: spec.stop_rules,
         budget: Budget::new(spec.budget, spent),
@@ -102,7 +107,11 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
         stop: control.stop.clone(),
     };
     let gates: Vec<_> = plan.worker.lanes.iter().map(|lane| lane.gate.clone()).collect();
+    let models: Vec<_> = plan.worker.lanes.iter().map(|lane| Arc::clone(&lane.model)).collect();
     let end = rowmill_engine::run(plan).await?;
+    for model in models {
+        model.close().await;
+    }
     let limits = gates.first().map(|gate| gate.known()).unwrap_or_default();
     let ended = Ended {
         end,
@@ -121,12 +130,14 @@ pub async fn run(spec: RunSpec, control: &Control) -> Result<RunReport, Problem>
 fn worker(
     spec: &RunSpec,
     lanes: Vec<Lane>,
+    attachments: Option<Arc<dyn Attachments>>,
     template: Template,
     schema: Option<ResultSchema>,
     answers: Option<Answers>,
 ) -> Worker {
     Worker {
         lanes,
+        attachments,
         template,
         schema,
         repairs: spec.repairs,

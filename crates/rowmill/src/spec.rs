@@ -121,6 +121,8 @@ pub struct FileFlags {
     pub extractor: Option<(PathBuf, Vec<String>)>,
     /// A folder that keeps what was sent.
     pub archive: Option<PathBuf>,
+    /// Whether it was said what tells documents apart, which only documents have a use for.
+    pub id_given: bool,
 }
 
 /// How a row becomes a prompt.

@@ -34,6 +34,7 @@ pub fn main() -> ExitCode {
             Ok(rowmill::ExitCode::Ok)
         }
         Command::Man => manual(),
+        Command::ExtractText { media_type } => return extract_text(&media_type),
     };
     let code = outcome.unwrap_or_else(|problem| {
         printer::talk(&printer::problem_text(&problem));
@@ -56,4 +57,16 @@ fn manual() -> Result<rowmill::ExitCode, Problem> {
 
 fn internal(error: std::io::Error) -> Problem {
     Problem::new(rowmill::ProblemCode::Internal, "the text could not be made").cause(error)
+}
+
+/// The other end of `--extract text`: a document in, its text out, and whatever goes wrong ends
+/// this process and no other.
+fn extract_text(media_type: &str) -> ExitCode {
+    match rowmill::extract_main(media_type, &mut std::io::stdin().lock(), &mut std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            printer::talk(&message);
+            ExitCode::FAILURE
+        }
+    }
 }
