@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The folder of each example, and how many envelopes it leaves.
-const EXAMPLES: [(&str, usize); 8] = [
+const EXAMPLES: [(&str, usize); 10] = [
     ("01-first-run", 20),
     ("02-schema", 20),
     ("03-resume", 20),
@@ -15,6 +15,8 @@ const EXAMPLES: [(&str, usize); 8] = [
     ("06-telemetry", 5),
     ("07-config-and-variables", 5),
     ("08-limits-and-money", 20),
+    ("09-select-and-tables", 4),
+    ("10-documents", 4),
 ];
 
 fn examples() -> PathBuf {

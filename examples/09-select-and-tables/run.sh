@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Look at a file, select rows of it with SQL, and get a table instead of envelopes.
+set -euo pipefail
+cd "$(dirname "$0")"
+rowmill=${ROWMILL:-cargo run --quiet --release --}
+quiet="--no-progress --no-final-summary --overwrite"
+
+# What is in it, and what would the model be asked?
+$rowmill head tickets.csv -n 2 --prompt 'Which team should answer this? {{subject}}'
+
+# A condition keeps rows as they are, a query makes new ones.
+$rowmill run -i tickets.csv -o open.jsonl -m simulated $quiet --where "status = 'open'" \
+  --prompt 'Which team should answer this? {{subject}}'
+$rowmill run -i tickets.csv -o results.jsonl -m simulated $quiet --id-field customer \
+  --sql "SELECT customer, count(*) AS tickets, group_concat(subject, '; ') AS subjects
+         FROM input GROUP BY customer ORDER BY tickets DESC, customer" \
+  --prompt 'In one line: what troubles {{customer}}? {{subjects}}'
+
+# The same run as a spreadsheet with the input beside the result; no call is made for it.
+$rowmill run -i tickets.csv -o teams.csv -m simulated $quiet --flatten --json-schema team.schema.json \
+  --prompt 'Which team should answer this? {{subject}}'
+head -n 3 teams.csv
+$rowmill export teams.csv --output teams.parquet --overwrite
+$rowmill head teams.parquet -n 2
+$rowmill results teams.csv

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A folder of files: every file is a row, and its text goes to the model.
+set -euo pipefail
+cd "$(dirname "$0")"
+rowmill=${ROWMILL:-cargo run --quiet --release --}
+quiet="--no-progress --no-final-summary"
+rm -rf results.jsonl .results.jsonl.rowmill
+
+# `passthrough` answers with what it was asked, so that you see what a model would get.
+$rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
+  --prompt 'Who wrote this, and what do they want?'
+
+# A later run does only what is new: a copy under another name is the same document.
+cp inbox/letters/ada.html inbox/copy-of-ada.html
+echo 'Dear shop, thank you. Dan' > inbox/dan.txt
+$rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
+  --prompt 'Who wrote this, and what do they want?' --resume
+rm inbox/copy-of-ada.html inbox/dan.txt
+cat results.jsonl
