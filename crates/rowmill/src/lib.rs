@@ -29,7 +29,7 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
-pub use rowmill_data::{Format, InputSpec, Location};
+pub use rowmill_data::{DocumentIds, Format, InputSpec, Location};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{

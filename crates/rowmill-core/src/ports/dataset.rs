@@ -54,6 +54,11 @@ pub trait Dataset: Send + Sync + Debug {
     fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
         Ok(None)
     }
+
+    /// What a person should know about the reads so far, such as copies that were left out.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The part of a dataset that somebody has a use for.
