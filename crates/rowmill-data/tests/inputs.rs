@@ -25,7 +25,7 @@ fn numbers(data: &dyn Dataset) -> Vec<u64> {
 }
 
 #[test]
-fn a_missing_input_a_folder_and_an_unknown_ending_are_told_apart() {
+fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("rows.jsonl");
     let problem = refused(&missing);
@@ -34,7 +34,7 @@ fn a_missing_input_a_folder_and_an_unknown_ending_are_told_apart() {
 
     let problem = refused(folder.path());
     assert_eq!(problem.code, ProblemCode::InputNotFound);
-    assert_eq!(problem.message, format!("input path is not a file: `{}`", folder.path().display()));
+    assert_eq!(problem.message, format!("no file in folder `{}`", folder.path().display()));
 
     let unknown = folder.path().join("rows.xml");
     std::fs::write(&unknown, "").unwrap();
