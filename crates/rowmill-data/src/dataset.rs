@@ -39,9 +39,6 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
             return Err(Problem::new(ProblemCode::Internal, message));
         }
     };
-    for file in &list.files {
-        fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
-    }
     of_files(spec, list)
 }
 
@@ -52,8 +49,14 @@ fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Proble
     } else {
         crate::pattern::format_of(spec, &list)?
     };
+    // A document that cannot be read is a failed row; a table that cannot be read stops the run.
+    if format != Format::Documents {
+        for file in &list.files {
+            fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+        }
+    }
     match format {
-        Format::Documents => documents::dataset(list),
+        Format::Documents => Ok(documents::dataset(list, spec.document_ids)),
         Format::Parquet => parquet::dataset(list),
         Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
             Ok(Arc::new(FilesDataset::new(list, format)))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::documents::DocumentIds;
 use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
 
@@ -14,6 +15,8 @@ pub struct InputSpec {
     pub location: Location,
     /// How they are written; from the name's ending when `None`.
     pub format: Option<Format>,
+    /// What tells documents apart; nothing to other inputs.
+    pub document_ids: DocumentIds,
 }
 
 /// Where the bytes of an input are.

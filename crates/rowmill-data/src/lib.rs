@@ -1,16 +1,20 @@
 //! Where rows come from and where envelopes go: a folder per format, and the texts that
 //! a run is made with.
 
+mod attach;
 mod blocks;
 mod csv;
 mod dataset;
+mod digest;
 mod documents;
+mod extract;
 mod files;
 mod format;
 mod hub;
 mod input;
 mod json;
 mod jsonl;
+mod media;
 pub mod output;
 mod parquet;
 mod pattern;
@@ -20,7 +24,10 @@ mod spool;
 mod text;
 mod unpack;
 
+pub use attach::{AttachmentSpec, attachments, folder_of_input};
 pub use dataset::dataset;
+pub use documents::DocumentIds;
+pub use extract::{Extractor, extract_main, extract_text};
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};

@@ -53,3 +53,81 @@ impl fmt::Debug for Attachment {
         write!(out, "Attachment({}, {}, {} bytes)", self.name, self.media_type, self.bytes.len())
     }
 }
+
+/// What a model takes as files. Text is not among the kinds unless it has a limit of its own:
+/// every model takes text, because it is sent as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachmentRules {
+    /// The kinds of files, in the order in which messages list them.
+    pub kinds: Vec<AttachmentKind>,
+    /// The most bytes that the files of one row may have together.
+    pub max_total: u64,
+    /// The most files of one row.
+    pub max_count: usize,
+}
+
+/// A kind of file that a model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttachmentKind {
+    /// One media type such as `image/png`, a family such as `text/*`, or `*/*` for all.
+    pub media_type: &'static str,
+    /// The most bytes of one file.
+    pub max_bytes: u64,
+}
+
+impl AttachmentRules {
+    /// Checks one file; the error says what the model takes instead.
+    ///
+    /// ```
+    /// # use rowmill_types::{AttachmentKind, AttachmentRules};
+    /// let kinds = vec![AttachmentKind { media_type: "image/png", max_bytes: 5 << 20 }];
+    /// let rules = AttachmentRules { kinds, max_total: 20 << 20, max_count: 10 };
+    /// assert!(rules.check("a.png", "image/png", 1000).is_ok());
+    /// assert!(rules.check("a.md", "text/markdown", 1000).is_ok());
+    /// assert_eq!(
+    ///     rules.check("a.pdf", "application/pdf", 1000).unwrap_err(),
+    ///     "`a.pdf` is application/pdf, which the model does not take; it takes image/png and text"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The model takes no files of this kind, or none of this size.
+    pub fn check(&self, name: &str, media_type: &str, size: u64) -> Result<(), String> {
+        let Some(most) = self.most_bytes(media_type) else {
+            let mut kinds: Vec<_> = self.kinds.iter().map(|kind| kind.media_type).collect();
+            kinds.retain(|kind| !kind.starts_with("text/"));
+            let taken = match kinds.as_slice() {
+                [] => "only text".to_owned(),
+                kinds => format!("{} and text", kinds.join(", ")),
+            };
+            return Err(format!("`{name}` is {media_type}, which the model does not take; it takes {taken}"));
+        };
+        if size > most {
+            return Err(format!(
+                "`{name}` is too large: it has {size} bytes, and the model takes {most} of {media_type}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most bytes of one file of this kind; `None` where the model does not take it.
+    #[must_use]
+    pub fn most_bytes(&self, media_type: &str) -> Option<u64> {
+        let kind = self.kinds.iter().find(|kind| kind.covers(media_type));
+        let text = media_type.starts_with("text/").then_some(self.max_total);
+        kind.map(|kind| kind.max_bytes).or(text)
+    }
+}
+
+impl AttachmentKind {
+    /// Whether files of this media type are of this kind.
+    #[must_use]
+    pub fn covers(&self, media_type: &str) -> bool {
+        match self.media_type.strip_suffix('*') {
+            Some("*/") => true,
+            Some(family) => media_type.starts_with(family),
+            None => media_type == self.media_type,
+        }
+    }
+}

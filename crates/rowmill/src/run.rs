@@ -112,6 +112,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     for model in models {
         model.close().await;
     }
+    if let Some(text) = rows.dataset.notice() {
+        (control.notice)(Notice::Info(text));
+    }
     let limits = gates.first().map(|gate| gate.known()).unwrap_or_default();
     let ended = Ended {
         end,

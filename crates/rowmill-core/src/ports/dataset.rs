@@ -60,6 +60,11 @@ pub trait Dataset: Send + Sync + Debug {
     fn own_id(&self) -> Option<&str> {
         None
     }
+
+    /// What a person should know about the reads so far, such as copies that were left out.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The part of a dataset that somebody has a use for.

@@ -1,19 +1,158 @@
-//! A folder of files: one row per file.
+//! Documents: every file is a row.
+
+mod folder;
+mod source;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use rowmill_core::ports::Dataset;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
+use rowmill_types::Problem;
 
-use crate::{FileList, Format};
+pub(crate) use folder::files_of_folder;
+use source::{DocumentSource, Wanted};
 
-/// The files of a folder and its folders: those with an ending of `format`, or all.
-pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<FileList, Problem> {
-    Err(Problem::new(ProblemCode::InputFormat, format!("`{}` {format:?} cannot be read yet", path.display())))
+use crate::FileList;
+
+/// The fields of a document's row, in order.
+const COLUMNS: [(&str, ColumnKind); 6] = [
+    ("path", ColumnKind::Text),
+    ("name", ColumnKind::Text),
+    ("media_type", ColumnKind::Text),
+    ("size", ColumnKind::Integer),
+    ("digest", ColumnKind::Text),
+    ("modified", ColumnKind::Text),
+];
+
+/// What tells documents apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DocumentIds {
+    /// Where they are: every file is a row.
+    #[default]
+    Path,
+    /// What is in them: of files with the same content, only the first is a row.
+    Content,
+}
+
+impl DocumentIds {
+    /// The field of a document's row that holds its id.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Content => "digest",
+        }
+    }
 }
 
 /// The dataset of documents.
-pub(crate) fn dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Problem::new(ProblemCode::InputFormat, format!("`{}` cannot be read yet", list.name)))
+pub(crate) fn dataset(list: FileList, ids: DocumentIds) -> Arc<dyn Dataset> {
+    let FileList { name, files, identity } = list;
+    let document = |file: crate::InputFile| {
+        let called = (file.path.as_os_str() != file.name.as_str()).then(|| file.name.into_boxed_str());
+        Document { path: file.path.into_boxed_path(), called }
+    };
+    let files = files.into_iter().map(document).collect();
+    let rows = AtomicU64::new(UNCOUNTED);
+    Arc::new(Documents(Arc::new(Shared { name, files, identity, ids, rows, copies: Mutex::default() })))
+}
+
+/// Means that the rows were not counted yet.
+const UNCOUNTED: u64 = u64::MAX;
+
+#[derive(Debug)]
+struct Documents(Arc<Shared>);
+
+/// What all reads of the same documents share.
+#[derive(Debug)]
+struct Shared {
+    name: String,
+    files: Box<[Document]>,
+    identity: Option<String>,
+    ids: DocumentIds,
+    /// How many rows there are, once a read came to the end.
+    rows: AtomicU64,
+    copies: Mutex<Copies>,
+}
+
+/// One file.
+#[derive(Debug)]
+struct Document {
+    path: Box<Path>,
+    /// What it is called, where that is not its path.
+    called: Option<Box<str>>,
+}
+
+/// Files that were left out because an earlier one has the same content.
+#[derive(Debug, Default, Clone)]
+struct Copies {
+    count: u64,
+    /// The first of them: a copy and what it is a copy of.
+    first: Option<(String, String)>,
+}
+
+impl Shared {
+    /// Takes note of what a read left out. Another read of the same files leaves out the same,
+    /// so the one that came furthest counts.
+    fn note(&self, copies: &Copies) {
+        let mut noted = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        if copies.count > noted.count {
+            *noted = copies.clone();
+        }
+    }
+}
+
+impl Dataset for Documents {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        self.open_part(&Part::default())
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    /// Only the name: a folder may grow, and rows are known by their ids.
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        let Shared { name, identity, .. } = &*self.0;
+        Ok(InputIdentity { path: name.clone(), size: None, probe: identity.clone() })
+    }
+
+    /// Leaves out what is dear to find and nobody looks at.
+    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+        let wants = |name: &str| {
+            part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == name))
+        };
+        let wanted = Wanted { media_type: wants("media_type"), digest: wants("digest") };
+        Ok(Box::new(DocumentSource::new(self.0.clone(), wanted)))
+    }
+
+    fn count(&self) -> Result<Option<u64>, Problem> {
+        let counted = self.0.rows.load(Ordering::Relaxed);
+        Ok(match self.0.ids {
+            DocumentIds::Path => Some(self.0.files.len() as u64),
+            DocumentIds::Content => (counted != UNCOUNTED).then_some(counted),
+        })
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        let column = |(name, kind): (&str, ColumnKind)| Column { name: name.into(), kind };
+        Ok(Some(COLUMNS.into_iter().map(column).collect()))
+    }
+
+    fn own_id(&self) -> Option<&str> {
+        Some(self.0.ids.field())
+    }
+
+    fn notice(&self) -> Option<String> {
+        let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let (copy, original) = copies.first.as_ref()?;
+        Some(match copies.count {
+            1 => format!("1 file is a copy and was left out: `{copy}` has the content of `{original}`"),
+            count => format!(
+                "{count} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`"
+            ),
+        })
+    }
 }

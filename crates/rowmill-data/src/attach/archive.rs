@@ -1,0 +1,104 @@
+//! Keeps what was sent, by its digest.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rowmill_types::Attachment;
+use serde::Serialize;
+
+use crate::media::ending_of;
+
+/// A folder of files that were sent: `ab/abcdef….pdf`, and `index.jsonl` with a line for each.
+#[derive(Debug)]
+pub(super) struct Archive {
+    folder: PathBuf,
+    /// Lets one row at a time decide that a content is new.
+    deciding: Mutex<()>,
+}
+
+/// A line of the index.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    digest: &'a str,
+    name: &'a str,
+    path: &'a str,
+    media_type: &'a str,
+    size: usize,
+}
+
+impl Archive {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, deciding: Mutex::new(()) }
+    }
+
+    /// Keeps a file, unless the same content is kept already. `path` is where it came from.
+    pub(super) fn keep(&self, file: &Attachment, path: &str) -> Result<(), String> {
+        self.try_keep(file, path).map_err(|error| {
+            format!(
+                "`{path}` was not sent, because it cannot be kept in `{}`: {error}",
+                self.folder.display()
+            )
+        })
+    }
+
+    fn try_keep(&self, file: &Attachment, path: &str) -> io::Result<()> {
+        let digest = file.digest.as_str();
+        let folder = self.folder.join(digest.get(..2).unwrap_or("00"));
+        let kept = folder.join(format!("{digest}.{}", ending_of(&file.media_type)));
+        if kept.try_exists()? {
+            return Ok(());
+        }
+        create_private_folder(&folder)?;
+        let mut copy = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder)?;
+        copy.write_all(&file.bytes)?;
+        let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.try_exists()? {
+            return Ok(());
+        }
+        // The line comes first: should the process end in between, the content is kept with the
+        // next try, and a line that stands twice does no harm.
+        self.append(&Line {
+            digest,
+            name: &file.name,
+            path,
+            media_type: &file.media_type,
+            size: file.bytes.len(),
+        })?;
+        copy.persist(&kept)?;
+        Ok(())
+    }
+
+    /// One write of one line, so that lines of several processes do not mix.
+    fn append(&self, line: &Line<'_>) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        private_file(&self.folder.join("index.jsonl"))?.write_all(&text)
+    }
+}
+
+#[cfg(unix)]
+fn create_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn create_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).create(path)
+}
+
+#[cfg(unix)]
+fn private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}

@@ -1,0 +1,148 @@
+//! What can be told about a file before it is read whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+
+use rowmill_types::AttachmentRules;
+
+use crate::extract::is_extractable;
+use crate::media::{self, Media};
+
+/// The largest document that text is extracted from.
+const MOST_EXTRACTED_FROM: u64 = 256 * 1024 * 1024;
+
+/// What is done with files: what the model takes, and whether it gets their text instead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checks<'a> {
+    pub(super) rules: &'a AttachmentRules,
+    pub(super) extracts: bool,
+}
+
+/// What a file is and how large.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Examined {
+    pub(super) kind: &'static str,
+    pub(super) size: u64,
+}
+
+/// Looks at a file without reading more than its beginning.
+pub(super) fn file(path: &Path, name: &str) -> Result<(Media, u64), String> {
+    let shown = path.display();
+    let failed = |error: io::Error| unreadable(path, &error);
+    let found = fs::metadata(path).map_err(failed)?;
+    if found.is_dir() {
+        return Err(format!("`{shown}` is a folder, not a file"));
+    }
+    // Opening a pipe would wait for somebody to write into it.
+    if !found.is_file() {
+        return Err(format!("`{shown}` is not a file"));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = Vec::new();
+    Read::by_ref(&mut file).take(media::HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    Ok((media::media_of(name, &head, BufReader::new(&file)), found.len()))
+}
+
+/// Looks at bytes that are in memory already.
+pub(super) fn bytes(name: &str, bytes: &[u8]) -> Media {
+    let head = bytes.get(..bytes.len().min(media::HEAD)).unwrap_or_default();
+    media::media_of(name, head, Cursor::new(bytes))
+}
+
+impl Checks<'_> {
+    /// Whether a file may go with the row, as far as its beginning and its size tell.
+    pub(super) fn examine(
+        self,
+        shown: &str,
+        name: &str,
+        media: Media,
+        size: u64,
+    ) -> Result<Examined, String> {
+        let Media { kind, .. } = media;
+        if size == 0 {
+            return Err(format!("`{shown}` is empty"));
+        }
+        if let Some(reason) = media::broken_promise(name, media) {
+            return Err(format!("`{shown}` {reason}"));
+        }
+        if kind == media::UNKNOWN {
+            return Err(format!(
+                "`{shown}` is of no kind that is known: neither its content nor its ending tells"
+            ));
+        }
+        if !self.extracts || media::is_text(kind) && !is_extractable(kind) {
+            self.rules.check(shown, media::sent_as(kind), size)?;
+        } else if !is_extractable(kind) {
+            return Err(format!(
+                "`{shown}` is {kind}, from which no text can be extracted; leave `--extract text` out to send it as it is"
+            ));
+        } else if size > MOST_EXTRACTED_FROM {
+            let most = MOST_EXTRACTED_FROM >> 20;
+            return Err(format!(
+                "`{shown}` is too large: it has {size} bytes, and text is extracted from up to {most} MiB"
+            ));
+        }
+        Ok(Examined { kind, size })
+    }
+
+    /// Whether so many files of these sizes may go with one row.
+    pub(super) fn together(self, sizes: &[u64]) -> Result<(), String> {
+        let AttachmentRules { max_total, max_count, .. } = self.rules;
+        if sizes.len() > *max_count {
+            return Err(format!("the row has {} files, and the model takes {max_count}", sizes.len()));
+        }
+        let total: u64 = sizes.iter().sum();
+        if total > *max_total {
+            return Err(format!(
+                "the files of the row are too large: they have {total} bytes together, and the model takes {max_total}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most bytes that any file may have.
+    pub(super) fn largest(self) -> u64 {
+        if self.extracts {
+            return MOST_EXTRACTED_FROM;
+        }
+        let kinds = self.rules.kinds.iter().map(|kind| kind.max_bytes);
+        kinds.max().unwrap_or(0).max(self.rules.max_total)
+    }
+}
+
+/// Whether all of a file is there and can be sent.
+pub(super) fn whole(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
+    if let Some(end) = media::missing_end(kind, bytes) {
+        return Err(format!("`{shown}` is broken or was cut: its end ({end}) is missing"));
+    }
+    if media::is_text(kind)
+        && !is_extractable(kind)
+        && let Err(error) = std::str::from_utf8(bytes)
+    {
+        let at = error.valid_up_to() + 1;
+        return Err(format!("`{shown}` is {kind}, but not valid UTF-8 at byte {at}; save it as UTF-8"));
+    }
+    Ok(())
+}
+
+/// Reads a file whose size is known.
+pub(super) fn read(path: &Path, size: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    File::open(path)
+        .and_then(|file| file.take(size + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 != size {
+        return Err(format!("`{}` was changed while it was read", path.display()));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => format!("file not found: `{shown}`"),
+        io::ErrorKind::PermissionDenied => format!("file may not be read: `{shown}`"),
+        _ => format!("file cannot be read: `{shown}`: {error}"),
+    }
+}

@@ -1,0 +1,239 @@
+//! Bringing the files of a row.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::Attachments;
+use rowmill_http::{Answer, HttpClient, Url};
+use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Row, RowError};
+use tokio::task::spawn_blocking;
+
+use super::AttachmentSpec;
+use super::archive::Archive;
+use super::examine::{self, Checks, Examined};
+use super::place::{self, Place, Wanted};
+use super::share::{Memory, Share, hold};
+use crate::extract::{Extraction, is_extractable};
+use crate::{digest, media};
+
+/// What is held for a fetched file that does not tell its size.
+const UNTOLD_SIZE: u64 = 32 * 1024 * 1024;
+
+/// Brings the files of rows.
+#[derive(Debug)]
+pub(super) struct Loader {
+    spec: AttachmentSpec,
+    extraction: Option<Extraction>,
+    archive: Option<Arc<Archive>>,
+    memory: Memory,
+}
+
+/// A file that may be read.
+#[derive(Debug)]
+struct Found {
+    wanted: Origin,
+    content: Content,
+    /// How many bytes it has, or may have.
+    size: u64,
+}
+
+/// What a file is called and must be.
+#[derive(Debug)]
+struct Origin {
+    shown: String,
+    name: String,
+    known_digest: Option<String>,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(PathBuf, &'static str),
+    Memory(Bytes, &'static str),
+    /// An answer whose body is still to come.
+    Answer(Box<Answer>),
+}
+
+/// A file in memory.
+#[derive(Debug)]
+struct Whole {
+    wanted: Origin,
+    bytes: Bytes,
+    kind: &'static str,
+    digest: String,
+}
+
+impl Attachments for Loader {
+    fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
+        async move { self.files(row).await.map_err(|message| RowError::new(ErrorKind::Attachment, message)) }
+            .boxed()
+    }
+}
+
+impl Loader {
+    pub(super) fn new(mut spec: AttachmentSpec) -> Self {
+        let extraction = spec.extract.take().map(Extraction::new);
+        let archive = spec.archive.take().map(|folder| Arc::new(Archive::new(folder)));
+        Self { spec, extraction, archive, memory: Memory::new() }
+    }
+
+    fn checks(&self) -> Checks<'_> {
+        Checks { rules: &self.spec.rules, extracts: self.extraction.is_some() }
+    }
+
+    async fn files(&self, row: &Row) -> Result<Vec<Attachment>, String> {
+        let wanted = place::files_of(&self.spec, row)?;
+        let AttachmentRules { max_count, .. } = self.spec.rules;
+        if wanted.len() > max_count {
+            return self.checks().together(&vec![0; wanted.len()]).map(|()| Vec::new());
+        }
+        let mut found = Vec::with_capacity(wanted.len());
+        for wanted in wanted {
+            found.push(self.find(wanted).await?);
+        }
+        let sizes: Vec<_> = found.iter().map(|found| found.size).collect();
+        if self.extraction.is_none() && !found.iter().any(|found| matches!(found.content, Content::Answer(_)))
+        {
+            self.checks().together(&sizes)?;
+        }
+        let mut share = self.memory.reserve(sizes.iter().sum()).await;
+        let mut files = Vec::with_capacity(found.len());
+        for found in found {
+            let whole = self.read(found).await?;
+            files.push(self.as_sent(whole).await?);
+        }
+        let sizes: Vec<_> = files.iter().map(|(file, _)| file.bytes.len() as u64).collect();
+        self.checks().together(&sizes)?;
+        share.shrink(sizes.iter().sum());
+        self.keep_and_hold(files, share).await
+    }
+
+    /// Finds a file and checks what can be checked before it is read.
+    async fn find(&self, wanted: Wanted) -> Result<Found, String> {
+        let Wanted { shown, name, place, known_digest } = wanted;
+        let (content, size) = match place {
+            Place::File(path) => {
+                let look = {
+                    let (path, name) = (path.clone(), name.clone());
+                    move || examine::file(&path, &name)
+                };
+                let (media, size) = blocking(look).await?;
+                let Examined { kind, size } = self.checks().examine(&shown, &name, media, size)?;
+                (Content::File(path, kind), size)
+            }
+            Place::Row(bytes) => {
+                let Examined { kind, size } = self.examine_bytes(&shown, &name, &bytes)?;
+                (Content::Memory(bytes, kind), size)
+            }
+            Place::Web(url) => {
+                let (answer, size) = self.ask(&shown, url).await?;
+                (Content::Answer(Box::new(answer)), size)
+            }
+        };
+        Ok(Found { wanted: Origin { shown, name, known_digest }, content, size })
+    }
+
+    fn examine_bytes(&self, shown: &str, name: &str, bytes: &Bytes) -> Result<Examined, String> {
+        let media = examine::bytes(name, bytes);
+        self.checks().examine(shown, name, media, bytes.len() as u64)
+    }
+
+    /// Asks for a file of another machine. A failure is the row's: what is asked again, and when,
+    /// is decided where all retries are.
+    async fn ask(&self, shown: &str, url: Url) -> Result<(Answer, u64), String> {
+        let http: &HttpClient = self.spec.http.as_ref().ok_or_else(|| {
+            format!("`{shown}` is an address, and files are read from this machine only; give a path")
+        })?;
+        let answer = http.get(url).await.map_err(|failure| format!("no answer from `{shown}`: {failure}"))?;
+        let status = answer.status();
+        if !(200..300).contains(&status) {
+            return Err(format!("`{shown}` was answered with status {status}"));
+        }
+        let told = answer.headers().get("content-length");
+        let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let largest = self.checks().largest();
+        match told {
+            Some(size) if size > largest => {
+                Err(format!("`{shown}` is too large: it has {size} bytes, and the model takes {largest}"))
+            }
+            Some(size) => Ok((answer, size)),
+            None => Ok((answer, largest.min(UNTOLD_SIZE))),
+        }
+    }
+
+    /// Reads a file whole.
+    async fn read(&self, found: Found) -> Result<Whole, String> {
+        let Found { wanted, content, size } = found;
+        let (content, kind) = match content {
+            Content::File(path, kind) => {
+                let shown = wanted.shown.clone();
+                let read = move || {
+                    let bytes = examine::read(&path, size)?;
+                    examine::whole(&shown, kind, &bytes)?;
+                    let digest = digest::of_bytes(&bytes);
+                    Ok((Bytes::from(bytes), digest))
+                };
+                let (bytes, digest) = blocking(read).await?;
+                if wanted.known_digest.as_ref().is_some_and(|known| *known != digest) {
+                    return Err(format!("`{}` was changed after its row was made", wanted.shown));
+                }
+                return Ok(Whole { wanted, bytes, kind, digest });
+            }
+            Content::Memory(bytes, kind) => (bytes, kind),
+            Content::Answer(answer) => {
+                let largest = usize::try_from(self.checks().largest()).unwrap_or(usize::MAX);
+                let shown = &wanted.shown;
+                let body = answer.body(largest).await;
+                let body = body.map_err(|failure| format!("`{shown}` did not come whole: {failure}"))?;
+                let kind = self.examine_bytes(shown, &wanted.name, &body)?.kind;
+                (body, kind)
+            }
+        };
+        examine::whole(&wanted.shown, kind, &content)?;
+        let digest = digest::of_bytes(&content);
+        Ok(Whole { wanted, bytes: content, kind, digest })
+    }
+
+    /// The file as the model gets it, and where it came from.
+    async fn as_sent(&self, whole: Whole) -> Result<(Attachment, String), String> {
+        let Whole { wanted: Origin { shown, name, .. }, bytes, kind, digest } = whole;
+        let Some(extraction) = self.extraction.as_ref().filter(|_| is_extractable(kind)) else {
+            let media_type = media::sent_as(kind).to_owned();
+            return Ok((Attachment { name, media_type, bytes, digest }, shown));
+        };
+        let text = extraction.text(kind, bytes).await.map_err(|reason| format!("`{shown}` {reason}"))?;
+        self.spec.rules.check(&shown, media::PLAIN, text.len() as u64)?;
+        let digest = digest::of_bytes(text.as_bytes());
+        let file = Attachment { name, media_type: media::PLAIN.into(), bytes: text.into(), digest };
+        Ok((file, shown))
+    }
+
+    /// Keeps the files where they are to be kept, and ties their bytes to the row's share.
+    async fn keep_and_hold(
+        &self,
+        files: Vec<(Attachment, String)>,
+        share: Share,
+    ) -> Result<Vec<Attachment>, String> {
+        let share = Arc::new(share);
+        let mut held = Vec::with_capacity(files.len());
+        for (file, shown) in files {
+            let file = Attachment { bytes: hold(file.bytes, share.clone()), ..file };
+            if let Some(archive) = &self.archive {
+                let (archive, copy) = (archive.clone(), file.clone());
+                blocking(move || archive.keep(&copy, &shown)).await?;
+            }
+            held.push(file);
+        }
+        Ok(held)
+    }
+}
+
+/// Does what may wait for a disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let stopped = |error| Err(format!("a file of the row could not be read: {error}"));
+    spawn_blocking(work).await.unwrap_or_else(stopped)
+}

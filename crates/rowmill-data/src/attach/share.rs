@@ -1,0 +1,95 @@
+//! How much of files is held in memory at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The most bytes of files that are held at once, over all rows.
+const MOST: u64 = 256 * 1024 * 1024;
+/// What shares are counted in.
+const UNIT: u64 = 1024;
+
+/// The memory that all rows share.
+#[derive(Debug)]
+pub(super) struct Memory {
+    room: Arc<Semaphore>,
+    units: u32,
+}
+
+/// The part of it that one row holds.
+#[derive(Debug)]
+pub(super) struct Share(Option<OwnedSemaphorePermit>);
+
+impl Memory {
+    pub(super) fn new() -> Self {
+        let units = u32::try_from(MOST / UNIT).unwrap_or(u32::MAX);
+        Self { room: Arc::new(Semaphore::new(units as usize)), units }
+    }
+
+    /// Waits until there is room for so many bytes. A row that needs more than there is gets it
+    /// all, and so is alone.
+    ///
+    /// All files of a row take their share at once: rows that hold some and wait for more would
+    /// wait for each other.
+    pub(super) async fn reserve(&self, bytes: u64) -> Share {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units);
+        // The semaphore is never closed; without a share the bytes are held all the same.
+        Share(self.room.clone().acquire_many_owned(units).await.ok())
+    }
+}
+
+impl Share {
+    /// Gives back what is more than `bytes` need.
+    pub(super) fn shrink(&mut self, bytes: u64) {
+        let Some(permit) = &mut self.0 else { return };
+        let needed = usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX);
+        drop(permit.split(permit.num_permits().saturating_sub(needed)));
+    }
+}
+
+/// Ties bytes to the share that they are held with: it ends with the last clone.
+pub(super) fn hold(content: impl AsRef<[u8]> + Send + 'static, share: Arc<Share>) -> Bytes {
+    Bytes::from_owner(Held { content, _share: share })
+}
+
+struct Held<C> {
+    content: C,
+    _share: Arc<Share>,
+}
+
+impl<C: AsRef<[u8]>> AsRef<[u8]> for Held<C> {
+    fn as_ref(&self) -> &[u8] {
+        self.content.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_share_is_given_back_with_the_last_clone() {
+        let memory = Memory { room: Arc::new(Semaphore::new(4)), units: 4 };
+        let share = memory.reserve(3 * UNIT + 1).now_or_never().unwrap();
+        let bytes = hold(vec![1; 3], Arc::new(share));
+        let clone = bytes.slice(1..);
+        drop(bytes);
+        assert!(memory.reserve(1).now_or_never().is_none());
+        drop(clone);
+        assert!(memory.reserve(1).now_or_never().is_some());
+    }
+
+    #[test]
+    fn more_than_there_is_gets_all_and_can_be_shrunk() {
+        let memory = Memory { room: Arc::new(Semaphore::new(4)), units: 4 };
+        let mut share = memory.reserve(u64::MAX).now_or_never().unwrap();
+        assert_eq!(memory.room.available_permits(), 0);
+        share.shrink(UNIT + 1);
+        assert_eq!(memory.room.available_permits(), 2);
+        share.shrink(100 * UNIT);
+        assert_eq!(memory.room.available_permits(), 2);
+    }
+}

@@ -1,0 +1,65 @@
+//! What a child process does that extracts text.
+
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use super::extract_text;
+
+/// Room for documents that are nested deep.
+pub(super) const STACK: usize = 256 * 1024 * 1024;
+/// The longest document that is taken.
+pub(crate) const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// The most memory that a child may take.
+#[cfg(unix)]
+const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Extracts the text of the document on `input` and writes it to `output`: all that the child of
+/// [`Extractor::Child`](super::Extractor::Child) does.
+///
+/// It bounds the memory of the whole process and silences its panics, so it must be the only
+/// thing that the process does. Where it fails, the process must print the error to standard
+/// error and end with a code that is not zero.
+///
+/// # Errors
+///
+/// As [`extract_text`]; or the document could not be read or the text not be written.
+pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Write) -> Result<(), String> {
+    #[cfg(unix)]
+    bound_memory();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut bytes = Vec::new();
+    input
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("did not reach the process that extracts text: {error}"))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("has more than {} MiB", MOST_BYTES >> 20));
+    }
+    let text = thread::scope(|scope| {
+        let work = || guarded(media_type, &bytes);
+        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| format!("cannot be read: no thread for it: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err(failed()))
+    })?;
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| format!("has a text that cannot be handed on: {error}"))
+}
+
+/// Extracts text; a panic on the way is an error like another.
+pub(super) fn guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> {
+    catch_unwind(AssertUnwindSafe(|| extract_text(media_type, bytes))).unwrap_or_else(|_| Err(failed()))
+}
+
+fn failed() -> String {
+    "is broken, or of a kind that is not understood".into()
+}
+
+/// A process that cannot be bounded does its work all the same: the bound is a second defence.
+#[cfg(unix)]
+fn bound_memory() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let hardest = getrlimit(Resource::As).maximum;
+    let most = hardest.map_or(MEMORY, |hardest| hardest.min(MEMORY));
+    drop(setrlimit(Resource::As, Rlimit { current: Some(most), maximum: hardest }));
+}

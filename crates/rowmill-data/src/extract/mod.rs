@@ -1,0 +1,82 @@
+//! The text of documents, found on this machine.
+
+mod child;
+mod docx;
+mod html;
+mod pdf;
+mod runner;
+
+pub use child::extract_main;
+pub(crate) use runner::Extraction;
+pub use runner::Extractor;
+
+use crate::media::{DOCX, HTML, PDF};
+
+/// The longest text that is taken from a document.
+pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
+
+/// Whether text can be extracted from files of this kind.
+pub(crate) fn is_extractable(media_type: &str) -> bool {
+    matches!(media_type, PDF | DOCX | HTML | "application/xhtml+xml")
+}
+
+/// The text of a PDF, DOCX or HTML document. The error reads after the name of the file.
+///
+/// A document made to do harm can make this run very long, use up memory or end the process;
+/// [`Extractor`] protects from that.
+///
+/// ```
+/// let text = rowmill_data::extract_text("text/html", b"<h1>Invoice</h1><p>12 &euro;</p>").unwrap();
+/// assert_eq!(text, "# Invoice\n\n12 €");
+/// ```
+///
+/// # Errors
+///
+/// The document is broken, encrypted or of another kind, or it has no text.
+pub fn extract_text(media_type: &str, bytes: &[u8]) -> Result<String, String> {
+    let text = match media_type {
+        PDF => pdf::text(bytes)?,
+        DOCX => docx::text(bytes)?,
+        _ if is_extractable(media_type) => html::text(bytes)?,
+        _ => return Err(format!("is {media_type}, from which no text can be extracted")),
+    };
+    let text = tidy(&text);
+    if text.is_empty() {
+        return Err("has no text; send it as a file, to a model that reads such files".into());
+    }
+    if text.len() > MOST_TEXT {
+        return Err(format!("has more than {} MiB of text", MOST_TEXT >> 20));
+    }
+    Ok(text)
+}
+
+/// Takes away spaces at the ends of lines, and all but one of the empty lines that follow each other.
+fn tidy(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut empty = 0;
+    for line in text.lines() {
+        // Some fonts map their spaces to nothing that a text may hold.
+        let line = line.trim_end_matches(|character: char| character.is_whitespace() || character == '\0');
+        if line.is_empty() {
+            empty += 1;
+            continue;
+        }
+        if !out.is_empty() {
+            out.push_str(if empty > 0 { "\n\n" } else { "\n" });
+        }
+        empty = 0;
+        out.push_str(line);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_lines_and_spaces_at_ends_are_few() {
+        assert_eq!(tidy("\n\n a  \n\n\n\nb\nc \u{a0}\n\n"), " a\n\nb\nc");
+        assert_eq!(tidy(" \n\t\n"), "");
+    }
+}

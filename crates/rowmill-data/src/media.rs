@@ -1,0 +1,261 @@
+//! What a file is: by its content first, then by the ending of its name.
+
+use std::io::{Read, Seek};
+
+use memchr::memmem;
+
+/// How much of a file's beginning is looked at.
+pub(crate) const HEAD: usize = 8 * 1024;
+
+/// The media type of bytes of which nothing is known.
+pub(crate) const UNKNOWN: &str = "application/octet-stream";
+/// The media type of PDF.
+pub(crate) const PDF: &str = "application/pdf";
+/// The media type of DOCX.
+pub(crate) const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
+/// The media type of HTML.
+pub(crate) const HTML: &str = "text/html";
+/// The media type of text of no special kind.
+pub(crate) const PLAIN: &str = "text/plain";
+const ZIP: &str = "application/zip";
+
+/// Kinds that can be told from their first bytes without fail, so that a name which promises
+/// one of them can be held to it.
+const CERTAIN: &[&str] =
+    &[PDF, DOCX, XLSX, PPTX, "image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/bmp"];
+
+/// What a file was found to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Media {
+    /// The media type.
+    pub(crate) kind: &'static str,
+    /// What it was found by.
+    pub(crate) by: Evidence,
+}
+
+/// What a media type was found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// The bytes.
+    Content,
+    /// The ending of the name, because the bytes tell nothing.
+    Name,
+}
+
+/// Finds what a file is. `head` are its first bytes, at most [`HEAD`]; `content` is read only
+/// where a ZIP archive must be looked into.
+pub(crate) fn media_of(name: &str, head: &[u8], content: impl Read + Seek) -> Media {
+    let by_name = kind_of_name(name);
+    let certain = |kind| Media { kind, by: Evidence::Content };
+    if head.starts_with(b"PK\x03\x04") {
+        return certain(kind_of_archive(head, content));
+    }
+    let start = head.get(..head.len().min(1024)).unwrap_or_default();
+    if by_name == Some(PDF) && memmem::find(start, b"%PDF-").is_some() {
+        return certain(PDF);
+    }
+    let found = infer::get(head).map(|kind| usual(kind.mime_type()));
+    if !head.is_empty()
+        && is_plain(head)
+        && !matches!(found, Some(PDF | "application/rtf" | "application/postscript"))
+    {
+        let text = |kind: &&'static str| is_text(kind);
+        return certain(by_name.filter(text).or(found.filter(text)).unwrap_or(PLAIN));
+    }
+    match found {
+        Some(kind) if !is_text(kind) && kind != UNKNOWN => certain(kind),
+        _ => Media { kind: by_name.unwrap_or(UNKNOWN), by: Evidence::Name },
+    }
+}
+
+/// What the ending of a name tells.
+pub(crate) fn kind_of_name(name: &str) -> Option<&'static str> {
+    mime_guess::from_path(name).first_raw().map(usual)
+}
+
+/// Why the bytes cannot be what the name promises, where that is certain.
+///
+/// A picture of another kind than its ending is no fault: it is sent as what it is.
+pub(crate) fn broken_promise(name: &str, media: Media) -> Option<String> {
+    let promised = kind_of_name(name).filter(|kind| CERTAIN.contains(kind))?;
+    if media.by == Evidence::Name {
+        return Some(format!("is broken: its name says {promised}, but it does not begin like one"));
+    }
+    let pictures = promised.starts_with("image/") && media.kind.starts_with("image/");
+    (media.kind != promised && !pictures)
+        .then(|| format!("is broken: its name says {promised}, but its content is {}", media.kind))
+}
+
+/// What is missing from the end of a file that was cut.
+pub(crate) fn missing_end(kind: &str, bytes: &[u8]) -> Option<&'static str> {
+    let has = |mark: &[u8]| memmem::rfind(bytes, mark).is_some();
+    match kind {
+        PDF if !has(b"%%EOF") && !has(b"startxref") => Some("`%%EOF`"),
+        "image/png" if !has(b"IEND") => Some("`IEND`"),
+        _ => None,
+    }
+}
+
+/// Whether files of this kind are text, whatever the media type is called.
+pub(crate) fn is_text(kind: &str) -> bool {
+    const CALLED_OTHERWISE: &[&str] = &[
+        "application/json",
+        "application/javascript",
+        "application/sql",
+        "application/toml",
+        "application/x-httpd-php",
+        "application/x-javascript",
+        "application/x-ndjson",
+        "application/x-sh",
+        "application/x-tex",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+        "message/rfc822",
+    ];
+    kind.starts_with("text/")
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml")
+        || CALLED_OTHERWISE.contains(&kind)
+}
+
+/// The media type under which a file is sent: text of any kind begins with `text/`.
+pub(crate) fn sent_as(kind: &'static str) -> &'static str {
+    if is_text(kind) && !kind.starts_with("text/") { PLAIN } else { kind }
+}
+
+/// The ending under which a file of this kind is kept.
+pub(crate) fn ending_of(kind: &str) -> &'static str {
+    match kind {
+        PDF => "pdf",
+        DOCX => "docx",
+        XLSX => "xlsx",
+        PPTX => "pptx",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/tiff" => "tif",
+        "image/bmp" => "bmp",
+        "image/heif" => "heif",
+        "audio/wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/flac" => "flac",
+        "audio/ogg" => "ogg",
+        "audio/mp4" => "m4a",
+        "video/mp4" => "mp4",
+        kind if is_text(kind) => "txt",
+        _ => "bin",
+    }
+}
+
+/// One name for kinds that have several.
+fn usual(kind: &'static str) -> &'static str {
+    match kind {
+        "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "audio/wav",
+        "audio/x-flac" => "audio/flac",
+        "audio/m4a" | "audio/x-m4a" => "audio/mp4",
+        "audio/mp3" => "audio/mpeg",
+        "image/jpg" | "image/pjpeg" => "image/jpeg",
+        other => other,
+    }
+}
+
+/// Office documents are archives, and only what is in them tells them apart.
+fn kind_of_archive(head: &[u8], content: impl Read + Seek) -> &'static str {
+    let Ok(archive) = zip::ZipArchive::new(content) else { return ZIP };
+    let holds = |folder: &str, stem: &str| {
+        let begins = format!("{folder}/{stem}");
+        archive.file_names().any(|name| name.starts_with(&begins) && name.ends_with(".xml"))
+    };
+    if holds("word", "document") {
+        DOCX
+    } else if holds("xl", "workbook") {
+        XLSX
+    } else if holds("ppt", "presentation") {
+        PPTX
+    } else {
+        infer::get(head).map_or(ZIP, |kind| kind.mime_type())
+    }
+}
+
+/// Whether these first bytes of a file are UTF-8 text; they may end within a character.
+fn is_plain(head: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none() && head.len() >= HEAD,
+    };
+    valid && !head.iter().any(|byte| matches!(byte, 0..=7 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn kind(name: &str, bytes: &[u8]) -> &'static str {
+        media_of(name, bytes, Cursor::new(bytes)).kind
+    }
+
+    #[test]
+    fn content_tells_more_than_the_name() {
+        for (name, bytes, expected) in [
+            ("a.pdf", &b"%PDF-1.7\n"[..], PDF),
+            ("a", b"%PDF-1.7\n", PDF),
+            ("a.pdf", b"junk before\n%PDF-1.4\n\x80", PDF),
+            ("a.txt", b"\x89PNG\r\n\x1a\n\0\0", "image/png"),
+            ("a.jpg", b"\xff\xd8\xff\xe0\0", "image/jpeg"),
+            ("a.bin", b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+            ("a.md", b"<!-- note -->\n# Title", "text/markdown"),
+            ("a", b"<!DOCTYPE html><p>x", HTML),
+            ("a.csv", b"a,b\n1,2\n", "text/csv"),
+            ("a.json", b"{}", "application/json"),
+            ("a.ts", b"let x: number = 1;", PLAIN),
+            ("a.unknown", b"BM is no picture", PLAIN),
+            ("a.pdf", b"only text", PLAIN),
+            ("a.pdf", b"\0\x01\x02", PDF),
+            ("a", b"\0\x01\x02", UNKNOWN),
+            ("a.txt", b"caf\xe9", PLAIN),
+            ("empty.png", b"", "image/png"),
+            ("a.docx", b"PK\x03\x04 cut", ZIP),
+        ] {
+            assert_eq!(kind(name, bytes), expected, "{name} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_promises_another_content_is_told() {
+        for (name, bytes, broken) in [
+            ("a.pdf", &b"%PDF-1.7\n"[..], false),
+            ("a.pdf", b"only text", true),
+            ("a.pdf", b"\0\x01\x02", true),
+            ("a.png", b"\xff\xd8\xff\xe0\0", false),
+            ("a.png", b"%PDF-1.7\n", true),
+            ("a.png", b"\x88PNG\r\n", true),
+            ("a.docx", b"PK\x03\x04 cut", true),
+            ("a.txt", b"%PDF-1.7\n", false),
+        ] {
+            let media = media_of(name, bytes, Cursor::new(bytes));
+            assert_eq!(broken_promise(name, media).is_some(), broken, "{name} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn text_may_be_cut_within_a_character_only_where_the_file_goes_on() {
+        let mut long = vec![b'x'; HEAD - 1];
+        long.push(0xc3);
+        assert_eq!(kind("a", &long), PLAIN);
+        assert_eq!(kind("a", b"x\xc3"), UNKNOWN);
+    }
+
+    #[test]
+    fn a_cut_file_lacks_its_end() {
+        assert_eq!(missing_end(PDF, b"%PDF-1.7\n1 0 obj"), Some("`%%EOF`"));
+        assert_eq!(missing_end(PDF, b"%PDF-1.7\nstartxref\n1\n%%EOF"), None);
+        assert_eq!(missing_end("image/png", b"\x89PNG"), Some("`IEND`"));
+        assert_eq!(missing_end("image/jpeg", b"\xff\xd8"), None);
+    }
+}
