@@ -5,6 +5,7 @@ mod blocks;
 mod csv;
 mod dataset;
 mod documents;
+mod fetch;
 mod files;
 mod format;
 mod hub;
@@ -17,6 +18,7 @@ mod spool;
 mod text;
 
 pub use dataset::dataset;
+pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Patience, Purpose, bring};
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
