@@ -122,8 +122,8 @@ pub(crate) fn credential_of(url: &Url) -> (Url, Option<Credential>) {
     let decode = |text: &str| super::naming::decoded(text);
     let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or_default()));
     // Addresses with a host, which these are, take both.
-    drop(clean.set_username(""));
-    drop(clean.set_password(None));
+    clean.set_username("").ok();
+    clean.set_password(None).ok();
     let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
     let credential = HeaderValue::from_str(&value).ok().map(|mut value| {
         value.set_sensitive(true);

@@ -1,6 +1,6 @@
 //! What a file must be, and whether it is.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use serde::{Deserialize, Serialize};
@@ -88,11 +88,8 @@ pub(crate) fn digest_of(text: &str) -> String {
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        drop(write!(text, "{byte:02x}"));
-        text
-    })
+    let digit = |value: u8| char::from_digit(u32::from(value), 16);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
 }
 
 #[cfg(test)]
