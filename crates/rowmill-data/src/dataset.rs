@@ -11,21 +11,20 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::files::{FilesDataset, StreamDataset, open_bytes};
 use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
 
-/// Makes the dataset of an input of this machine, once it is known to be there. What is
-/// elsewhere must have been fetched before.
+/// The files of an input of this machine; `None` for a stream.
 ///
 /// # Errors
 ///
-/// The input is missing or not readable, or its format is not known.
-pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
+/// There are none, or they cannot be looked at.
+pub fn local_files(spec: &InputSpec) -> Result<Option<FileList>, Problem> {
     let list = match &spec.location {
-        Location::Stdin => return stream(spec, &spec.location),
+        Location::Stdin => return Ok(None),
         Location::File(path) => {
             let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
             if found.is_dir() {
                 documents::files_of_folder(path, spec.format)?
             } else if !found.is_file() {
-                return stream(spec, &spec.location);
+                return Ok(None);
             } else {
                 let name = path.display().to_string();
                 let file = InputFile { path: path.clone(), name: name.clone() };
@@ -39,7 +38,20 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
             return Err(Problem::new(ProblemCode::Internal, message));
         }
     };
-    of_files(spec, list)
+    Ok(Some(list))
+}
+
+/// Makes the dataset of an input of this machine, once it is known to be there. What is
+/// elsewhere must have been fetched before.
+///
+/// # Errors
+///
+/// The input is missing or not readable, or its format is not known.
+pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
+    match local_files(spec)? {
+        Some(list) => of_files(spec, list),
+        None => stream(spec, &spec.location),
+    }
 }
 
 fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Problem> {

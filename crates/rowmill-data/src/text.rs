@@ -8,21 +8,28 @@ use rowmill_http::{HttpClient, Url};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::blocks::BYTE_ORDER_MARK;
+use crate::fetch::Fetcher;
+use crate::hub::{HubAddress, fetch_text};
 
 /// The longest text that is taken.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// Reads the text that a flag names: a path, or a `file://`, `http://` or `https://` address.
+/// Reads the text that a flag names: a path, or a `file://`, `http://`, `https://` or `hf://`
+/// address. What comes from the hub is kept; other addresses are asked each time.
 ///
 /// `what` is the flag, for messages. A byte order mark is taken away.
 ///
 /// # Errors
 ///
 /// There is nothing to be read, or it is no UTF-8 text, or it is too long.
-pub async fn load_text(source: &str, what: &'static str, http: &HttpClient) -> Result<String, Problem> {
+pub async fn load_text(source: &str, what: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
     let bytes = match place_of(source, what)? {
         Place::File(path) => read_file(&path, what)?,
-        Place::Web(url) => fetch(url, what, http).await?,
+        Place::Web(url) => fetch(url, what, fetcher.http).await?,
+        Place::Hub(address) => {
+            let path = fetch_text(fetcher, &address).await.map_err(|problem| for_text(problem, what))?;
+            read_file(&path, what)?
+        }
     };
     let shown = shown_source(source);
     if bytes.len() > MAX_TEXT {
@@ -40,6 +47,7 @@ pub async fn load_text(source: &str, what: &'static str, http: &HttpClient) -> R
 enum Place {
     File(PathBuf),
     Web(Url),
+    Hub(HubAddress),
 }
 
 fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
@@ -57,8 +65,9 @@ fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
             let path = Url::parse(source).ok().and_then(|url| url.to_file_path().ok());
             path.map(Place::File).ok_or_else(not_an_address)
         }
+        "hf" => HubAddress::parse_file(source).map(Place::Hub).map_err(|problem| for_text(problem, what)),
         _ => Err(problem(format!("text for `{what}` cannot be read from `{scheme}://`"))
-            .hint("give a path, or a `file://`, `http://` or `https://` address")),
+            .hint("give a path, or a `file://`, `http://`, `https://` or `hf://` address")),
     }
 }
 
@@ -114,6 +123,12 @@ pub fn shown_source(source: &str) -> String {
         Some(path) => format!("{scheme}://{host}/{path}"),
         None => format!("{scheme}://{host}"),
     }
+}
+
+/// Says which text it is that cannot be had.
+fn for_text(found: Problem, what: &str) -> Problem {
+    let message = format!("text for `{what}` cannot be had: {}", found.message);
+    Problem { code: ProblemCode::TextUnreadable, message, ..found }
 }
 
 fn problem(message: String) -> Problem {

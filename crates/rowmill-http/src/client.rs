@@ -43,6 +43,8 @@ struct Pools {
     timeouts: Timeouts,
     direct: OnceLock<Result<Direct, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
+    /// For documents through a proxy: follows nothing and unpacks nothing.
+    plain: OnceLock<Result<reqwest::Client, HttpFailure>>,
 }
 
 /// Where requests go and the headers that each of them carries, made once per run.
@@ -106,8 +108,8 @@ impl HttpClient {
     }
 
     fn with_pools(proxied: bool, timeouts: Timeouts) -> Self {
-        let (direct, general) = (OnceLock::new(), OnceLock::new());
-        Self { pools: Arc::new(Pools { proxied, timeouts, direct, general }) }
+        let (direct, general, plain) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { pools: Arc::new(Pools { proxied, timeouts, direct, general, plain }) }
     }
 
     /// Sends `body` with POST. `extra` is a header of this request alone.
@@ -133,6 +135,29 @@ impl HttpClient {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = headers;
+        self.direct_answer(request).await
+    }
+
+    /// Sends a request without a body; redirects are not followed and nothing is unpacked.
+    pub(crate) async fn send_empty(
+        &self,
+        method: http::Method,
+        url: &reqwest::Url,
+        mut headers: HeaderMap,
+    ) -> Result<Answer, HttpFailure> {
+        if self.pools.proxied {
+            return self.general_answer(self.plain()?.request(method, url.clone()).headers(headers)).await;
+        }
+        let unusable = |error| HttpFailure::Connect(format!("the address cannot be requested: {error}"));
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        let mut request = http::Request::new(Full::new(Bytes::new()));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.as_str().parse().map_err(unusable)?;
+        *request.headers_mut() = headers;
+        self.direct_answer(request).await
+    }
+
+    async fn direct_answer(&self, request: http::Request<Full<Bytes>>) -> Result<Answer, HttpFailure> {
         let timeouts = self.pools.timeouts;
         match tokio::time::timeout(timeouts.first_byte, self.direct()?.request(request)).await {
             Ok(response) => Ok(Answer { inner: Inner::Direct(response?), timeouts }),
@@ -164,19 +189,28 @@ impl HttpClient {
     }
 
     fn general(&self) -> Result<&reqwest::Client, HttpFailure> {
-        self.pools.general.get_or_init(|| general_client(self.pools.timeouts)).as_ref().map_err(Clone::clone)
+        let make = || built(general_client(self.pools.timeouts));
+        self.pools.general.get_or_init(make).as_ref().map_err(Clone::clone)
+    }
+
+    fn plain(&self) -> Result<&reqwest::Client, HttpFailure> {
+        let none = reqwest::redirect::Policy::none;
+        let make = || built(general_client(self.pools.timeouts).redirect(none()).no_gzip());
+        self.pools.plain.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 }
 
-fn general_client(timeouts: Timeouts) -> Result<reqwest::Client, HttpFailure> {
+fn general_client(timeouts: Timeouts) -> reqwest::ClientBuilder {
     install_crypto();
     reqwest::Client::builder()
         .user_agent(AGENT)
         .connect_timeout(timeouts.connect)
         .pool_max_idle_per_host(usize::MAX)
         .retry(reqwest::retry::never())
-        .build()
-        .map_err(|error| cannot_set_up(&error))
+}
+
+fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, HttpFailure> {
+    client.build().map_err(|error| cannot_set_up(&error))
 }
 
 fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {

@@ -8,11 +8,13 @@ mod answer;
 mod client;
 mod connector;
 mod failure;
+mod retrieval;
 mod timeouts;
 
 pub use answer::Answer;
 pub use client::{HttpClient, Target};
 pub use failure::HttpFailure;
-pub use http::header::{HeaderMap, HeaderName, HeaderValue};
+pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::Url;
+pub use retrieval::{Credential, Extent, Redirects, Retrieval, Retrieved};
 pub use timeouts::Timeouts;

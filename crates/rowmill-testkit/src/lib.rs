@@ -4,6 +4,7 @@
 pub mod conformance;
 mod fake_model;
 mod fake_source;
+pub mod hub;
 
 pub use fake_model::{FakeModel, answer, busy, failure};
 pub use fake_source::FakeDataset;

@@ -39,6 +39,10 @@ problem_codes! {
         "Correct the row, or name another field with `--id-field`.";
     DuplicateId = "RM1005", "Two rows have the same id; nothing was sent.",
         "Make ids unique, or leave `--id-field` out to use row numbers.";
+    InputAmbiguous = "RM1006", "The address stands for several files or splits, and one must be chosen.",
+        "Choose one of those that the message lists, in the spelling that it shows.";
+    FetchFailed = "RM1007", "What is elsewhere could not be fetched: no answer, a refusal, a cut transfer, or other bytes than were promised.",
+        "Do as the message says and give the same command again; a download that was cut goes on where it ended.";
     TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
         "Check the path or URL; nothing was sent.";
     InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",

@@ -3,10 +3,11 @@
 use rowmill_core::prompt::Template;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::Variables;
-use rowmill_data::load_text;
+use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
 use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
@@ -23,10 +24,18 @@ pub(crate) struct Texts {
 
 /// Loads and checks all texts, in the order in which their mistakes are told.
 pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -> Result<Texts, Problem> {
+    let settings = FetchSettings::from_environment(&environment);
+    // Texts are short, so only what may be wrong is worth telling.
+    let told = |event: rowmill_data::FetchEvent| {
+        if let FetchStep::Warning(text) = event.step {
+            (control.notice)(Notice::Warning(text));
+        }
+    };
+    let fetcher = &Fetcher { settings: &settings, http, told: &told };
     let (schema, schema_text) = match &spec.schema {
         Schema::None => (None, None),
         Schema::Source(source) => {
-            let text = text(source, "--json-schema", http).await?;
+            let text = text(source, "--json-schema", fetcher).await?;
             (Some(ResultSchema::parse(&text, source)?), Some(text))
         }
         Schema::PythonModel(name) => {
@@ -37,9 +46,9 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     let template = match &spec.prompt {
         Prompt::Default => Template::default_template(),
         Prompt::Inline(text) => Template::parse(text.clone()),
-        Prompt::Source(source) => Template::parse(text(source, "--template", http).await?),
+        Prompt::Source(source) => Template::parse(text(source, "--template", fetcher).await?),
     };
-    let variables = variables(&spec.variables, http).await?;
+    let variables = variables(&spec.variables, fetcher).await?;
     let instruction = match &spec.instruction {
         None if variables.is_empty() => None,
         None => {
@@ -50,7 +59,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
             .hint("variables fill placeholders of the instruction; fields of the row fill the template"));
         }
         Some(source) => {
-            let text = text(source, "--instruction", http).await?;
+            let text = text(source, "--instruction", fetcher).await?;
             for name in variables.unused(&text) {
                 (control.notice)(Notice::Warning(format!(
                     "variable `{name}` is not used by the instruction"
@@ -63,19 +72,19 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     Ok(Texts { schema, schema_text, template, instruction, variables })
 }
 
-async fn text(source: &str, flag: &'static str, http: &HttpClient) -> Result<String, Problem> {
-    load_text(source, flag, http).await
+async fn text(source: &str, flag: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
+    load_text(source, flag, fetcher).await
 }
 
-async fn variables(flags: &VariableFlags, http: &HttpClient) -> Result<Variables, Problem> {
+async fn variables(flags: &VariableFlags, fetcher: &Fetcher<'_>) -> Result<Variables, Problem> {
     let json = match &flags.json {
-        Some(path) => Some(text(&path.to_string_lossy(), "--vars-json", http).await?),
+        Some(path) => Some(text(&path.to_string_lossy(), "--vars-json", fetcher).await?),
         None => None,
     };
     let mut files = Vec::new();
     for entry in &flags.files {
         let (name, path) = Variables::parse_file_pair(entry)?;
-        files.push((name.to_owned(), text(path, "--var-file", http).await?));
+        files.push((name.to_owned(), text(path, "--var-file", fetcher).await?));
     }
     Variables::from_flags(json.as_deref(), &files, &flags.pairs)
 }

@@ -1,0 +1,140 @@
+//! Asking a server, and asking again where that may help.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use rowmill_http::{
+    Answer, Credential, HeaderMap, HeaderValue, HttpFailure, Retrieval, Retrieved, Url, header,
+};
+use rowmill_types::{Problem, ProblemCode, Secret};
+
+use super::bring::Fetcher;
+use super::event::{FetchEvent, FetchStep};
+
+/// The longest error text of a server that is looked at, and that is shown.
+const MAX_SAID: usize = 64 * 1024;
+const MAX_SHOWN: usize = 300;
+
+/// Counts the tries that brought nothing, and waits between them.
+pub(super) struct Tries<'a> {
+    fetcher: &'a Fetcher<'a>,
+    name: Arc<str>,
+    fruitless: u32,
+}
+
+impl<'a> Tries<'a> {
+    pub(super) fn new(fetcher: &'a Fetcher<'a>, name: Arc<str>) -> Self {
+        Self { fetcher, name, fruitless: 0 }
+    }
+
+    /// The last try brought much, so what was in vain before counts no more.
+    pub(super) fn brought_much(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// Waits before a further try; `false` when there is to be none.
+    pub(super) async fn again(&mut self, asked_for: Option<Duration>, reason: &str) -> bool {
+        let patience = self.fetcher.settings.patience;
+        let doubled = patience.wait.saturating_mul(1 << self.fruitless.min(16));
+        self.fruitless += 1;
+        let wait = asked_for.unwrap_or(doubled.min(patience.longest_wait));
+        if self.fruitless >= patience.tries || wait > patience.longest_wait {
+            return false;
+        }
+        let step = FetchStep::Waiting { wait: Some(wait), reason: reason.to_owned() };
+        (self.fetcher.told)(FetchEvent { name: Arc::clone(&self.name), step });
+        tokio::time::sleep(wait).await;
+        true
+    }
+}
+
+/// Asks until there is an answer that another try would not better.
+pub(crate) async fn ask(
+    fetcher: &Fetcher<'_>,
+    retrieval: &Retrieval,
+    name: &str,
+) -> Result<Retrieved, Problem> {
+    let mut tries = Tries::new(fetcher, name.into());
+    loop {
+        match fetcher.http.retrieve(retrieval).await {
+            Err(failure) => {
+                if !tries.again(None, &failure.to_string()).await {
+                    return Err(no_answer(&retrieval.url, name, &failure));
+                }
+            }
+            Ok(found) => {
+                let (status, asked_for) = (found.answer.status(), wait_asked_for(found.answer.headers()));
+                if !is_passing(status) || !tries.again(asked_for, &format!("status {status}")).await {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a status says that the same request may be answered later.
+pub(super) fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// How long the server asks to wait: `Retry-After`, or the rest of the hub's window.
+pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(seconds) = text("retry-after").and_then(|value| value.trim().parse().ok()) {
+        return Some(Duration::from_secs(seconds));
+    }
+    let window = text("ratelimit")?;
+    let part = |key: &str| {
+        let found = window.split(';').find_map(|part| part.trim().strip_prefix(key));
+        found.and_then(|value| value.trim().parse::<u64>().ok())
+    };
+    (part("r=") == Some(0)).then(|| part("t=").map(Duration::from_secs)).flatten()
+}
+
+/// Nothing came at all.
+pub(crate) fn no_answer(url: &Url, name: &str, failure: &HttpFailure) -> Problem {
+    let server = url.host_str().unwrap_or_default();
+    Problem::new(ProblemCode::FetchFailed, format!("no answer from `{server}` for `{name}`"))
+        .cause(failure)
+        .hint("check the address and the network, then give the same command again")
+}
+
+/// What a server said about a refusal, without the credential that it may repeat.
+pub(crate) async fn said_in(answer: Answer, secret: Option<&Secret>) -> Option<String> {
+    let header = answer.headers().get("x-error-message").and_then(|value| value.to_str().ok());
+    let header = header.map(str::to_owned);
+    let body = answer.body(MAX_SAID).await.unwrap_or_default();
+    let told = serde_json::from_slice::<serde_json::Value>(&body)
+        .ok()
+        .and_then(|body| body.get("error").and_then(|error| error.as_str()).map(str::to_owned));
+    let said = header.or(told)?;
+    let said = secret.map_or_else(|| said.clone(), |secret| secret.redact(&said));
+    Some(said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
+}
+
+/// Takes name and password out of an address; they are for its server alone.
+pub(crate) fn credential_of(url: &Url) -> (Url, Option<Credential>) {
+    let mut clean = url.clone();
+    if clean.username().is_empty() && clean.password().is_none() {
+        return (clean, None);
+    }
+    let decode = |text: &str| super::naming::decoded(text);
+    let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or_default()));
+    // Addresses with a host, which these are, take both.
+    clean.set_username("").ok();
+    clean.set_password(None).ok();
+    let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
+    let credential = HeaderValue::from_str(&value).ok().map(|mut value| {
+        value.set_sensitive(true);
+        Credential { server: clean.clone(), value }
+    });
+    (clean, credential)
+}
+
+/// Puts a header into a request, unless no header can have its value.
+pub(super) fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,182 @@
+//! What is kept of one address.
+//!
+//! ```text
+//! downloads/<key>/versions.json       what the address held at which revision
+//!                 <version>/<name>    a file that came whole
+//!                 partial             a file that is on its way
+//!                 partial.json        what it will be
+//!                 lock                held while any of this changes
+//! ```
+//!
+//! A file that came whole is never changed or removed, because a run may be reading it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rowmill_types::{Problem, ProblemCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::digest::{Digest, digest_of};
+
+/// How often is looked whether another process has finished.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A version of a file that came whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// What tells it from other versions.
+    pub(crate) version: String,
+    /// Its name, with its ending.
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    pub(crate) digest: Digest,
+    /// What the server is asked with whether it changed.
+    pub(crate) etag: Option<String>,
+    pub(crate) last_modified: Option<String>,
+}
+
+/// The folder of one address, locked.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    folder: PathBuf,
+    /// Kept for its lock.
+    lock: Option<File>,
+}
+
+impl Entry {
+    /// Opens the folder of an address. While another process has it, `waits` is called once
+    /// and the folder waited for.
+    pub(crate) async fn open(downloads: &Path, address: &str, waits: &dyn Fn()) -> Result<Self, Problem> {
+        let key: String = digest_of(address).chars().take(32).collect();
+        let folder = downloads.join(key);
+        make_folder(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        let path = folder.join("lock");
+        let file = private(&path).map_err(|error| cannot_write(&path, &error))?;
+        let mut has_waited = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { folder, lock: Some(file) }),
+                Err(TryLockError::WouldBlock) => {
+                    if !has_waited {
+                        waits();
+                    }
+                    has_waited = true;
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                // A disk without locks: downloads get names of their own instead.
+                Err(TryLockError::Error(_)) => return Ok(Self { folder, lock: None }),
+            }
+        }
+    }
+
+    /// What the address held at a revision when it was last asked for, if that is still there.
+    pub(crate) fn known(&self, revision: &str) -> Option<Known> {
+        self.versions().remove(revision).filter(|known| self.holds(known))
+    }
+
+    /// A version that came at any revision, if it is still there.
+    pub(crate) fn version(&self, version: &str) -> Option<Known> {
+        self.versions().into_values().find(|known| known.version == version && self.holds(known))
+    }
+
+    /// Writes down what the address holds at some revisions.
+    pub(crate) fn remember(&self, revisions: &[&str], known: &Known) -> Result<(), Problem> {
+        let mut versions = self.versions();
+        for revision in revisions {
+            versions.insert((*revision).to_owned(), known.clone());
+        }
+        self.write("versions.json", &versions)
+    }
+
+    /// Where a version is.
+    pub(crate) fn path(&self, known: &Known) -> PathBuf {
+        self.folder.join(&known.version).join(&known.name)
+    }
+
+    /// Reads a document of this folder; one that is missing or damaged is `None`.
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_slice(&fs::read(self.folder.join(name)).ok()?).ok()
+    }
+
+    /// Writes a document of this folder, whole or not at all.
+    pub(crate) fn write<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Problem> {
+        let path = self.folder.join(name);
+        let write = || -> io::Result<()> {
+            let mut beside = tempfile::NamedTempFile::new_in(&self.folder)?;
+            beside.write_all(&serde_json::to_vec(value)?)?;
+            beside.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// The name of a file that only whoever holds the lock writes to. Without locks, every
+    /// process has one of its own.
+    pub(super) fn own(&self, name: &str) -> String {
+        match self.lock {
+            Some(_) => name.to_owned(),
+            None => format!("{}-{name}", std::process::id()),
+        }
+    }
+
+    /// Where a file of this folder is.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Moves a file that came whole to its place.
+    pub(super) fn keep(&self, from: &Path, known: &Known) -> Result<(), Problem> {
+        let path = self.path(known);
+        let place = || -> io::Result<()> {
+            if let Some(folder) = path.parent() {
+                make_folder(folder)?;
+            }
+            fs::rename(from, &path)
+        };
+        place().map_err(|error| cannot_write(&path, &error))
+    }
+
+    fn versions(&self) -> BTreeMap<String, Known> {
+        self.read("versions.json").unwrap_or_default()
+    }
+
+    fn holds(&self, known: &Known) -> bool {
+        fs::metadata(self.path(known)).is_ok_and(|found| found.is_file() && found.len() == known.size)
+    }
+}
+
+/// Makes a folder that only its owner can look into, and those above it.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file that only its owner can read, without changing what it holds.
+pub(super) fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// What is told when the cache cannot be written.
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Problem {
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: make room, or name a folder on another disk with `ROWMILL_CACHE_DIR`; \
+             what came is kept and the same command goes on from there"
+        }
+        _ => "make the folder writable, or name another one with `ROWMILL_CACHE_DIR`",
+    };
+    Problem::new(ProblemCode::FetchFailed, format!("cannot write what is fetched to `{}`", path.display()))
+        .cause(error)
+        .hint(hint)
+}

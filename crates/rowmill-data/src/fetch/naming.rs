@@ -1,0 +1,180 @@
+//! What a fetched file is called: what its address, or else its headers tell.
+
+use rowmill_http::{HeaderMap, Url, header};
+
+use super::partial::text;
+use crate::Format;
+use crate::format::format_of_name;
+
+/// Longer names are cut, at their beginning, because the ending matters.
+const MAX_NAME: usize = 120;
+
+/// A name for the file at an address, with an ending that tells its format if anything does.
+pub(super) fn name_of(url: &Url, headers: &HeaderMap) -> String {
+    let given = last_part(url);
+    let name = match format_of_name(&given) {
+        Some(_) => given,
+        None => told_by(headers, &given).unwrap_or(given),
+    };
+    let packing = text(headers, &header::CONTENT_ENCODING).unwrap_or_default().to_ascii_lowercase();
+    let name = match packing.trim() {
+        // It was asked for without packing; a server that packs all the same is believed.
+        "gzip" | "x-gzip" if !name.to_ascii_lowercase().ends_with(".gz") => format!("{name}.gz"),
+        "zstd" if !name.to_ascii_lowercase().ends_with(".zst") => format!("{name}.zst"),
+        _ => name,
+    };
+    safe(&name)
+}
+
+/// A name that is a name on every disk, and nothing but a name.
+pub(crate) fn safe(name: &str) -> String {
+    let kept: String =
+        name.chars()
+            .map(|letter| {
+                if letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | ' ') { letter } else { '_' }
+            })
+            .collect();
+    let mut rest = kept.trim_start_matches('.').trim();
+    while rest.len() > MAX_NAME {
+        let mut letters = rest.chars();
+        letters.next();
+        rest = letters.as_str();
+    }
+    if rest.is_empty() { "file".into() } else { rest.to_owned() }
+}
+
+fn last_part(url: &Url) -> String {
+    let part = url.path_segments().and_then(|mut parts| parts.next_back().map(decoded));
+    part.unwrap_or_default()
+}
+
+/// The name in `Content-Disposition`, or `given` with the ending of the `Content-Type`.
+fn told_by(headers: &HeaderMap, given: &str) -> Option<String> {
+    let disposition = text(headers, &header::CONTENT_DISPOSITION);
+    if let Some(name) = disposition.and_then(|text| attachment_name(&text)) {
+        return Some(name);
+    }
+    if is_document(given) {
+        return None;
+    }
+    let kind = text(headers, &header::CONTENT_TYPE)?;
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let ending = match format_of_type(&kind) {
+        Some(format) => *format.endings().first()?,
+        None => document_ending(&kind)?,
+    };
+    let stem = if given.is_empty() { "file" } else { given };
+    Some(format!("{stem}.{ending}"))
+}
+
+/// Whether the ending is that of some kind of file, such as `.pdf`, and not of a program that
+/// makes the answer.
+fn is_document(name: &str) -> bool {
+    let is_program =
+        |name: &str| [".php", ".cgi", ".asp", ".aspx", ".jsp"].iter().any(|end| name.ends_with(end));
+    mime_guess::from_path(name).first().is_some() && !is_program(&name.to_ascii_lowercase())
+}
+
+fn format_of_type(kind: &str) -> Option<Format> {
+    Some(match kind {
+        "text/csv" | "application/csv" => Format::Csv,
+        "text/tab-separated-values" => Format::Tsv,
+        "application/json" | "text/json" => Format::Json,
+        "application/x-ndjson"
+        | "application/ndjson"
+        | "application/jsonl"
+        | "application/x-jsonlines"
+        | "application/jsonlines"
+        | "application/json-lines"
+        | "text/jsonl" => Format::Jsonl,
+        "application/vnd.apache.parquet" | "application/parquet" | "application/x-parquet" => Format::Parquet,
+        _ => return None,
+    })
+}
+
+/// The ending of a document that needs none in its address.
+fn document_ending(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "application/pdf" => "pdf",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "audio/mpeg" => "mp3",
+        "audio/wav" | "audio/x-wav" => "wav",
+        _ => return None,
+    })
+}
+
+/// The file name of `attachment; filename="a.csv"` or `filename*=UTF-8''a.csv`.
+fn attachment_name(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        text.split(';').find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            name.trim().eq_ignore_ascii_case(key).then(|| value.trim().trim_matches('"').to_owned())
+        })
+    };
+    let encoded = value("filename*").and_then(|value| Some(decoded(value.split("''").nth(1)?)));
+    let name = encoded.or_else(|| value("filename"))?;
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim().to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Text without percent-encoding; as it is where that would be no text.
+pub(crate) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        rest = match (first, digit(0), digit(1)) {
+            // Two digits are less than 256.
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                after.get(2..).unwrap_or_default()
+            }
+            _ => {
+                bytes.push(*first);
+                after
+            }
+        };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowmill_http::{HeaderName, HeaderValue};
+
+    #[test]
+    fn the_address_tells_the_name_or_else_the_headers_do() {
+        let csv = ("content-type", "text/csv; charset=utf-8");
+        let named = ("content-disposition", "attachment; filename=\"../q3 rows.jsonl\"; size=3");
+        let encoded = ("content-disposition", "attachment; filename*=UTF-8''r%C3%A9sum%C3%A9.tsv");
+        for (address, headers, expected) in [
+            ("https://h/a/rows.jsonl?x=1", &[csv][..], "rows.jsonl"),
+            ("https://h/rows%20a.JSON.gz", &[], "rows a.JSON.gz"),
+            ("https://h/export", &[csv], "export.csv"),
+            ("https://h/export.php", &[csv], "export.php.csv"),
+            ("https://h/", &[("content-type", "application/x-ndjson")], "file.jsonl"),
+            ("https://h/export", &[csv, named], "q3 rows.jsonl"),
+            ("https://h/export", &[encoded], "résumé.tsv"),
+            ("https://h/a.pdf", &[("content-type", "text/csv")], "a.pdf"),
+            ("https://h/get", &[("content-type", "application/pdf")], "get.pdf"),
+            ("https://h/get", &[("content-type", "application/octet-stream")], "get"),
+            ("https://h/rows.jsonl", &[("content-encoding", "gzip")], "rows.jsonl.gz"),
+            ("https://h/rows.jsonl.gz", &[("content-encoding", "gzip")], "rows.jsonl.gz"),
+            ("https://h/..%2f..%2f.bashrc", &[], "_.._.bashrc"),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            assert_eq!(name_of(&Url::parse(address).unwrap(), &map), expected, "{address}");
+        }
+        assert_eq!(safe(&format!("{}.csv", "x".repeat(500))).len(), MAX_NAME);
+    }
+}

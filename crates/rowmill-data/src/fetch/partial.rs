@@ -1,0 +1,143 @@
+//! A file that is on its way.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use rowmill_http::{HeaderMap, header};
+use rowmill_types::Problem;
+use serde::{Deserialize, Serialize};
+
+use super::digest::{Digest, Digester, Expected};
+use super::entry::{Entry, cannot_write, private};
+
+/// How much is read at once of what came before.
+const BLOCK: usize = 1 << 20;
+
+/// What a partial file will be, so that a later command can go on with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Promise {
+    /// What was known before it came.
+    pub(super) expected: Expected,
+    /// What the server that sends it calls this version.
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    /// Its name, with its ending.
+    pub(super) name: String,
+    /// Its size, where known.
+    pub(super) total: Option<u64>,
+}
+
+impl Promise {
+    /// What the server is asked with, so that it sends the rest of the same file or the whole
+    /// of another. Weak tags do not promise the same bytes.
+    pub(super) fn condition(&self) -> Option<&str> {
+        let strong = self.etag.as_deref().filter(|tag| !tag.starts_with("W/"));
+        strong.or(self.last_modified.as_deref())
+    }
+
+    /// Whether the rest can be asked for and be known to belong to what came.
+    pub(super) fn can_go_on(&self) -> bool {
+        self.condition().is_some() || self.expected.digest.is_some()
+    }
+
+    /// Takes over what the headers of an answer tell of the version.
+    pub(super) fn take_tags(&mut self, headers: &HeaderMap) {
+        self.etag = text(headers, &header::ETAG);
+        self.last_modified = text(headers, &header::LAST_MODIFIED);
+    }
+}
+
+/// A file that is on its way, and where it will go.
+#[derive(Debug)]
+pub(super) struct Partial<'a> {
+    entry: &'a Entry,
+    path: PathBuf,
+    file: File,
+    digester: Digester,
+    pub(super) promise: Promise,
+    /// Bytes that are there.
+    pub(super) done: u64,
+}
+
+impl<'a> Partial<'a> {
+    /// Goes on with what an earlier command left of the same file, or begins.
+    pub(super) async fn open(entry: &'a Entry, expected: &Expected) -> Result<Self, Problem> {
+        let path = entry.place(&entry.own("partial"));
+        let file = private(&path).map_err(|error| cannot_write(&path, &error))?;
+        let left: Option<Promise> = entry.read(&entry.own("partial.json"));
+        let digester = Digester::new(expected);
+        let begin = Promise { expected: expected.clone(), ..Promise::default() };
+        let mut partial = Self { entry, path, file, digester, promise: begin, done: 0 };
+        match left.filter(|promise| promise.expected == *expected && promise.can_go_on()) {
+            Some(promise) => {
+                partial.promise = promise;
+                partial.read_again().await?;
+            }
+            None => partial.forget()?,
+        }
+        Ok(partial)
+    }
+
+    /// Digests what came before.
+    async fn read_again(&mut self) -> Result<(), Problem> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            let read = self.file.read(&mut block).map_err(|error| cannot_write(&self.path, &error))?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.digester.update(block.get(..read).unwrap_or_default());
+            self.done += read as u64;
+            // It takes seconds for a large file, in which Ctrl-C must be heard.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Begins anew, with nothing known of what comes.
+    pub(super) fn forget(&mut self) -> Result<(), Problem> {
+        let expected = self.promise.expected.clone();
+        let cut = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        cut.map_err(|error| cannot_write(&self.path, &error))?;
+        self.digester = Digester::new(&expected);
+        self.promise = Promise { expected, ..Promise::default() };
+        self.done = 0;
+        Ok(())
+    }
+
+    /// Writes down what the bytes that come now belong to.
+    pub(super) fn promised(&mut self, promise: Promise) -> Result<(), Problem> {
+        self.promise = promise;
+        self.entry.write(&self.entry.own("partial.json"), &self.promise)
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        self.file.write_all(bytes).map_err(|error| cannot_write(&self.path, &error))?;
+        self.digester.update(bytes);
+        self.done += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The digest of a file that came whole, which is on disk then.
+    pub(super) fn finish(&self) -> Result<Digest, Problem> {
+        self.file.sync_all().map_err(|error| cannot_write(&self.path, &error))?;
+        Ok(self.digester.clone().finish())
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Removes it.
+    pub(super) fn discard(self) {
+        // What is left of it is cut off when the next command begins.
+        drop(fs::remove_file(&self.path));
+        drop(fs::remove_file(self.entry.place(&self.entry.own("partial.json"))));
+    }
+}
+
+/// A header as text.
+pub(super) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}

@@ -1,0 +1,120 @@
+//! Datasets as the hub converts them to Parquet.
+
+use rowmill_http::Url;
+use rowmill_types::{Problem, ProblemCode};
+use serde_json::{Map, Value};
+
+use super::question::Hub;
+use super::refusal::Subject;
+use super::selection::RemoteFile;
+use crate::fetch::{Expected, FetchStep};
+
+/// So many choices are named.
+const NAMED: usize = 20;
+
+/// What stands before the name of a split of which only the beginning was converted.
+const PARTIAL: &str = "partial-";
+
+/// The files of the one configuration and split that the address names.
+pub(super) async fn converted(hub: &Hub<'_>) -> Result<Vec<RemoteFile>, Problem> {
+    let address = hub.address;
+    if let Some(revision) = &address.revision {
+        let message = format!(
+            "`{address}` asks for revision `{revision}`, and the hub converts the newest one alone to Parquet"
+        );
+        return Err(Problem::new(ProblemCode::InputNotFound, message)
+            .hint("leave the revision out, or name a file of it by its path"));
+    }
+    let told = hub.document(hub.question(&["parquet"]), Subject::Converted).await?;
+    let configs = told.value.as_object().filter(|configs| !configs.is_empty()).ok_or_else(|| none(hub))?;
+    let (config, splits) = chosen_config(hub, configs)?;
+    let (split, files) = chosen_split(hub, configs, config, splits)?;
+    if split.starts_with(PARTIAL) {
+        let warning = format!(
+            "the hub has converted only the beginning of split `{}`; name its files by their paths for all of it",
+            split.trim_start_matches(PARTIAL)
+        );
+        hub.fetcher.tell(&address.to_string(), FetchStep::Warning(warning));
+    }
+    let files = files.as_array().ok_or_else(|| none(hub))?.iter().filter_map(Value::as_str);
+    let files: Vec<_> = files
+        .enumerate()
+        .filter_map(|(at, address)| {
+            let url = hub.endpoint().join(address).ok().filter(Url::has_host)?;
+            let name = format!("{config}/{split}/{at}.parquet");
+            let key = url.to_string();
+            Some(RemoteFile {
+                name,
+                key,
+                url,
+                revision: String::new(),
+                path: None,
+                expected: Expected::default(),
+            })
+        })
+        .collect();
+    if files.is_empty() { Err(none(hub)) } else { Ok(files) }
+}
+
+fn chosen_config<'v>(
+    hub: &Hub<'_>,
+    configs: &'v Map<String, Value>,
+) -> Result<(&'v str, &'v Map<String, Value>), Problem> {
+    let found = match &hub.address.config {
+        Some(config) => configs.get_key_value(config),
+        None if configs.len() == 1 => configs.iter().next(),
+        None => return Err(choose(hub, configs, "several configurations")),
+    };
+    let Some((config, splits)) = found else {
+        let config = hub.address.config.as_deref().unwrap_or_default();
+        return Err(choose(hub, configs, &format!("no configuration `{config}`")));
+    };
+    let splits = splits.as_object().ok_or_else(|| none(hub))?;
+    Ok((config, splits))
+}
+
+fn chosen_split<'v>(
+    hub: &Hub<'_>,
+    configs: &Map<String, Value>,
+    config: &str,
+    splits: &'v Map<String, Value>,
+) -> Result<(&'v str, &'v Value), Problem> {
+    let found = match &hub.address.split {
+        Some(split) => {
+            splits.get_key_value(split).or_else(|| splits.get_key_value(&format!("{PARTIAL}{split}")))
+        }
+        None if splits.len() == 1 => splits.iter().next(),
+        None => return Err(choose(hub, configs, &format!("several splits in configuration `{config}`"))),
+    };
+    let split = hub.address.split.as_deref().unwrap_or_default();
+    let missing = || choose(hub, configs, &format!("no split `{split}` in configuration `{config}`"));
+    found.map(|(split, files)| (split.as_str(), files)).ok_or_else(missing)
+}
+
+/// Lists the choices, in the spelling that chooses one.
+fn choose(hub: &Hub<'_>, configs: &Map<String, Value>, why: &str) -> Problem {
+    let pairs: Vec<(&str, &str)> = configs
+        .iter()
+        .flat_map(|(config, splits)| {
+            let splits = splits.as_object().into_iter().flat_map(Map::keys);
+            splits.map(move |split| (config.as_str(), split.trim_start_matches(PARTIAL)))
+        })
+        .collect();
+    let named: Vec<_> =
+        pairs.iter().take(NAMED).map(|(config, split)| format!("`config={config}&split={split}`")).collect();
+    let rest = match pairs.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let message = format!("`{}` has {why}; there are {}{rest}", hub.address, named.join(", "));
+    let (config, split) = pairs.first().copied().unwrap_or_default();
+    Problem::new(ProblemCode::InputAmbiguous, message)
+        .hint(format!("choose one, as in `{}`", hub.address.of_split(config, split)))
+}
+
+fn none(hub: &Hub<'_>) -> Problem {
+    let message =
+        format!("`{}` has no converted Parquet, and no file whose name tells a format", hub.address);
+    Problem::new(ProblemCode::InputNotFound, message)
+        .hint("name a file of it by its path, with `--input-format` if its name does not tell")
+}

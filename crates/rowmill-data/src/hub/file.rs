@@ -1,0 +1,98 @@
+//! One file of the hub.
+
+use std::path::PathBuf;
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::address::is_commit;
+use super::question::{Head, Hub};
+use super::refusal::{Subject, refused};
+use super::selection::RemoteFile;
+use crate::fetch::{Digest, Entry, Expected, FetchStep, Got, Known, Wanted, download, safe, version_name};
+
+/// A file that is on this machine now.
+#[derive(Debug)]
+pub(super) struct Here {
+    pub(super) path: PathBuf,
+    pub(super) digest: Digest,
+}
+
+/// Fetches a file, unless what was fetched before is what it is now.
+pub(super) async fn file(hub: &Hub<'_>, remote: &RemoteFile) -> Result<Here, Problem> {
+    let shown = shown(hub, remote);
+    let fetcher = hub.fetcher;
+    let waits = || fetcher.tell(&shown, FetchStep::another_process());
+    let entry = Entry::open(&fetcher.settings.downloads()?, &remote.key, &waits).await?;
+    let kept = |known: Known| {
+        fetcher.tell(&shown, FetchStep::Kept { bytes: known.size });
+        Here { path: entry.path(&known), digest: known.digest }
+    };
+    let known = entry.known(&remote.revision);
+    match known.clone() {
+        // What a commit holds never changes.
+        Some(known) if fetcher.settings.hub.offline || is_commit(&remote.revision) => return Ok(kept(known)),
+        None if fetcher.settings.hub.offline => return Err(not_kept(&shown)),
+        _ => {}
+    }
+    let subject = Subject::File(&remote.name);
+    let head = hub.head(&remote.url, subject).await?;
+    let expected = expected(remote, &head);
+    let revisions: Vec<&str> =
+        [Some(remote.revision.as_str()), head.commit.as_deref()].into_iter().flatten().collect();
+    let same = expected.digest.as_ref().and_then(|digest| entry.version(&version_name(&digest.to_string())));
+    if let Some(same) = same {
+        entry.remember(&revisions, &same)?;
+        return Ok(kept(same));
+    }
+    let wanted = Wanted {
+        url: pinned(hub, remote, &head),
+        credential: hub.credential(),
+        shown: &shown,
+        name: Some(safe(remote.name.rsplit('/').next().unwrap_or_default())),
+        kept: known.as_ref().filter(|_| expected.digest.is_none()),
+        expected,
+    };
+    let known = match download(fetcher, &entry, wanted).await? {
+        Got::Whole(known) => known,
+        Got::Unchanged(known) => {
+            fetcher.tell(&shown, FetchStep::Kept { bytes: known.size });
+            known
+        }
+        Got::Refused(answer) => return Err(refused(hub, answer, subject).await),
+    };
+    entry.remember(&revisions, &known)?;
+    Ok(Here { path: entry.path(&known), digest: known.digest })
+}
+
+/// How the file is called in messages.
+fn shown(hub: &Hub<'_>, remote: &RemoteFile) -> String {
+    match &remote.path {
+        Some(path) => hub.address.of_file(path),
+        None => format!("hf://datasets/{}@~parquet/{}", hub.address.repository, remote.name),
+    }
+}
+
+/// The address of exactly what was asked about, whatever happens to the revision meanwhile.
+fn pinned(hub: &Hub<'_>, remote: &RemoteFile, head: &Head) -> rowmill_http::Url {
+    match (&remote.path, &head.commit) {
+        (Some(path), Some(commit)) => hub.file(commit, path),
+        _ => remote.url.clone(),
+    }
+}
+
+/// What the list of files told, or else what the hub tells of this one.
+fn expected(remote: &RemoteFile, head: &Head) -> Expected {
+    let size = remote.expected.size.or(head.expected.size);
+    let digest = remote.expected.digest.clone().or_else(|| head.expected.digest.clone());
+    // Git's names begin with the size, so without it they tell nothing.
+    let digest = digest.filter(|digest| size.is_some() || matches!(digest, Digest::Sha256(_)));
+    Expected { size, digest }
+}
+
+fn not_kept(shown: &str) -> Problem {
+    Problem::new(
+        ProblemCode::FetchFailed,
+        format!("`{shown}` is not kept, and `HF_HUB_OFFLINE` forbids to fetch it"),
+    )
+    .hint("give the same command once without `HF_HUB_OFFLINE`")
+}

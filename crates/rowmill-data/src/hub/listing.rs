@@ -1,0 +1,184 @@
+//! Which files of a repository hold rows.
+
+use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
+
+use super::address::is_commit;
+use super::question::Hub;
+use super::refusal::Subject;
+use crate::Format;
+use crate::fetch::{Digest, Expected};
+use crate::format::format_of_name;
+
+/// So many choices are named.
+const NAMED: usize = 5;
+
+/// JSON files that tell something about a dataset or a program and hold no rows of it.
+const NO_ROWS: &[&str] = &[
+    "dataset_infos.json",
+    "dataset_info.json",
+    "dataset_dict.json",
+    "state.json",
+    "config.json",
+    "configs.json",
+    "croissant.json",
+    "datapackage.json",
+    "metadata.json",
+    "package.json",
+    "package-lock.json",
+    "schema.json",
+    "tsconfig.json",
+    "stats.json",
+];
+
+/// A file of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) path: String,
+    pub(super) expected: Expected,
+}
+
+/// The first of some files, and how many there are.
+#[derive(Debug, Default)]
+struct Few {
+    first: Vec<Listed>,
+    count: usize,
+}
+
+impl Few {
+    fn add(&mut self, file: Listed) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(file);
+        }
+    }
+}
+
+/// The commit that the revision of the address is now.
+pub(super) async fn commit(hub: &Hub<'_>) -> Result<String, Problem> {
+    let revision = hub.address.revision();
+    if is_commit(revision) {
+        return Ok(revision.to_owned());
+    }
+    let told = hub.document(hub.question(&["revision", revision]), Subject::Repository).await?;
+    let commit = told.value.get("sha").and_then(Value::as_str).filter(|text| is_commit(text));
+    commit.map(str::to_owned).ok_or_else(|| unlike_the_hub(hub))
+}
+
+/// The one file with rows; `None` when there is none.
+pub(super) async fn only_file(hub: &Hub<'_>, commit: &str) -> Result<Option<Listed>, Problem> {
+    let (mut tables, mut json) = (Few::default(), Few::default());
+    each_file(hub, commit, |file| match kind_of(&file.path) {
+        Some(Format::Json) => json.add(file),
+        Some(_) => tables.add(file),
+        None => {}
+    })
+    .await?;
+    // Beside tables, JSON files hardly ever hold the rows.
+    let found = if tables.count > 0 { tables } else { json };
+    if found.count > 1 {
+        return Err(several(hub, &found));
+    }
+    Ok(found.first.into_iter().next())
+}
+
+/// The files that a pattern names, in the order of their names.
+pub(super) async fn matching(hub: &Hub<'_>, commit: &str, pattern: &str) -> Result<Vec<Listed>, Problem> {
+    let wrong = |message: String| Problem::new(ProblemCode::InputNotFound, message);
+    let compiled = glob::Pattern::new(pattern).map_err(|error| {
+        wrong(format!("pattern cannot be used: `{}`", hub.address))
+            .cause(error)
+            .hint("`*` stands for any characters but `/`, `**` for folders, `[ab]` for one of these")
+    })?;
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
+    let mut found = Vec::new();
+    each_file(hub, commit, |file| {
+        if compiled.matches_with(&file.path, options) {
+            found.push(file);
+        }
+    })
+    .await?;
+    if found.is_empty() {
+        let message = format!("no file of `{}` matches `{pattern}`", hub.address.repository);
+        return Err(wrong(message).hint(format!("{} shows what there is", hub.page())));
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+/// Goes through all files, page by page.
+async fn each_file(hub: &Hub<'_>, commit: &str, mut take: impl FnMut(Listed)) -> Result<(), Problem> {
+    let mut url = hub.question(&["tree", commit]);
+    url.set_query(Some("recursive=true"));
+    let mut next = Some(url);
+    while let Some(url) = next {
+        let page = hub.document(url, Subject::Repository).await?;
+        let Value::Array(entries) = page.value else { return Err(unlike_the_hub(hub)) };
+        entries.iter().filter_map(listed).for_each(&mut take);
+        next = page.next;
+    }
+    Ok(())
+}
+
+fn listed(entry: &Value) -> Option<Listed> {
+    if entry.get("type")?.as_str()? != "file" {
+        return None;
+    }
+    let large = entry.get("lfs").filter(|large| large.is_object());
+    let digest = large.unwrap_or(entry).get("oid").and_then(Value::as_str).and_then(Digest::of_tag);
+    let size = large.unwrap_or(entry).get("size").and_then(Value::as_u64);
+    Some(Listed { path: entry.get("path")?.as_str()?.to_owned(), expected: Expected { size, digest } })
+}
+
+/// The format of a file that may hold rows.
+fn kind_of(path: &str) -> Option<Format> {
+    if path.split('/').any(|part| part.starts_with('.')) {
+        return None;
+    }
+    let format = format_of_name(path)?;
+    let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    (format != Format::Json || !NO_ROWS.contains(&name.as_str())).then_some(format)
+}
+
+fn several(hub: &Hub<'_>, found: &Few) -> Problem {
+    let named: Vec<_> = found.first.iter().map(|file| format!("`{}`", file.path)).collect();
+    let rest = match found.count - found.first.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let message =
+        format!("`{}` holds {} files with rows: {}{rest}", hub.address, found.count, named.join(", "));
+    let first = found.first.first().map(|file| file.path.as_str()).unwrap_or_default();
+    let hint = format!(
+        "name one, as in `{}`, or several with `*`; or choose a split of the dataset with `?config=…&split=…`",
+        hub.address.of_file(first)
+    );
+    Problem::new(ProblemCode::InputAmbiguous, message).hint(hint)
+}
+
+/// What answers is not the hub, or not the hub as it is known.
+fn unlike_the_hub(hub: &Hub<'_>) -> Problem {
+    let message =
+        format!("`{}` does not answer as the hub does", crate::shown_source(hub.endpoint().as_str()));
+    Problem::new(ProblemCode::FetchFailed, message).hint("check `HF_ENDPOINT`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_with_rows_are_told_from_those_about_them() {
+        for (path, expected) in [
+            ("train.jsonl", Some(Format::Jsonl)),
+            ("data/a.CSV.gz", Some(Format::Csv)),
+            ("data/rows.json", Some(Format::Json)),
+            ("dataset_infos.json", None),
+            ("default/dataset_info.json", None),
+            (".cache/x.jsonl", None),
+            ("README.md", None),
+        ] {
+            assert_eq!(kind_of(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Asking the hub.
+
+use rowmill_http::{Answer, Credential, Extent, HeaderMap, HeaderValue, Redirects, Retrieval, Url};
+use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
+
+use super::address::HubAddress;
+use super::refusal::{Subject, refused};
+use crate::fetch::{Digest, Expected, Fetcher, ask};
+
+/// The longest document of the hub that is taken: a page of a list of files.
+const MAX_DOCUMENT: usize = 64 * 1024 * 1024;
+
+/// The hub, as it is asked about one address.
+#[derive(Debug, Clone)]
+pub(super) struct Hub<'a> {
+    pub(super) fetcher: &'a Fetcher<'a>,
+    pub(super) address: &'a HubAddress,
+    endpoint: Url,
+    credential: Option<Credential>,
+}
+
+/// A document of the hub.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) value: Value,
+    /// Where it goes on.
+    pub(super) next: Option<Url>,
+}
+
+/// What the hub tells of a file before it comes.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    /// The commit that the revision is now.
+    pub(super) commit: Option<String>,
+    pub(super) expected: Expected,
+}
+
+impl<'a> Hub<'a> {
+    pub(super) fn new(fetcher: &'a Fetcher<'a>, address: &'a HubAddress) -> Result<Self, Problem> {
+        let text = &fetcher.settings.hub.endpoint;
+        let endpoint = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let Some(endpoint) = endpoint else {
+            let shown = crate::shown_source(text);
+            let message = format!("`HF_ENDPOINT` is no address: `{shown}`");
+            return Err(Problem::new(ProblemCode::InvalidConfig, message)
+                .hint("write it as `https://huggingface.co`, or leave it out"));
+        };
+        let credential = match &fetcher.settings.hub.token {
+            None => None,
+            Some(token) => {
+                let mut value =
+                    HeaderValue::from_str(&format!("Bearer {}", token.reveal())).map_err(|_| {
+                        Problem::new(
+                            ProblemCode::InvalidConfig,
+                            "the token of the hub has letters that no token has",
+                        )
+                        .hint("correct `HF_TOKEN`, or sign in anew with the hub's own client")
+                    })?;
+                value.set_sensitive(true);
+                Some(Credential { server: endpoint.clone(), value })
+            }
+        };
+        Ok(Self { fetcher, address, endpoint, credential })
+    }
+
+    /// What is told apart by the hub that it is of.
+    pub(super) fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    /// The credential, which goes to the hub's own server alone.
+    pub(super) fn credential(&self) -> Option<Credential> {
+        self.credential.clone()
+    }
+
+    /// The address of a question about the repository.
+    pub(super) fn question(&self, parts: &[&str]) -> Url {
+        let kind = self.address.kind.prefix().unwrap_or("models");
+        self.extended(
+            ["api", kind].into_iter().chain(self.address.repository.split('/')).chain(parts.iter().copied()),
+        )
+    }
+
+    /// The address of a file of the repository.
+    pub(super) fn file(&self, revision: &str, path: &str) -> Url {
+        let repository = self.address.kind.prefix().into_iter().chain(self.address.repository.split('/'));
+        self.extended(repository.chain(["resolve", revision]).chain(path.split('/')))
+    }
+
+    /// The page that a person opens to see the repository.
+    pub(super) fn page(&self) -> Url {
+        self.extended(self.address.kind.prefix().into_iter().chain(self.address.repository.split('/')))
+    }
+
+    fn extended<'p>(&self, parts: impl Iterator<Item = &'p str>) -> Url {
+        let mut url = self.endpoint.clone();
+        // Addresses with a host, which this is, have parts.
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(parts);
+        }
+        url
+    }
+
+    /// Asks for a document.
+    pub(super) async fn document(&self, url: Url, subject: Subject<'_>) -> Result<Document, Problem> {
+        let retrieval = Retrieval { credential: self.credential(), ..Retrieval::whole(url.clone()) };
+        let name = self.address.to_string();
+        let found = ask(self.fetcher, &retrieval, &name).await?;
+        if found.answer.status() != 200 {
+            return Err(refused(self, found.answer, subject).await);
+        }
+        let next = next_page(found.answer.headers(), &found.url);
+        let body = found.answer.body(MAX_DOCUMENT).await.map_err(|failure| {
+            let message = format!("what the hub tells of `{name}` did not come whole");
+            Problem::new(ProblemCode::FetchFailed, message).cause(failure).hint("give the same command again")
+        })?;
+        let value = serde_json::from_slice(&body).map_err(|error| {
+            let message = format!("`{}` does not answer as the hub does", crate::shown_source(url.as_str()));
+            Problem::new(ProblemCode::FetchFailed, message).cause(error).hint("check `HF_ENDPOINT`")
+        })?;
+        Ok(Document { value, next })
+    }
+
+    /// Asks what a file is, without fetching it.
+    pub(super) async fn head(&self, url: &Url, subject: Subject<'_>) -> Result<Head, Problem> {
+        let retrieval = Retrieval {
+            extent: Extent::Headers,
+            redirects: Redirects::SameServer,
+            credential: self.credential(),
+            ..Retrieval::whole(url.clone())
+        };
+        let found = ask(self.fetcher, &retrieval, &self.address.to_string()).await?;
+        let mut head = Head::default();
+        for (_, headers) in &found.passed {
+            head.take(headers);
+        }
+        head.take(found.answer.headers());
+        match found.answer.status() {
+            200 => head.take_own(&found.answer),
+            // Large files are elsewhere, and the hub has told what they are.
+            300..=399 if found.answer.headers().contains_key("location") => {}
+            // Some mirrors answer GET alone.
+            405 | 501 => {}
+            _ => return Err(refused(self, found.answer, subject).await),
+        }
+        Ok(head)
+    }
+}
+
+impl Head {
+    /// Takes over what the hub's own headers tell.
+    fn take(&mut self, headers: &HeaderMap) {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(commit) = text("x-repo-commit") {
+            self.commit = Some(commit.to_owned());
+        }
+        if let Some(size) = text("x-linked-size").and_then(|size| size.parse().ok()) {
+            self.expected.size = Some(size);
+        }
+        if let Some(digest) = text("x-linked-etag").and_then(Digest::of_tag) {
+            self.expected.digest = Some(digest);
+        }
+    }
+
+    /// Takes over what the headers of the file itself tell, if it is the hub that sends it:
+    /// elsewhere an entity tag may look like a digest and be none.
+    fn take_own(&mut self, answer: &Answer) {
+        let text = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        if self.expected.size.is_none() {
+            self.expected.size = text("content-length").and_then(|size| size.parse().ok());
+        }
+        if self.expected.digest.is_none() && self.commit.is_some() {
+            self.expected.digest = text("etag").and_then(Digest::of_tag);
+        }
+    }
+}
+
+/// The address in `<…>; rel="next"`.
+fn next_page(headers: &HeaderMap, from: &Url) -> Option<Url> {
+    let links = headers.get("link")?.to_str().ok()?;
+    let next = links.split(',').find(|link| {
+        link.split(';').skip(1).any(|part| matches!(part.trim(), "rel=\"next\"" | "rel=next"))
+    })?;
+    let address = next.split(';').next()?.trim().strip_prefix('<')?.strip_suffix('>')?;
+    from.join(address).ok()
+}

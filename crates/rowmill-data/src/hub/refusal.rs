@@ -1,0 +1,105 @@
+//! Why the hub will not give something, and what to do about it.
+
+use rowmill_http::Answer;
+use rowmill_types::{Problem, ProblemCode};
+
+use super::question::Hub;
+use crate::fetch::said_in;
+
+/// What the hub was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subject<'a> {
+    /// The repository, at the revision of the address.
+    Repository,
+    /// A file of it.
+    File(&'a str),
+    /// The dataset as converted Parquet.
+    Converted,
+}
+
+/// Tells a refusal so that a person can act on it.
+pub(super) async fn refused(hub: &Hub<'_>, answer: Answer, subject: Subject<'_>) -> Problem {
+    let status = answer.status();
+    let code = answer.headers().get("x-error-code").and_then(|value| value.to_str().ok());
+    let code = code.unwrap_or_default().to_owned();
+    let said = said_in(answer, hub.fetcher.settings.hub.token.as_ref()).await;
+    let problem = match (status, code.as_str()) {
+        (_, "GatedRepo") => gated(hub),
+        (401 | 403, _) => unauthorized(hub, status),
+        (404 | 410, code) => missing(hub, code, subject),
+        (429, _) => Problem::new(
+            ProblemCode::FetchFailed,
+            format!("the hub is limiting requests, so `{}` was not fetched", hub.address),
+        )
+        .hint("give the same command again later; with `HF_TOKEN` the hub allows more"),
+        (300..=399, _) => {
+            answered(hub, status).hint("its redirects lead in a circle or nowhere; check `HF_ENDPOINT`")
+        }
+        (500.., _) => answered(hub, status).hint("the hub has a fault; give the same command again later"),
+        _ => answered(hub, status).hint("check the address"),
+    };
+    match said {
+        Some(said) => problem.cause(said),
+        None => problem,
+    }
+}
+
+fn answered(hub: &Hub<'_>, status: u16) -> Problem {
+    let message = format!("the hub answered with status {status} for `{}`", hub.address);
+    Problem::new(ProblemCode::FetchFailed, message)
+}
+
+fn gated(hub: &Hub<'_>) -> Problem {
+    let message = format!("`{}` is given only to those who accept its conditions", hub.address);
+    let page = hub.page();
+    let hint = match hub.credential() {
+        Some(_) => format!("accept them at {page} with the account that the token is of"),
+        None => format!("accept them at {page}, then set `HF_TOKEN` to a token of that account"),
+    };
+    Problem::new(ProblemCode::FetchFailed, message).hint(hint)
+}
+
+fn unauthorized(hub: &Hub<'_>, status: u16) -> Problem {
+    let message = format!("the hub refused `{}` with status {status}", hub.address);
+    let page = hub.page();
+    let hint = match hub.credential() {
+        Some(_) => format!(
+            "check the name; the token that was sent may be wrong, or its account may have to accept the \
+             conditions at {page}"
+        ),
+        None => format!(
+            "check the name; for what is private, set `HF_TOKEN`, and for what has conditions, accept them at {page} too"
+        ),
+    };
+    Problem::new(ProblemCode::FetchFailed, message).hint(hint)
+}
+
+fn missing(hub: &Hub<'_>, code: &str, subject: Subject<'_>) -> Problem {
+    let (address, repository) = (hub.address, &hub.address.repository);
+    let revision = address.revision();
+    let what = match (code, subject) {
+        ("RevisionNotFound", _) => format!("`{repository}` has no revision `{revision}`"),
+        ("EntryNotFound", Subject::File(path)) => {
+            format!("`{repository}` has no file `{path}` at revision `{revision}`")
+        }
+        ("RepoNotFound", _) => format!("there is no repository `{repository}`"),
+        (_, Subject::Repository) => {
+            format!("there is no repository `{repository}` with a revision `{revision}`")
+        }
+        (_, Subject::File(path)) => {
+            format!("there is no file `{path}` at revision `{revision}` of a repository `{repository}`")
+        }
+        (_, Subject::Converted) => format!("there is no converted Parquet of a dataset `{repository}`"),
+    };
+    let is_known = matches!(code, "RevisionNotFound" | "EntryNotFound");
+    let hint = match (subject, hub.credential()) {
+        _ if is_known => format!("{} shows what there is", hub.page()),
+        (Subject::Converted, _) => {
+            "the hub has not converted it; name a file of it, as in `hf://datasets/owner/name/rows.jsonl`"
+                .into()
+        }
+        (_, None) => "check the address; what is private looks the same without `HF_TOKEN`".to_owned(),
+        (_, Some(_)) => "check the address; what is private to others looks the same".to_owned(),
+    };
+    Problem::new(ProblemCode::InputNotFound, format!("`{address}` was not found: {what}")).hint(hint)
+}

@@ -1,0 +1,171 @@
+//! Accepting connections, reading requests, writing answers and damaging them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::answer::answer;
+use super::bytes::Outgoing;
+use super::content::State;
+
+/// Larger heads are refused.
+const HEAD_LIMIT: usize = 64 * 1024;
+
+/// Which of the two ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// The hub itself.
+    Hub,
+    /// Where large files are.
+    Store,
+}
+
+/// The addresses of both ports.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hosts {
+    pub(super) hub: SocketAddr,
+    pub(super) store: SocketAddr,
+}
+
+/// One request as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubRequest {
+    /// Where it came to.
+    pub host: Host,
+    /// The method.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+}
+
+impl HubRequest {
+    /// The value of a header, by its name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Damage that is done to some answers.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// Where.
+    pub host: Host,
+    /// Only to requests whose path holds this.
+    pub path: String,
+    /// What is done.
+    pub damage: Damage,
+    /// To so many of them; to all without it.
+    pub times: Option<u32>,
+}
+
+/// What is done to an answer.
+#[derive(Debug, Clone)]
+pub enum Damage {
+    /// The connection ends after so many bytes of the body.
+    CutAfter(usize),
+    /// The connection ends where this byte of the file would come.
+    StopAt(u64),
+    /// The first byte of the body is another one.
+    WrongByte,
+    /// Something else is answered.
+    Status(u16, Vec<(String, String)>),
+}
+
+/// Serves both ports until dropped.
+pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, state: &Arc<Mutex<State>>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (accepted, host) = tokio::select! {
+            accepted = hub.accept() => (accepted, Host::Hub),
+            accepted = store.accept() => (accepted, Host::Store),
+            Some(_) = connections.join_next() => continue,
+        };
+        // A connection that failed while it was being accepted is the client's affair.
+        if let Ok((stream, _)) = accepted {
+            connections.spawn(connection(stream, host, hosts, Arc::clone(state)));
+        }
+    }
+}
+
+/// Serves one request.
+async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<Mutex<State>>) {
+    let Some(request) = read(&mut stream, host).await else { return };
+    let outgoing = {
+        let mut state = lock(&state);
+        state.requests.push(request.clone());
+        let damage = damage(&mut state, &request);
+        damaged(answer(&state, hosts, &request), &request, damage)
+    };
+    // A client that hung up wants no more.
+    drop(stream.write_all(&outgoing).await);
+    drop(stream.shutdown().await);
+}
+
+async fn read(stream: &mut TcpStream, host: Host) -> Option<HubRequest> {
+    let mut buffer = Vec::new();
+    while buffer.len() < HEAD_LIMIT {
+        if stream.read_buf(&mut buffer).await.ok()? == 0 {
+            return None;
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut parsed = httparse::Request::new(&mut headers);
+        if parsed.parse(&buffer).ok()?.is_complete() {
+            let header = |header: &httparse::Header<'_>| {
+                (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).trim().to_owned())
+            };
+            return Some(HubRequest {
+                host,
+                method: parsed.method?.to_owned(),
+                path: parsed.path?.to_owned(),
+                headers: parsed.headers.iter().map(header).collect(),
+            });
+        }
+    }
+    None
+}
+
+/// The damage that is to be done to the answer, if any.
+fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
+    let trouble = state.troubles.iter_mut().find(|trouble| {
+        let is_body = request.method == "GET" || matches!(trouble.damage, Damage::Status(..));
+        trouble.host == request.host
+            && request.path.contains(&trouble.path)
+            && trouble.times != Some(0)
+            && is_body
+    })?;
+    trouble.times = trouble.times.map(|times| times - 1);
+    Some(trouble.damage.clone())
+}
+
+/// The bytes of an answer after the damage.
+fn damaged(outgoing: Outgoing, request: &HubRequest, damage: Option<Damage>) -> Vec<u8> {
+    let Outgoing { start, .. } = outgoing;
+    let (outgoing, length) = match damage {
+        Some(Damage::Status(status, headers)) => (Outgoing::new(status, headers, Vec::new()), usize::MAX),
+        Some(Damage::CutAfter(bytes)) => (outgoing, bytes),
+        Some(Damage::StopAt(byte)) => (outgoing, usize::try_from(byte - start.min(byte)).unwrap_or_default()),
+        Some(Damage::WrongByte) => {
+            let mut outgoing = outgoing;
+            if let Some(first) = outgoing.body.first_mut() {
+                *first ^= 1;
+            }
+            (outgoing, usize::MAX)
+        }
+        None => (outgoing, usize::MAX),
+    };
+    let mut bytes = outgoing.head();
+    if request.method != "HEAD" {
+        bytes.extend(outgoing.body.iter().take(length));
+    }
+    bytes
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
