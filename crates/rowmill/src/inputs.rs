@@ -1,11 +1,11 @@
 //! The input of a run: fetched, opened, and narrowed to what the run is to see.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, spool, sql_dataset, where_dataset,
+    FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, local_files, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -41,6 +41,7 @@ pub(crate) async fn fetch(spec: &mut RunSpec, http: &HttpClient, control: &Contr
 /// Opens the input. A stream that must be read more than once is kept in the work folder,
 /// on disk.
 pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn Dataset>, Problem> {
+    check_apart(spec)?;
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if reads_twice && !input.rereadable() {
@@ -82,18 +83,24 @@ fn narrowed(
     Ok(narrowed)
 }
 
-/// An input that would read what the run writes grows under its own feet.
-pub(crate) fn check_apart(spec: &RunSpec, outputs: &[&Path]) -> Result<(), Problem> {
-    let Some(files) = rowmill_data::local_files(&spec.input)? else { return Ok(()) };
-    let outputs: Vec<_> = outputs.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    for file in &files.files {
-        let Ok(path) = file.path.canonicalize() else { continue };
-        if outputs.contains(&path) {
+/// A pattern or a folder that takes in what the run writes would read its own results when the
+/// run is resumed.
+fn check_apart(spec: &RunSpec) -> Result<(), Problem> {
+    let is_folder = matches!(&spec.input.location, Location::File(path) if path.is_dir());
+    if !is_folder && !matches!(&spec.input.location, Location::Pattern(_)) {
+        return Ok(());
+    }
+    let Some(list) = local_files(&spec.input)? else { return Ok(()) };
+    let sides = [&spec.error_output, &spec.telemetry_output, &spec.summary_output];
+    let written = sides.into_iter().flatten().map(PathBuf::as_path).chain(spec.output.path());
+    let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();
+    match list.files.iter().find(|file| file.path.canonicalize().is_ok_and(|path| written.contains(&path))) {
+        None => Ok(()),
+        Some(file) => {
             let message =
-                format!("`--input {}` also matches a file that the run writes: `{}`", files.name, file.name);
-            return Err(Problem::new(ProblemCode::SamePath, message)
-                .hint("write the results to another folder, or narrow the pattern"));
+                format!("`--input {}` also matches a file that the run writes: `{}`", list.name, file.name);
+            Err(Problem::new(ProblemCode::SamePath, message)
+                .hint("write the results to another folder, or narrow the pattern"))
         }
     }
-    Ok(())
 }
