@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use html2text::config;
-use html2text::render::{TextDecorator, TrivialDecorator};
+use html2text::render::TextDecorator;
 
 /// Lines are not broken before they are this long. It is also how much one ruler takes, which is
 /// why it is not larger.
@@ -52,18 +52,28 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 #[derive(Debug, Clone)]
 struct Plain;
 
-macro_rules! as_trivial {
-    ($($name:ident)*) => { $(fn $name(&self) -> String { TrivialDecorator::new().$name() })* };
-    (start $($name:ident)*) => {
-        $(fn $name(&self) -> (String, ()) { TrivialDecorator::new().$name() })*
-    };
+/// Marks of which only the words between them are kept.
+macro_rules! unmarked {
+    ($($start:ident $end:ident)*) => { $(
+        fn $start(&self) -> (String, ()) {
+            (String::new(), ())
+        }
+
+        fn $end(&self) -> String {
+            String::new()
+        }
+    )* };
 }
 
 impl TextDecorator for Plain {
     type Annotation = ();
 
-    as_trivial!(decorate_em_end decorate_strong_end decorate_strikeout_end decorate_code_end);
-    as_trivial!(start decorate_em_start decorate_strong_start decorate_strikeout_start decorate_code_start);
+    unmarked! {
+        decorate_em_start decorate_em_end
+        decorate_strong_start decorate_strong_end
+        decorate_strikeout_start decorate_strikeout_end
+        decorate_code_start decorate_code_end
+    }
 
     fn decorate_link_start(&mut self, _url: &str) -> (String, ()) {
         (String::new(), ())

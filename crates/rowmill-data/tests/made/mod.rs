@@ -24,11 +24,11 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
         stream.push_str("ET");
         objects.push(format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()));
     }
-    written(&objects)
+    pdf_of(&objects)
 }
 
-/// A PDF file of objects, with their places.
-fn written(objects: &[String]) -> Vec<u8> {
+/// A PDF file of objects, the first of which is the catalogue, with their places.
+pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (index, object) in objects.iter().enumerate() {
