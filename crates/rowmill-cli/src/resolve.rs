@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    BudgetLimits, ConfigFile, DocumentIds, Existing, InputSpec, Location, OnQuota, Output, Pace, Parallel,
+    BudgetLimits, ConfigFile, Existing, InputSpec, Location, OnQuota, Output, Pace, Parallel,
     ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
     Selection, StopRules, Timeouts, VariableFlags,
 };
@@ -55,11 +55,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> R
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
-        input: InputSpec {
-            location: Location::parse(&flags.input)?,
-            format: flags.input_format,
-            document_ids: DocumentIds::default(),
-        },
+        input: InputSpec::new(Location::parse(&flags.input)?, flags.input_format),
         selection,
         existing,
         id_field: flags.id_field,

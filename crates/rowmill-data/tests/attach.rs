@@ -185,7 +185,7 @@ async fn a_file_without_permission_and_a_pipe_fail_their_rows() {
 
     let closed = folder.path().join("closed.pdf");
     fs::write(&closed, made::pdf(&["x"])).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&closed).is_ok() {
         // The administrator may read everything, so there is nothing to be refused.
         return;
@@ -285,7 +285,9 @@ async fn what_was_sent_is_kept_once_by_digest() {
         loader.load(&row(&value)).await.unwrap();
     }
     let (pdf_digest, text_digest) = (sha256(&pdf), sha256(text.as_bytes()));
-    let kept = |digest: &str, ending: &str| archive.join(&digest[..2]).join(format!("{digest}.{ending}"));
+    let kept = |digest: &str, ending: &str| {
+        archive.join(digest.get(..2).unwrap()).join(format!("{digest}.{ending}"))
+    };
     assert_eq!(fs::read(kept(&pdf_digest, "pdf")).unwrap(), pdf);
     assert_eq!(fs::read(kept(&text_digest, "txt")).unwrap(), text.as_bytes());
     let index = fs::read_to_string(archive.join("index.jsonl")).unwrap();
@@ -380,7 +382,7 @@ async fn with_extraction_the_model_gets_text() {
     assert_eq!(parts(&files[1]), ("b.md", "text/markdown", &b"# As it is"[..]));
     let digest = sha256(b"Total 12");
     assert_eq!(files[0].digest, digest);
-    let kept = archive.join(&digest[..2]).join(format!("{digest}.txt"));
+    let kept = archive.join(digest.get(..2).unwrap()).join(format!("{digest}.txt"));
     assert_eq!(fs::read(kept).unwrap(), b"Total 12", "what was sent is kept");
     let message = load(extracting(None), &json!({"scan": "c.png"})).await.unwrap_err();
     assert!(message.contains("is image/png, from which no text can be extracted"), "{message}");
