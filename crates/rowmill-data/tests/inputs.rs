@@ -36,7 +36,7 @@ fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_told_apart() {
     assert_eq!(problem.code, ProblemCode::InputNotFound);
     assert_eq!(problem.message, format!("no file in folder `{}`", folder.path().display()));
 
-    let unknown = folder.path().join("rows.xml");
+    let unknown = folder.path().join("rows.dat");
     std::fs::write(&unknown, "").unwrap();
     assert_eq!(refused(&unknown).code, ProblemCode::InputFormat);
     assert_eq!(refused(&unknown.join("rows.csv")).code, ProblemCode::InputNotFound);
