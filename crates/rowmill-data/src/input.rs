@@ -118,6 +118,12 @@ impl Location {
 }
 
 impl InputSpec {
+    /// An input whose documents, if it has any, are known by their paths.
+    #[must_use]
+    pub fn new(location: Location, format: Option<Format>) -> Self {
+        Self { location, format, document_ids: DocumentIds::default() }
+    }
+
     /// The format that was named, or that the ending of `name` tells.
     ///
     /// # Errors

@@ -56,17 +56,17 @@ pub(crate) fn media_of(name: &str, head: &[u8], content: impl Read + Seek) -> Me
     if by_name == Some(PDF) && memmem::find(start, b"%PDF-").is_some() {
         return certain(PDF);
     }
-    let found = infer::get(head).map(|kind| usual(kind.mime_type()));
-    if !head.is_empty()
-        && is_plain(head)
-        && !matches!(found, Some(PDF | "application/rtf" | "application/postscript"))
-    {
+    let found = infer::get(head).map(|kind| usual(kind.mime_type())).filter(|kind| *kind != UNKNOWN);
+    let is_markup = found.is_some_and(is_text);
+    // Some kinds are all text and yet no text to read; others are found in any text that begins like them.
+    let is_own_kind = matches!(found, Some(PDF | "application/rtf" | "application/postscript"));
+    if is_markup || is_plain(head) && !is_own_kind {
         let text = |kind: &&'static str| is_text(kind);
         return certain(by_name.filter(text).or(found.filter(text)).unwrap_or(PLAIN));
     }
     match found {
-        Some(kind) if !is_text(kind) && kind != UNKNOWN => certain(kind),
-        _ => Media { kind: by_name.unwrap_or(UNKNOWN), by: Evidence::Name },
+        Some(kind) => certain(kind),
+        None => Media { kind: by_name.unwrap_or(UNKNOWN), by: Evidence::Name },
     }
 }
 
@@ -168,7 +168,7 @@ fn kind_of_archive(head: &[u8], content: impl Read + Seek) -> &'static str {
     let Ok(archive) = zip::ZipArchive::new(content) else { return ZIP };
     let holds = |folder: &str, stem: &str| {
         let begins = format!("{folder}/{stem}");
-        archive.file_names().any(|name| name.starts_with(&begins) && name.ends_with(".xml"))
+        archive.file_names().flatten().any(|name| name.starts_with(&begins) && name.ends_with(".xml"))
     };
     if holds("word", "document") {
         DOCX
@@ -187,7 +187,9 @@ fn is_plain(head: &[u8]) -> bool {
         Ok(_) => true,
         Err(error) => error.error_len().is_none() && head.len() >= HEAD,
     };
-    valid && !head.iter().any(|byte| matches!(byte, 0..=7 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f))
+    valid
+        && !head.is_empty()
+        && !head.iter().any(|byte| matches!(byte, 0..=7 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f))
 }
 
 #[cfg(test)]
@@ -211,6 +213,7 @@ mod tests {
             ("a.bin", b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
             ("a.md", b"<!-- note -->\n# Title", "text/markdown"),
             ("a", b"<!DOCTYPE html><p>x", HTML),
+            ("page", b"<!DOCTYPE html><p>caf\xe9", HTML),
             ("a.csv", b"a,b\n1,2\n", "text/csv"),
             ("a.json", b"{}", "application/json"),
             ("a.ts", b"let x: number = 1;", PLAIN),

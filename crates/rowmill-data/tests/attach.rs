@@ -121,6 +121,7 @@ fn unusable(folder: &Path) -> Vec<(&'static str, &'static str)> {
     write("not.png", b"GARBAGE\x00\x01");
     write("unknown", b"\x00\x01\x02\x03");
     write("latin.txt", b"caf\xe9 au lait");
+    write("latin.html", b"<p>caf\xe9");
     write("letter.docx", &made::docx(&made::paragraph("x")));
     write("song.mp3", b"ID3\x04\x00\x00\x00\x00\x00\x00");
     let huge = fs::File::create(folder.join("huge.pdf")).unwrap();
@@ -141,6 +142,7 @@ fn unusable(folder: &Path) -> Vec<(&'static str, &'static str)> {
         ("not.png", "`not.png` is broken: its name says image/png, but it does not begin like one"),
         ("unknown", "`unknown` is of no kind that is known: neither its content nor its ending tells"),
         ("latin.txt", "`latin.txt` is text/plain, but not valid UTF-8 at byte 4; save it as UTF-8"),
+        ("latin.html", "`latin.html` is text/html, but not valid UTF-8 at byte 7; save it as UTF-8"),
         (
             "letter.docx",
             "`letter.docx` is application/vnd.openxmlformats-officedocument.wordprocessingml.document, which the \
@@ -183,7 +185,7 @@ async fn a_file_without_permission_and_a_pipe_fail_their_rows() {
 
     let closed = folder.path().join("closed.pdf");
     fs::write(&closed, made::pdf(&["x"])).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&closed).is_ok() {
         // The administrator may read everything, so there is nothing to be refused.
         return;
@@ -196,14 +198,14 @@ async fn a_file_without_permission_and_a_pipe_fail_their_rows() {
 async fn a_row_with_too_many_files_or_bytes_fails() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "x".repeat(1 << 20)).unwrap();
-    let message = load(spec(folder.path()), &json!({"scan": ["a.txt"; 4]})).await.unwrap_err();
+    let message = load(spec(folder.path()), &json!({"scan": (["a.txt"; 4])})).await.unwrap_err();
     assert_eq!(message, "the row has 4 files, and the model takes 3");
-    let message = load(spec(folder.path()), &json!({"scan": ["a.txt"; 3]})).await.unwrap_err();
+    let message = load(spec(folder.path()), &json!({"scan": (["a.txt"; 3])})).await.unwrap_err();
     assert_eq!(
         message,
         "the files of the row are too large: they have 3145728 bytes together, and the model takes 2097152"
     );
-    assert_eq!(load(spec(folder.path()), &json!({"scan": ["a.txt"; 2]})).await.unwrap().len(), 2);
+    assert_eq!(load(spec(folder.path()), &json!({"scan": (["a.txt"; 2])})).await.unwrap().len(), 2);
 }
 
 /// Rows of a folder of documents.
@@ -283,7 +285,9 @@ async fn what_was_sent_is_kept_once_by_digest() {
         loader.load(&row(&value)).await.unwrap();
     }
     let (pdf_digest, text_digest) = (sha256(&pdf), sha256(text.as_bytes()));
-    let kept = |digest: &str, ending: &str| archive.join(&digest[..2]).join(format!("{digest}.{ending}"));
+    let kept = |digest: &str, ending: &str| {
+        archive.join(digest.get(..2).unwrap()).join(format!("{digest}.{ending}"))
+    };
     assert_eq!(fs::read(kept(&pdf_digest, "pdf")).unwrap(), pdf);
     assert_eq!(fs::read(kept(&text_digest, "txt")).unwrap(), text.as_bytes());
     let index = fs::read_to_string(archive.join("index.jsonl")).unwrap();
@@ -308,11 +312,8 @@ async fn a_file_that_cannot_be_kept_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a").unwrap();
     let blocked = folder.path().join("a.txt/archive");
-    let message = load(
-        AttachmentSpec { archive: Some(blocked.clone()), ..spec(folder.path()) },
-        &json!({"scan": "a.txt"}),
-    );
-    let message = message.await.unwrap_err();
+    let keeping = AttachmentSpec { archive: Some(blocked.clone()), ..spec(folder.path()) };
+    let message = load(keeping, &json!({"scan": "a.txt"})).await.unwrap_err();
     let place = folder.path().display();
     let begin =
         format!("`{place}/a.txt` was not sent, because it cannot be kept in `{}`: ", blocked.display());
@@ -371,14 +372,17 @@ async fn with_extraction_the_model_gets_text() {
     fs::write(folder.path().join("a.pdf"), made::pdf(&["Total 12"])).unwrap();
     fs::write(folder.path().join("b.md"), "# As it is").unwrap();
     fs::write(folder.path().join("c.png"), made::png(1)).unwrap();
+    fs::write(folder.path().join("d.html"), b"<p>caf\xe9").unwrap();
     let extracting =
         |archive| AttachmentSpec { extract: Some(Extractor::InProcess), archive, ..spec(folder.path()) };
-    let files = load(extracting(Some(archive.clone())), &json!({"scan": ["a.pdf", "b.md"]})).await.unwrap();
+    let files =
+        load(extracting(Some(archive.clone())), &json!({"scan": ["a.pdf", "b.md", "d.html"]})).await.unwrap();
+    assert_eq!(parts(&files[2]), ("d.html", "text/plain", "café".as_bytes()));
     assert_eq!(parts(&files[0]), ("a.pdf", "text/plain", &b"Total 12"[..]));
     assert_eq!(parts(&files[1]), ("b.md", "text/markdown", &b"# As it is"[..]));
     let digest = sha256(b"Total 12");
     assert_eq!(files[0].digest, digest);
-    let kept = archive.join(&digest[..2]).join(format!("{digest}.txt"));
+    let kept = archive.join(digest.get(..2).unwrap()).join(format!("{digest}.txt"));
     assert_eq!(fs::read(kept).unwrap(), b"Total 12", "what was sent is kept");
     let message = load(extracting(None), &json!({"scan": "c.png"})).await.unwrap_err();
     assert!(message.contains("is image/png, from which no text can be extracted"), "{message}");

@@ -152,7 +152,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
     let data = documents(folder.path(), DocumentIds::Content);
     fs::remove_file(folder.path().join("gone.txt")).unwrap();
     let closed = folder.path().join("closed.txt");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     // The administrator may read everything, so there is nothing to be refused.
     let readable = fs::File::open(&closed).is_ok();
 

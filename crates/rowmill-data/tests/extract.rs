@@ -67,7 +67,7 @@ fn broken_documents_and_other_kinds_are_errors() {
             &made::archive(&[("word/document.xml", "<a><b></a>")]),
             "cannot be read as DOCX: `word/document.xml`: ",
         ),
-        ("image/png", b"x", "is image/png, from which no text can be extracted"),
+        ("image/png", &made::png(1), "is image/png, from which no text can be extracted"),
     ] {
         let error = extract_text(kind, bytes).unwrap_err();
         assert!(error.starts_with(begin), "{error}");
@@ -224,10 +224,17 @@ async fn a_child_extracts_text_and_says_what_is_wrong() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_document_that_overflows_the_stack_ends_only_the_child() {
-    // A page tree that is its own parent is followed without end.
-    let text = String::from_utf8(made::pdf(&["x"])).unwrap();
-    let text = text.replace("/Resources", "/Rosources").replace("/Count 1 >>", "/Parent 2 0 R /Count 1 >>");
-    let error = extracted(child(), "a.pdf", text.as_bytes()).await.unwrap_err();
+    // A form that draws itself is drawn without end.
+    let form = "/Resources << /XObject << /X 4 0 R >> >>";
+    let stream = "<< /Length 5 >>\nstream\n/X Do\nendstream";
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        format!("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 5 0 R {form} >>"),
+        stream.replace("<<", &format!("<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] {form}")),
+        stream.to_owned(),
+    ];
+    let error = extracted(child(), "a.pdf", &made::pdf_of(&objects)).await.unwrap_err();
     assert_eq!(error, "made the process that read it crash: it is broken, or needs too much memory");
 }
 

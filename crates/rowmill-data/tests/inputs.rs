@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::Path;
 
 use rowmill_core::ports::{Dataset, Room};
-use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, spool};
+use rowmill_data::{Format, InputSpec, Location, dataset, spool};
 use rowmill_types::{Problem, ProblemCode};
 
 fn spec(path: &Path) -> InputSpec {
-    InputSpec { location: Location::File(path.into()), format: None, document_ids: DocumentIds::default() }
+    InputSpec::new(Location::File(path.into()), None)
 }
 
 fn refused(path: &Path) -> Problem {
@@ -36,7 +36,7 @@ fn a_missing_input_an_empty_folder_and_an_unknown_ending_are_told_apart() {
     assert_eq!(problem.code, ProblemCode::InputNotFound);
     assert_eq!(problem.message, format!("no file in folder `{}`", folder.path().display()));
 
-    let unknown = folder.path().join("rows.xml");
+    let unknown = folder.path().join("rows.dat");
     std::fs::write(&unknown, "").unwrap();
     assert_eq!(refused(&unknown).code, ProblemCode::InputFormat);
     assert_eq!(refused(&unknown.join("rows.csv")).code, ProblemCode::InputNotFound);
@@ -96,11 +96,7 @@ fn a_spooled_pipe_can_be_read_again_and_keeps_its_name() {
     let pipe = folder.path().join("rows");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let copy = folder.path().join("copy");
-    let input = InputSpec {
-        location: Location::File(pipe.clone()),
-        format: Some(Format::Csv),
-        document_ids: DocumentIds::default(),
-    };
+    let input = InputSpec::new(Location::File(pipe.clone()), Some(Format::Csv));
     let writer = std::thread::spawn({
         let pipe = pipe.clone();
         move || std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(b"a\n1\n2\n").unwrap()

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use rowmill_core::ports::{Position, Room};
-use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset};
+use rowmill_data::{Format, InputSpec, Location, dataset};
 use rowmill_types::{ErrorKind, SourceRow};
 
 const ROOM: Room = Room { rows: 7, bytes: 1 << 20 };
@@ -13,11 +13,7 @@ fn read(format: Format, bytes: &[u8]) -> Vec<SourceRow> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows");
     std::fs::write(&path, bytes).unwrap();
-    let spec = InputSpec {
-        location: Location::File(path),
-        format: Some(format),
-        document_ids: DocumentIds::default(),
-    };
+    let spec = InputSpec::new(Location::File(path), Some(format));
     let mut source = dataset(&spec).unwrap().open().unwrap();
     let mut rows = Vec::new();
     loop {
@@ -186,12 +182,7 @@ fn room_bounds_a_read_by_rows_and_by_bytes_but_gives_at_least_one() {
     for (name, text) in [("rows.jsonl", "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n"), ("rows.csv", "a\n1\n2\n3\n")] {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        let data = dataset(&InputSpec {
-            location: Location::File(path),
-            format: None,
-            document_ids: DocumentIds::default(),
-        })
-        .unwrap();
+        let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
         for (room, count) in [
             (Room { rows: 2, bytes: 1000 }, 2),
             (Room { rows: 9, bytes: 1 }, 1),
@@ -209,12 +200,7 @@ fn the_position_reaches_the_end_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.jsonl");
     std::fs::write(&path, "{\"a\":1}\n{\"a\":2}\n").unwrap();
-    let data = dataset(&InputSpec {
-        location: Location::File(path),
-        format: None,
-        document_ids: DocumentIds::default(),
-    })
-    .unwrap();
+    let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
     let mut source = data.open().unwrap();
     assert_eq!(source.position(), Position { read: 0, total: Some(16) });
     let mut rows = Vec::new();

@@ -86,16 +86,21 @@ impl Checks<'_> {
         Ok(Examined { kind, size })
     }
 
-    /// Whether so many files of these sizes may go with one row.
-    pub(super) fn together(self, sizes: &[u64]) -> Result<(), String> {
-        let AttachmentRules { max_total, max_count, .. } = self.rules;
-        if sizes.len() > *max_count {
-            return Err(format!("the row has {} files, and the model takes {max_count}", sizes.len()));
+    /// Whether so many files may go with one row.
+    pub(super) fn count(self, files: usize) -> Result<(), String> {
+        let most = self.rules.max_count;
+        if files > most {
+            return Err(format!("the row has {files} files, and the model takes {most}"));
         }
-        let total: u64 = sizes.iter().sum();
-        if total > *max_total {
+        Ok(())
+    }
+
+    /// Whether files of so many bytes together may go with one row.
+    pub(super) fn total(self, bytes: u64) -> Result<(), String> {
+        let most = self.rules.max_total;
+        if bytes > most {
             return Err(format!(
-                "the files of the row are too large: they have {total} bytes together, and the model takes {max_total}"
+                "the files of the row are too large: they have {bytes} bytes together, and the model takes {most}"
             ));
         }
         Ok(())
@@ -111,19 +116,23 @@ impl Checks<'_> {
     }
 }
 
-/// Whether all of a file is there and can be sent.
-pub(super) fn whole(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
-    if let Some(end) = media::missing_end(kind, bytes) {
-        return Err(format!("`{shown}` is broken or was cut: its end ({end}) is missing"));
+/// Whether all of a file is there.
+pub(super) fn complete(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
+    match media::missing_end(kind, bytes) {
+        Some(end) => Err(format!("`{shown}` is broken or was cut: its end ({end}) is missing")),
+        None => Ok(()),
     }
-    if media::is_text(kind)
-        && !is_extractable(kind)
-        && let Err(error) = std::str::from_utf8(bytes)
-    {
-        let at = error.valid_up_to() + 1;
-        return Err(format!("`{shown}` is {kind}, but not valid UTF-8 at byte {at}; save it as UTF-8"));
+}
+
+/// Whether a file that is sent as text is text.
+pub(super) fn readable(shown: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
+    match std::str::from_utf8(bytes) {
+        Err(error) if media::is_text(kind) => {
+            let at = error.valid_up_to() + 1;
+            Err(format!("`{shown}` is {kind}, but not valid UTF-8 at byte {at}; save it as UTF-8"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Reads a file whose size is known.

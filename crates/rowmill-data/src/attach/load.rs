@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Attachments;
 use rowmill_http::{Answer, HttpClient, Url};
-use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Row, RowError};
+use rowmill_types::{Attachment, ErrorKind, Row, RowError};
 use tokio::task::spawn_blocking;
 
 use super::AttachmentSpec;
@@ -85,28 +85,26 @@ impl Loader {
 
     async fn files(&self, row: &Row) -> Result<Vec<Attachment>, String> {
         let wanted = place::files_of(&self.spec, row)?;
-        let AttachmentRules { max_count, .. } = self.spec.rules;
-        if wanted.len() > max_count {
-            return self.checks().together(&vec![0; wanted.len()]).map(|()| Vec::new());
-        }
+        self.checks().count(wanted.len())?;
         let mut found = Vec::with_capacity(wanted.len());
         for wanted in wanted {
             found.push(self.find(wanted).await?);
         }
-        let sizes: Vec<_> = found.iter().map(|found| found.size).collect();
-        if self.extraction.is_none() && !found.iter().any(|found| matches!(found.content, Content::Answer(_)))
-        {
-            self.checks().together(&sizes)?;
+        let size = found.iter().map(|found| found.size).sum();
+        // What is extracted or fetched has another size in the end.
+        let is_known = |found: &Found| !matches!(found.content, Content::Answer(_));
+        if self.extraction.is_none() && found.iter().all(is_known) {
+            self.checks().total(size)?;
         }
-        let mut share = self.memory.reserve(sizes.iter().sum()).await;
+        let mut share = self.memory.reserve(size).await;
         let mut files = Vec::with_capacity(found.len());
         for found in found {
             let whole = self.read(found).await?;
             files.push(self.as_sent(whole).await?);
         }
-        let sizes: Vec<_> = files.iter().map(|(file, _)| file.bytes.len() as u64).collect();
-        self.checks().together(&sizes)?;
-        share.shrink(sizes.iter().sum());
+        let size = files.iter().map(|(file, _)| file.bytes.len() as u64).sum();
+        self.checks().total(size)?;
+        share.shrink(size);
         self.keep_and_hold(files, share).await
     }
 
@@ -171,7 +169,7 @@ impl Loader {
                 let shown = wanted.shown.clone();
                 let read = move || {
                     let bytes = examine::read(&path, size)?;
-                    examine::whole(&shown, kind, &bytes)?;
+                    examine::complete(&shown, kind, &bytes)?;
                     let digest = digest::of_bytes(&bytes);
                     Ok((Bytes::from(bytes), digest))
                 };
@@ -191,7 +189,7 @@ impl Loader {
                 (body, kind)
             }
         };
-        examine::whole(&wanted.shown, kind, &content)?;
+        examine::complete(&wanted.shown, kind, &content)?;
         let digest = digest::of_bytes(&content);
         Ok(Whole { wanted, bytes: content, kind, digest })
     }
@@ -200,6 +198,7 @@ impl Loader {
     async fn as_sent(&self, whole: Whole) -> Result<(Attachment, String), String> {
         let Whole { wanted: Origin { shown, name, .. }, bytes, kind, digest } = whole;
         let Some(extraction) = self.extraction.as_ref().filter(|_| is_extractable(kind)) else {
+            examine::readable(&shown, kind, &bytes)?;
             let media_type = media::sent_as(kind).to_owned();
             return Ok((Attachment { name, media_type, bytes, digest }, shown));
         };

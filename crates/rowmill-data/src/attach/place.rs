@@ -10,6 +10,7 @@ use rowmill_types::Row;
 use serde_json::Value;
 
 use super::AttachmentSpec;
+use crate::media::{PLAIN, ending_of};
 
 /// A file that goes with a row.
 #[derive(Debug)]
@@ -115,12 +116,9 @@ fn in_row(field: &str, data: &str) -> Result<Wanted, String> {
         }
         None => unescape(body).ok_or_else(|| unusable("a `%` is not followed by two digits"))?,
     };
-    let ending = mime_guess::get_mime_extensions_str(kind).and_then(|endings| endings.first());
-    let name = match (kind, ending) {
-        ("" | "text/plain", _) => format!("{field}.txt"),
-        ("image/jpeg", _) => format!("{field}.jpg"),
-        (_, Some(ending)) => format!("{field}.{ending}"),
-        (_, None) => field.to_owned(),
+    let name = match ending_of(if kind.is_empty() { PLAIN } else { kind }) {
+        "bin" => field.to_owned(),
+        ending => format!("{field}.{ending}"),
     };
     Ok(Wanted {
         shown: format!("{field} (data: {kind})"),

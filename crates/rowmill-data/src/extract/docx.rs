@@ -1,5 +1,6 @@
 //! The text of DOCX: an archive with an XML file of paragraphs and tables.
 
+use std::borrow::Cow;
 use std::io::{Cursor, Read};
 
 use quick_xml::Reader;
@@ -15,8 +16,8 @@ const MOST_XML: u64 = 256 * 1024 * 1024;
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("cannot be read as DOCX: {error}");
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
-    let is_main = |name: &&str| name.starts_with("word/document") && name.ends_with(".xml");
-    let main = archive.file_names().filter(is_main).min().map(str::to_owned);
+    let is_main = |name: &Cow<'_, str>| name.starts_with("word/document") && name.ends_with(".xml");
+    let main = archive.file_names().flatten().filter(is_main).min().map(Cow::into_owned);
     let main = main.ok_or_else(|| unreadable(&"it holds no `word/document.xml`"))?;
     let mut body = Body::default();
     for part in [main.as_str(), "word/footnotes.xml", "word/endnotes.xml"] {

@@ -4,26 +4,22 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use html2text::config;
-use html2text::render::{TextDecorator, TrivialDecorator};
+use html2text::render::TextDecorator;
 
-/// Lines are not broken before they are this long. It is also how much one ruler takes, which is
-/// why it is not larger.
-const WIDTH: usize = 1000;
+/// Lines are not broken before they are this long.
+const WIDTH: usize = 10_000;
 /// How much of a document is searched for the name of its encoding.
 const DECLARATION: usize = 2048;
 
 /// The text of a page: headings and lists marked, links and emphasis not.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     let decoded = decode(bytes);
-    let text = config::with_decorator(Plain)
+    config::with_decorator(Plain)
         .no_table_borders()
         .allow_width_overflow()
         .unicode_strikeout(false)
         .string_from_read(decoded.as_bytes(), WIDTH)
-        .map_err(|error| format!("cannot be read as HTML: {error}"))?;
-    let is_ruler = |line: &str| !line.is_empty() && line.chars().all(|character| character == '─');
-    let lines: Vec<_> = text.lines().map(|line| if is_ruler(line) { "---" } else { line }).collect();
-    Ok(lines.join("\n"))
+        .map_err(|error| format!("cannot be read as HTML: {error}"))
 }
 
 /// The document as text, by its byte order mark, as UTF-8, by what it declares, or as browsers
@@ -52,18 +48,28 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 #[derive(Debug, Clone)]
 struct Plain;
 
-macro_rules! as_trivial {
-    ($($name:ident)*) => { $(fn $name(&self) -> String { TrivialDecorator::new().$name() })* };
-    (start $($name:ident)*) => {
-        $(fn $name(&self) -> (String, ()) { TrivialDecorator::new().$name() })*
-    };
+/// Marks of which only the words between them are kept.
+macro_rules! unmarked {
+    ($($start:ident $end:ident)*) => { $(
+        fn $start(&self) -> (String, ()) {
+            (String::new(), ())
+        }
+
+        fn $end(&self) -> String {
+            String::new()
+        }
+    )* };
 }
 
 impl TextDecorator for Plain {
     type Annotation = ();
 
-    as_trivial!(decorate_em_end decorate_strong_end decorate_strikeout_end decorate_code_end);
-    as_trivial!(start decorate_em_start decorate_strong_start decorate_strikeout_start decorate_code_start);
+    unmarked! {
+        decorate_em_start decorate_em_end
+        decorate_strong_start decorate_strong_end
+        decorate_strikeout_start decorate_strikeout_end
+        decorate_code_start decorate_code_end
+    }
 
     fn decorate_link_start(&mut self, _url: &str) -> (String, ()) {
         (String::new(), ())
@@ -109,19 +115,16 @@ mod tests {
     #[test]
     fn a_page_reads_like_a_page() {
         let page = "<html><head><title>T</title><style>p { color: red }</style><script>no()</script></head>\
-            <body><h2>Terms</h2><p>See <a href='https://example.com'>the <b>site</b></a>.</p><hr>\
+            <body><h2>Terms</h2><p>See <a href='https://example.com'>the <b>site</b></a>.</p>\
             <ul><li>one</li><li>two</li></ul><table><tr><td>a</td><td>1</td></tr><tr><td>b</td><td>2</td>\
             </tr></table><img src=x alt='a chart'></body></html>";
         let text = text(page.as_bytes()).unwrap();
-        assert_eq!(
-            super::super::tidy(&text),
-            "## Terms\n\nSee the site.\n\n---\n- one\n- two\n\na 1\nb 2\n\na chart"
-        );
+        assert_eq!(super::super::tidy(&text), "## Terms\n\nSee the site.\n- one\n- two\n\na 1\nb 2\na chart");
     }
 
     #[test]
     fn a_long_paragraph_is_not_broken_into_short_lines() {
-        let words = "word ".repeat(150);
+        let words = "word ".repeat(1500);
         let text = text(format!("<p>{words}</p>").as_bytes()).unwrap();
         assert_eq!(text.trim(), words.trim());
     }

@@ -24,11 +24,11 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
         stream.push_str("ET");
         objects.push(format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()));
     }
-    written(&objects)
+    pdf_of(&objects)
 }
 
-/// A PDF file of objects, with their places.
-fn written(objects: &[String]) -> Vec<u8> {
+/// A PDF file of objects, the first of which is the catalogue, with their places.
+pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (index, object) in objects.iter().enumerate() {
@@ -38,7 +38,7 @@ fn written(objects: &[String]) -> Vec<u8> {
     let table = file.len();
     write!(file, "xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).unwrap();
     for place in places {
-        write!(file, "{place:010} 00000 n \n").unwrap();
+        writeln!(file, "{place:010} 00000 n ").unwrap();
     }
     write!(file, "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1)
         .unwrap();
