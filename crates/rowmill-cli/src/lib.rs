@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod conduct;
 mod flags;
+mod layout;
 mod numbers;
 mod printer;
 mod progress;

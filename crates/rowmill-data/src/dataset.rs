@@ -18,19 +18,41 @@ use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet
 ///
 /// The input is missing or not readable, or its format is not known.
 pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
+    let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
+    for file in &list.files {
+        fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+    }
+    match format {
+        Format::Documents => documents::dataset(list),
+        Format::Parquet => parquet::dataset(list),
+        Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
+            Ok(Arc::new(FilesDataset::new(list, format)))
+        }
+    }
+}
+
+/// The files that an input of this machine is made of, with their format; `None` for one
+/// that flows by once.
+///
+/// # Errors
+///
+/// The input is missing, or its format is not known.
+pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Problem> {
     let list = match &spec.location {
-        Location::Stdin => return stream(spec, &spec.location),
+        Location::Stdin => return Ok(None),
         Location::File(path) => {
             let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
             if found.is_dir() {
-                documents::files_of_folder(path, spec.format)?
-            } else if !found.is_file() {
-                return stream(spec, &spec.location);
-            } else {
-                let name = path.display().to_string();
-                let file = InputFile { path: path.clone(), name: name.clone() };
-                FileList { name, files: vec![file], identity: None }
+                let list = documents::files_of_folder(path, spec.format)?;
+                let format = spec.format.unwrap_or(Format::Documents);
+                return Ok(Some((list, format)));
             }
+            if !found.is_file() {
+                return Ok(None);
+            }
+            let name = path.display().to_string();
+            let file = InputFile { path: path.clone(), name: name.clone() };
+            FileList { name, files: vec![file], identity: None }
         }
         Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
         Location::Files(list) => list.clone(),
@@ -39,26 +61,8 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
             return Err(Problem::new(ProblemCode::Internal, message));
         }
     };
-    for file in &list.files {
-        fs::File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
-    }
-    of_files(spec, list)
-}
-
-fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    let is_folder = matches!(&spec.location, Location::File(path) if path.is_dir());
-    let format = if is_folder && spec.format.is_none() {
-        Format::Documents
-    } else {
-        crate::pattern::format_of(spec, &list)?
-    };
-    match format {
-        Format::Documents => documents::dataset(list),
-        Format::Parquet => parquet::dataset(list),
-        Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
-            Ok(Arc::new(FilesDataset::new(list, format)))
-        }
-    }
+    let format = crate::pattern::format_of(spec, &list)?;
+    Ok(Some((list, format)))
 }
 
 /// An input that flows by once: standard input, a pipe with a name, a device.

@@ -20,7 +20,7 @@ mod spool;
 mod text;
 mod unpack;
 
-pub use dataset::dataset;
+pub use dataset::{dataset, local_files};
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
