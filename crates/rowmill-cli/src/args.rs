@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::CacheFlags;
+use crate::commands::{CacheFlags, HeadFlags, ResultsFlags};
 use crate::flags::{CommonFlags, RunFlags};
 use crate::simulate_flags::SimulateFlags;
 use crate::values::positive;
@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Run(Box<RunFlags>),
     Plan(Box<PlanFlags>),
     Batch(Batch),
+    Head(HeadFlags),
+    Results(ResultsFlags),
     Models(ModelsFlags),
     Cache(CacheFlags),
     Simulate(Box<SimulateFlags>),

@@ -5,6 +5,7 @@ mod commands;
 mod conduct;
 mod data_flags;
 mod flags;
+mod layout;
 mod numbers;
 mod printer;
 mod progress;

@@ -70,6 +70,50 @@ impl Spread {
         }
     }
 
+    /// The value that this share of the values does not pass; exact up to 1,024 values,
+    /// within 1.1 % beyond.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let rank = ((share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (value, count) in self.values() {
+            seen += count;
+            if seen >= rank {
+                return Some(rounded(value));
+            }
+        }
+        None
+    }
+
+    /// How many values there are from each edge up to the next; values at the last edge count
+    /// to the last range.
+    #[must_use]
+    pub fn between(&self, edges: &[f64]) -> Vec<u64> {
+        let mut counts = vec![0; edges.len().saturating_sub(1)];
+        let last = counts.len().saturating_sub(1);
+        for (value, count) in self.values() {
+            let range = edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(last);
+            if let Some(place) = counts.get_mut(range) {
+                *place += count;
+            }
+        }
+        counts
+    }
+
+    /// The values from the smallest on, each with how often it was added, as exactly as they
+    /// are known.
+    fn values(&self) -> Vec<(f64, u64)> {
+        if self.count as usize <= EXACT {
+            let mut sorted = self.exact.clone();
+            sorted.sort_by(f64::total_cmp);
+            return sorted.into_iter().map(|value| (value, 1)).collect();
+        }
+        let filled = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled
+            .map(|(bucket, count)| (value_of(bucket).clamp(self.min, self.max), u64::from(*count)))
+            .collect()
+    }
+
     fn median(&self) -> f64 {
         if self.count as usize <= EXACT {
             let mut sorted = self.exact.clone();
@@ -127,5 +171,20 @@ mod tests {
         (1..=100_001).for_each(|value| large.add(f64::from(value)));
         let median = large.summary().median.unwrap();
         assert!((median / 50_001.0 - 1.0).abs() < 0.02, "{median}");
+    }
+
+    #[test]
+    fn quantiles_and_ranges_cover_every_value() {
+        let mut spread = Spread::default();
+        assert_eq!((spread.quantile(0.5), spread.between(&[0.0, 1.0])), (None, vec![0]));
+        (1..=100).for_each(|value| spread.add(f64::from(value)));
+        assert_eq!([0.0, 0.5, 0.9, 0.99, 1.0].map(|share| spread.quantile(share)), {
+            [Some(1.0), Some(50.0), Some(90.0), Some(99.0), Some(100.0)]
+        });
+        assert_eq!(spread.between(&[1.0, 10.0, 50.0, 100.0]), [9, 40, 51]);
+        (1..=100_000).for_each(|value| spread.add(f64::from(value % 1000)));
+        let ninety = spread.quantile(0.9).unwrap();
+        assert!((ninety / 900.0 - 1.0).abs() < 0.02, "{ninety}");
+        assert_eq!(spread.between(&[0.0, 10.0, 2000.0]).iter().sum::<u64>(), 100_100);
     }
 }

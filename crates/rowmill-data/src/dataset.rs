@@ -15,52 +15,9 @@ use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet
 ///
 /// # Errors
 ///
-/// There are none, or they cannot be looked at.
-pub fn local_files(spec: &InputSpec) -> Result<Option<FileList>, Problem> {
-    let list = match &spec.location {
-        Location::Stdin => return Ok(None),
-        Location::File(path) => {
-            let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
-            if found.is_dir() {
-                documents::files_of_folder(path, spec.format)?
-            } else if !found.is_file() {
-                return Ok(None);
-            } else {
-                let name = path.display().to_string();
-                let file = InputFile { path: path.clone(), name: name.clone() };
-                FileList { name, files: vec![file], identity: None }
-            }
-        }
-        Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
-        Location::Files(list) => list.clone(),
-        Location::Web(_) | Location::Hub(_) => {
-            let message = format!("`{}` was not fetched", spec.location.name());
-            return Err(Problem::new(ProblemCode::Internal, message));
-        }
-    };
-    Ok(Some(list))
-}
-
-/// Makes the dataset of an input of this machine, once it is known to be there. What is
-/// elsewhere must have been fetched before.
-///
-/// # Errors
-///
 /// The input is missing or not readable, or its format is not known.
 pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
-    match local_files(spec)? {
-        Some(list) => of_files(spec, list),
-        None => stream(spec, &spec.location),
-    }
-}
-
-fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    let is_folder = matches!(&spec.location, Location::File(path) if path.is_dir());
-    let format = if is_folder && spec.format.is_none() {
-        Format::Documents
-    } else {
-        crate::pattern::format_of(spec, &list)?
-    };
+    let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
     // A document that cannot be read is a failed row; a table that cannot be read stops the run.
     if format != Format::Documents {
         for file in &list.files {
@@ -74,6 +31,40 @@ fn of_files(spec: &InputSpec, list: FileList) -> Result<Arc<dyn Dataset>, Proble
             Ok(Arc::new(FilesDataset::new(list, format)))
         }
     }
+}
+
+/// The files that an input of this machine is made of, with their format; `None` for one
+/// that flows by once.
+///
+/// # Errors
+///
+/// The input is missing, or its format is not known.
+pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Problem> {
+    let list = match &spec.location {
+        Location::Stdin => return Ok(None),
+        Location::File(path) => {
+            let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
+            if found.is_dir() {
+                let list = documents::files_of_folder(path, spec.format)?;
+                let format = spec.format.unwrap_or(Format::Documents);
+                return Ok(Some((list, format)));
+            }
+            if !found.is_file() {
+                return Ok(None);
+            }
+            let name = path.display().to_string();
+            let file = InputFile { path: path.clone(), name: name.clone() };
+            FileList { name, files: vec![file], identity: None }
+        }
+        Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
+        Location::Files(list) => list.clone(),
+        Location::Web(_) | Location::Hub(_) => {
+            let message = format!("`{}` was not fetched", spec.location.name());
+            return Err(Problem::new(ProblemCode::Internal, message));
+        }
+    };
+    let format = crate::pattern::format_of(spec, &list)?;
+    Ok(Some((list, format)))
 }
 
 /// An input that flows by once: standard input, a pipe with a name, a device.

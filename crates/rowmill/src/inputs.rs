@@ -90,7 +90,7 @@ fn check_apart(spec: &RunSpec) -> Result<(), Problem> {
     if !is_folder && !matches!(&spec.input.location, Location::Pattern(_)) {
         return Ok(());
     }
-    let Some(list) = local_files(&spec.input)? else { return Ok(()) };
+    let Some((list, _)) = local_files(&spec.input)? else { return Ok(()) };
     let sides = [&spec.error_output, &spec.telemetry_output, &spec.summary_output];
     let written = sides.into_iter().flatten().map(PathBuf::as_path).chain(spec.output.path());
     let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();

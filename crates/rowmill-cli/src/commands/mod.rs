@@ -1,8 +1,10 @@
 //! One module per command.
 
 mod cache;
+mod head;
 mod models;
 mod plan;
+mod results;
 mod run;
 mod simulate;
 
@@ -15,6 +17,8 @@ use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
 pub(crate) use cache::CacheFlags;
+pub(crate) use head::HeadFlags;
+pub(crate) use results::ResultsFlags;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -24,6 +28,8 @@ pub fn main() -> ExitCode {
             run::run(*flags)
         }
         Command::Plan(flags) => plan::plan(*flags),
+        Command::Head(flags) => head::head(flags),
+        Command::Results(flags) => results::results(&flags),
         Command::Models(flags) => models::models(&flags),
         Command::Cache(flags) => cache::cache(flags),
         Command::Simulate(flags) => simulate::simulate(*flags),

@@ -1,0 +1,241 @@
+//! `rowmill head`: the first rows of an input, its columns, and what a template makes of it.
+
+use clap::Args;
+use rowmill::{ColumnSeen, ExitCode, Format, Head, HeadRow, HeadSpec, InputSpec, Location, Problem, Prompt};
+use rowmill::{Kind, ProblemCode};
+use serde_json::{Value, json};
+
+use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
+use crate::numbers::{counted, grouped, size};
+use crate::printer;
+use crate::values::{format_name, whole};
+
+/// The most lines of a prompt that are shown.
+const PROMPT_LINES: usize = 20;
+
+/// Show the first rows of an input, its columns, and what a template makes of them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  rowmill head reviews.jsonl\n  \
+    rowmill head 'parts/*.csv.gz' -n 20\n  \
+    rowmill head reviews.jsonl --prompt 'Classify: {{review}}'\n\n\
+    Types are those of the first 1,000 rows. Nothing is sent anywhere.")]
+pub(crate) struct HeadFlags {
+    /// The rows: a file, a pattern in quotes, or `-` for standard input.
+    #[arg(value_name = "INPUT")]
+    input: String,
+
+    /// How many rows to show.
+    #[arg(long, short = 'n', value_name = "N", value_parser = whole, default_value = "5", allow_negative_numbers = true)]
+    rows: u64,
+
+    /// The format of the input, where its name does not tell.
+    #[arg(long, value_name = "FORMAT", value_parser = format_name)]
+    input_format: Option<Format>,
+
+    /// Show what this template makes of each row: `{{field}}` and `{{row_json}}` are filled in.
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "template")]
+    prompt: Option<String>,
+
+    /// The template: a path, `file://` or `http(s)://`.
+    #[arg(long, value_name = "SOURCE")]
+    template: Option<String>,
+
+    /// Print JSON, with values and prompts whole.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
+    let prompt = flags.prompt.map(Prompt::Inline).or(flags.template.map(Prompt::Source));
+    let input = InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format };
+    let spec = HeadSpec { input, rows: usize::try_from(flags.rows).unwrap_or(usize::MAX), prompt };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    })?;
+    let head = runtime.block_on(rowmill::head(&spec))?;
+    printer::data(&if flags.json { as_json(&head) } else { as_text(&head, screen_width()) });
+    Ok(ExitCode::Ok)
+}
+
+fn as_text(head: &Head, width: usize) -> String {
+    let mut lines = vec![cut(&title(head), width)];
+    if head.bad > 0 {
+        let of = if head.count == Some(head.looked_at) { "" } else { "first " };
+        let (bad, all) = (grouped(head.bad), counted(head.looked_at, "row"));
+        lines.push(format!("{bad} of the {of}{all} {} bad", if head.bad == 1 { "is" } else { "are" }));
+    }
+    if !head.columns.is_empty() {
+        lines.push(String::new());
+        lines.extend(columns(head).lines(0, width));
+    }
+    if head.rows.is_empty() {
+        return lines.join("\n");
+    }
+    lines.push(String::new());
+    let table = table(head);
+    let has_prompts = head.rows.iter().any(|row| row.prompt.is_some());
+    if !has_prompts && head.columns.len() > 1 && table.width() <= width {
+        lines.extend(table.lines(0, width));
+    } else {
+        let blocks: Vec<String> = head.rows.iter().map(|row| block(row, width)).collect();
+        lines.push(blocks.join("\n\n"));
+    }
+    lines.join("\n")
+}
+
+fn title(head: &Head) -> String {
+    let mut parts = Vec::new();
+    parts.extend(head.format.map(str::to_owned));
+    if head.files > 1 {
+        parts.push(counted(head.files as u64, "file"));
+    }
+    parts.push(match head.count {
+        Some(rows) => counted(rows, "row"),
+        None => format!("more than {}", counted(head.looked_at, "row")),
+    });
+    parts.extend(head.bytes.map(size));
+    format!("{}: {}", printable(&head.name), parts.join(", "))
+}
+
+fn columns(head: &Head) -> Table {
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
+    let has_gaps = |column: &ColumnSeen| column.missing + column.kinds.of(Kind::Null) > 0;
+    let empty = if head.columns.iter().any(has_gaps) { "empty" } else { "" };
+    table.row(["column", "type", empty]);
+    for column in &head.columns {
+        let rows = column.kinds.all() + column.missing;
+        let kinds: Vec<&str> = column.kinds.kinds().into_iter().map(Kind::name).collect();
+        let kinds = match &column.declared {
+            Some(declared) => declared.clone(),
+            None if kinds.is_empty() => "null".into(),
+            None => kinds.join(", "),
+        };
+        let gaps = [(column.kinds.of(Kind::Null), "null"), (column.missing, "missing")];
+        let gaps: Vec<String> = gaps
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} {what}", share(*count, rows)))
+            .collect();
+        table.row([cut(&printable(&column.name), 30), cut(&kinds, 30), gaps.join(", ")]);
+    }
+    table
+}
+
+/// A share of all rows, where even one row is more than nothing.
+fn share(count: u64, all: u64) -> String {
+    let percent = 100.0 * count as f64 / all.max(1) as f64;
+    match percent {
+        _ if count == all => "100 %".into(),
+        ..1.0 => "<1 %".into(),
+        99.0.. => ">99 %".into(),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// The rows as a table, for where they are narrow enough.
+fn table(head: &Head) -> Table {
+    let mut sides = vec![Side::Right];
+    sides.extend(head.columns.iter().map(|_| Side::Left));
+    let mut table = Table::new(&sides);
+    table.row(std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))));
+    for row in &head.rows {
+        match &row.row {
+            Ok(row) => {
+                let cells = head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
+                table.row(std::iter::once(row.number().to_string()).chain(cells));
+            }
+            Err(bad) => table.spanning(bad.number.to_string(), bad_text(bad.kind.name(), &bad.message)),
+        }
+    }
+    table
+}
+
+fn block(row: &HeadRow, width: usize) -> String {
+    let mut lines = Vec::new();
+    match &row.row {
+        Ok(row) => {
+            lines.push(format!("row {}", row.number()));
+            let mut table = Table::new(&[Side::Left, Side::Left]);
+            for (name, json) in row.fields() {
+                table.row([cut(&printable(name), 30), shown(json)]);
+            }
+            lines.extend(table.lines(2, width));
+        }
+        Err(bad) => {
+            lines.push(format!("row {}", bad.number));
+            let text = bad_text(bad.kind.name(), &bad.message);
+            lines.extend(wrapped(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")));
+        }
+    }
+    match &row.prompt {
+        None => {}
+        Some(Ok(prompt)) => {
+            lines.push("  prompt".into());
+            let (shown, rest) = wrapped(prompt, width - 4, PROMPT_LINES);
+            lines.extend(shown.iter().map(|line| format!("  | {line}").trim_end().to_owned()));
+            if rest > 0 {
+                lines.push(format!("  … and {}", counted(rest as u64, "more line")));
+            }
+        }
+        Some(Err(error)) => {
+            let text = format!("no prompt: {}: {}", error.kind, error.message);
+            lines.extend(wrapped(&text, width - 2, PROMPT_LINES).0.iter().map(|line| format!("  {line}")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn bad_text(kind: &str, message: &str) -> String {
+    printable(&format!("bad row: {kind}: {message}"))
+}
+
+/// A value for people: text without its quotes, anything else as JSON on one line.
+fn shown(json: &str) -> String {
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => printable(&text),
+        Err(_) => {
+            let compact = serde_json::from_str::<Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string());
+            // The text of a number says more than its value.
+            let is_number = matches!(Kind::of(json), Kind::Integer | Kind::Number);
+            printable(if is_number { json } else { &compact })
+        }
+    }
+}
+
+fn as_json(head: &Head) -> String {
+    let row = |row: &HeadRow| {
+        let mut shown = match &row.row {
+            Ok(row) => {
+                let fields: Value = serde_json::from_str(row.text()).unwrap_or_default();
+                json!({ "row_number": row.number(), "row": fields })
+            }
+            Err(bad) => json!({
+                "row_number": bad.number,
+                "error": { "type": bad.kind.name(), "message": bad.message },
+            }),
+        };
+        if let (Some(prompt), Value::Object(shown)) = (&row.prompt, &mut shown) {
+            match prompt {
+                Ok(prompt) => shown.insert("prompt".into(), prompt.as_str().into()),
+                Err(error) => shown.insert(
+                    "error".into(),
+                    json!({ "type": error.kind.name(), "message": error.message }),
+                ),
+            };
+        }
+        shown
+    };
+    let whole = json!({
+        "input": head.name,
+        "format": head.format,
+        "files": head.files,
+        "bytes": head.bytes,
+        "rows": head.count,
+        "looked_at": head.looked_at,
+        "bad": head.bad,
+        "columns": head.columns,
+        "head": head.rows.iter().map(row).collect::<Vec<_>>(),
+    });
+    serde_json::to_string_pretty(&whole).unwrap_or_default()
+}

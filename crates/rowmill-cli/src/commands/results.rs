@@ -1,0 +1,253 @@
+//! `rowmill results`: what came of a run, and what differs from another one.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rowmill::results::{self, Diff, Distribution, FieldSummary, Results, ResultsSpec, TelemetrySummary};
+use rowmill::{ExitCode, Kind, Problem};
+
+use crate::layout::{Side, Table, cut, printable, screen_width};
+use crate::numbers::{counted, grouped};
+use crate::printer;
+use crate::values::whole;
+
+/// How many rows that differ are shown.
+const EXAMPLES: usize = 5;
+/// How many columns the longest bar of a histogram takes.
+const BAR: usize = 40;
+
+/// Show what came of a run: counts, failures, values of results, tokens and times.
+///
+/// With `--diff`, compare it with another run, row by row. The exit code is then 0 if every row
+/// came out the same and 3 if not.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  rowmill results results.jsonl\n  \
+    rowmill results results.jsonl --failures 50\n  \
+    rowmill results results.jsonl --telemetry telemetry.jsonl\n  \
+    rowmill results new.jsonl --diff old.jsonl")]
+pub(crate) struct ResultsFlags {
+    /// The output of the run.
+    #[arg(value_name = "OUTPUT")]
+    output: PathBuf,
+
+    /// How many failed rows to show.
+    #[arg(long, value_name = "N", value_parser = whole, default_value = "10", allow_negative_numbers = true)]
+    failures: u64,
+
+    /// The file that the run had as `--telemetry-output`; without it the ledger tells tokens and
+    /// times, where it was kept.
+    #[arg(long, value_name = "FILE", conflicts_with = "diff")]
+    telemetry: Option<PathBuf>,
+
+    /// Compare with the output of another run, by the ids of rows.
+    #[arg(long, value_name = "OTHER")]
+    diff: Option<PathBuf>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
+    if let Some(other) = &flags.diff {
+        let diff = results::diff(&flags.output, other, EXAMPLES)?;
+        printer::data(&if flags.json {
+            serde_json::to_string_pretty(&diff).unwrap_or_default()
+        } else {
+            diff_text(&flags.output, other, &diff, screen_width())
+        });
+        return Ok(if diff.is_same() { ExitCode::Ok } else { ExitCode::RowsFailed });
+    }
+    let spec = ResultsSpec {
+        output: flags.output.clone(),
+        telemetry: flags.telemetry.clone(),
+        failures: usize::try_from(flags.failures).unwrap_or(usize::MAX),
+    };
+    let found = results::results(&spec)?;
+    printer::data(&if flags.json {
+        serde_json::to_string_pretty(&found).unwrap_or_default()
+    } else {
+        text(&found, screen_width())
+    });
+    Ok(ExitCode::Ok)
+}
+
+fn text(found: &Results, width: usize) -> String {
+    let mut first =
+        format!("{}: {}: {} ok", printable(&found.output), counted(found.rows, "row"), grouped(found.ok));
+    if found.failed > 0 {
+        first.push_str(&format!(", {} failed", grouped(found.failed)));
+    }
+    let mut lines = vec![cut(&first, width)];
+    if found.repeated > 0 {
+        let rows = counted(found.repeated, "row");
+        lines.push(cut(&format!("{rows} came up again: the run is not finished, `--resume` settles it"), width));
+    }
+    lines.extend(failures(found, width));
+    lines.extend(fields(&found.fields, width));
+    if let Some(telemetry) = &found.telemetry {
+        lines.extend(telemetry_lines(telemetry, width));
+    }
+    lines.join("\n")
+}
+
+fn failures(found: &Results, width: usize) -> Vec<String> {
+    if found.failed == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "failed rows".to_owned()];
+    let mut kinds: Vec<(&String, &u64)> = found.errors.iter().collect();
+    kinds.sort_by(|one, other| other.1.cmp(one.1).then_with(|| one.0.cmp(other.0)));
+    let mut table = Table::new(&[Side::Left, Side::Right]);
+    kinds.iter().for_each(|(kind, count)| table.row([printable(kind), grouped(**count)]));
+    lines.extend(table.lines(2, width));
+    if found.failures.is_empty() {
+        return lines;
+    }
+    lines.push(String::new());
+    let mut table = Table::new(&[Side::Right, Side::Left, Side::Left, Side::Left]);
+    // Ids that are the row numbers need no column.
+    let has_ids = found.failures.iter().any(|failure| failure.id != failure.row_number.to_string());
+    if !has_ids {
+        table = Table::new(&[Side::Right, Side::Left, Side::Left]);
+    }
+    let mut row = |number: String, id: String, kind: String, message: String| {
+        if has_ids { table.row([number, id, kind, message]) } else { table.row([number, kind, message]) }
+    };
+    row("row".into(), "id".into(), "type".into(), "message".into());
+    for failure in &found.failures {
+        let message = printable(&failure.message);
+        row(grouped(failure.row_number), cut(&printable(&failure.id), 20), printable(&failure.kind), message);
+    }
+    lines.extend(table.lines(2, width));
+    let rest = found.failed - found.failures.len() as u64;
+    if rest > 0 {
+        lines.push(format!("  … and {} more; `--failures {}` shows all", grouped(rest), found.failed));
+    }
+    lines
+}
+
+fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
+    for field in fields {
+        let kinds: Vec<&str> = field.kinds.kinds().into_iter().map(Kind::name).collect();
+        let kinds = if kinds.is_empty() { "null".into() } else { kinds.join(", ") };
+        let name = field.name.as_deref().unwrap_or("(whole result)");
+        let mut told = Vec::new();
+        if let (Some(min), Some(mean), Some(max)) = (field.min, field.mean, field.max) {
+            told.push(format!("min {}, mean {}, max {}", number(min), number(mean), number(max)));
+        }
+        let nulls = field.kinds.of(Kind::Null);
+        if let Some(values) = &field.values {
+            let values = values.iter().map(|(value, count)| format!("{} {}", value_text(value), grouped(*count)));
+            told.extend(values);
+        }
+        if nulls > 0 {
+            told.push(format!("null {}", grouped(nulls)));
+        }
+        table.row([cut(&printable(name), 24), cut(&kinds, 20), told.join(" · ")]);
+    }
+    if fields.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "results".to_owned()];
+    lines.extend(table.lines(2, width));
+    lines
+}
+
+fn value_text(value: &str) -> String {
+    if value.is_empty() { "(empty)".into() } else { cut(&printable(value), 24) }
+}
+
+/// A number with as many digits as say something.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", grouped(value.abs() as u64));
+    }
+    let digits = 3 - (value.abs().log10().floor() as i32).clamp(-6, 3);
+    let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (title, unit, found) in [
+        ("tokens in", "", &telemetry.input_tokens),
+        ("tokens out", "", &telemetry.output_tokens),
+        ("time per row", " ms", &telemetry.milliseconds),
+    ] {
+        if let Some(found) = found {
+            lines.push(String::new());
+            lines.extend(histogram(title, unit, found, width));
+        }
+    }
+    if let Some(cost) = telemetry.cost_usd {
+        lines.extend([String::new(), format!("cost {}", rowmill::Money::from_dollars(cost).unwrap_or_default())]);
+    }
+    lines
+}
+
+fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec<String> {
+    let shown = |value: f64| number(if value >= 100.0 { value.round() } else { value });
+    let quantiles = [("p50", found.p50), ("p90", found.p90), ("p99", found.p99), ("max", found.max)];
+    let quantiles: Vec<String> = quantiles.iter().map(|(name, value)| format!("{name} {}{unit}", shown(*value))).collect();
+    let mut lines = vec![cut(&format!("{title}: {}", quantiles.join(", ")), width)];
+    let most = found.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
+    let mut table = Table::new(&[Side::Right, Side::Right, Side::Left]);
+    for bar in &found.bars {
+        // A bar is cut to whole columns, but what is there is seen.
+        let columns = (bar.count as f64 * BAR as f64 / most as f64).round() as usize;
+        let columns = if bar.count > 0 { columns.max(1) } else { 0 };
+        let range = format!("{} – {}", shown(bar.from), shown(bar.to));
+        table.row([range, grouped(bar.count), "█".repeat(columns)]);
+    }
+    lines.extend(table.lines(2, width));
+    lines
+}
+
+fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
+    let (here, there) = (here.display().to_string(), there.display().to_string());
+    let verdict = if diff.is_same() { "every row came out the same" } else { "the runs differ" };
+    let mut lines = vec![format!("here:  {here}"), format!("there: {there}"), verdict.to_owned(), String::new()];
+    let mut table = Table::new(&[Side::Left, Side::Right]);
+    let rows = [
+        ("same result", diff.same),
+        ("failed in both", diff.failed_in_both),
+        ("another result", diff.changed),
+        ("ok here, failed there", diff.ok_only_here),
+        ("failed here, ok there", diff.ok_only_there),
+        ("only here", diff.only_here),
+        ("only there", diff.only_there),
+    ];
+    for (what, count) in rows.iter().filter(|(_, count)| *count > 0) {
+        table.row([(*what).to_owned(), grouped(*count)]);
+    }
+    lines.extend(table.lines(2, width));
+    let names: Vec<(&String, &u64)> = diff.fields.iter().filter(|(name, _)| !name.is_empty()).collect();
+    if !names.is_empty() {
+        lines.extend([String::new(), "fields with another value".to_owned()]);
+        let mut table = Table::new(&[Side::Left, Side::Right]);
+        names.iter().for_each(|(name, count)| table.row([printable(name), grouped(**count)]));
+        lines.extend(table.lines(2, width));
+    }
+    for change in &diff.examples {
+        lines.push(String::new());
+        let number = grouped(change.row_number);
+        lines.push(if change.id == change.row_number.to_string() {
+            format!("row {number}")
+        } else {
+            cut(&format!("row {number}, id {}", printable(&change.id)), width)
+        });
+        let mut table = Table::new(&[Side::Left, Side::Left, Side::Left]);
+        for field in &change.fields {
+            let value = |value: &Option<String>| value.as_deref().map_or("—".to_owned(), printable);
+            let name = if field.name.is_empty() { "result" } else { &field.name };
+            table.row([cut(&printable(name), 24), "here".into(), value(&field.here)]);
+            table.row([String::new(), "there".into(), value(&field.there)]);
+        }
+        lines.extend(table.lines(2, width));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,207 @@
+//! Text that fits a screen: widths, tables, and values that cannot disturb it.
+
+use std::io::IsTerminal;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The width where nothing tells it.
+const USUAL_WIDTH: usize = 80;
+/// Narrower screens get lines that are too long.
+const LEAST_WIDTH: usize = 40;
+
+/// How many columns a line may take: those of the terminal, or of `COLUMNS`.
+pub(crate) fn screen_width() -> usize {
+    let told = || rowmill::environment("COLUMNS").and_then(|columns| columns.parse().ok());
+    terminal_width().or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
+}
+
+#[cfg(unix)]
+fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+fn terminal_width() -> Option<usize> {
+    None
+}
+
+/// How many columns a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text with everything escaped that would move the cursor, change the colour or turn
+/// the direction of writing.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_disturbing(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+fn is_disturbing(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The text, cut with `…` where it takes more than `most` columns.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    if width(text) <= most {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut taken = 1;
+    for character in text.chars() {
+        taken += character.width().unwrap_or(0);
+        if taken > most {
+            break;
+        }
+        out.push(character);
+    }
+    out.push('…');
+    out
+}
+
+/// The lines of a text, none wider than `most`; of a long text the first `lines`, and how
+/// many there are besides.
+pub(crate) fn wrapped(text: &str, most: usize, lines: usize) -> (Vec<String>, usize) {
+    let mut out: Vec<String> = Vec::new();
+    let mut rest = 0;
+    for line in text.lines() {
+        let line = printable(line);
+        let mut piece = String::new();
+        let mut taken = 0;
+        let mut pieces = Vec::new();
+        for character in line.chars() {
+            let columns = character.width().unwrap_or(0);
+            if taken + columns > most {
+                pieces.push(std::mem::take(&mut piece));
+                taken = 0;
+            }
+            piece.push(character);
+            taken += columns;
+        }
+        pieces.push(piece);
+        let room = lines.saturating_sub(out.len());
+        rest += pieces.len().saturating_sub(room);
+        out.extend(pieces.into_iter().take(room));
+    }
+    (out, rest)
+}
+
+/// On which side of its column a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells. Only the last column is cut where a line would be too wide.
+#[derive(Debug)]
+pub(crate) struct Table {
+    sides: Vec<Side>,
+    rows: Vec<Cells>,
+}
+
+#[derive(Debug)]
+struct Cells {
+    cells: Vec<String>,
+    /// How many of them count for the widths of columns.
+    counted: usize,
+}
+
+impl Table {
+    pub(crate) fn new(sides: &[Side]) -> Self {
+        Self { sides: sides.to_vec(), rows: Vec::new() }
+    }
+
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(Cells { cells: cells.into_iter().map(Into::into).collect(), counted: usize::MAX });
+    }
+
+    /// A row of which the second cell takes the place of all others.
+    pub(crate) fn spanning(&mut self, first: String, rest: String) {
+        self.rows.push(Cells { cells: vec![first, rest], counted: 1 });
+    }
+
+    /// How wide the widest line is, if nothing is cut.
+    pub(crate) fn width(&self) -> usize {
+        self.widths().iter().sum::<usize>() + 2 * self.sides.len().saturating_sub(1)
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let widest = |at: usize| {
+            let counted = self.rows.iter().filter(|row| at < row.counted);
+            counted.filter_map(|row| row.cells.get(at)).map(|cell| width(cell)).max()
+        };
+        (0..self.sides.len()).map(|at| widest(at).unwrap_or(0)).collect()
+    }
+
+    /// The lines, each begun with `indent` spaces and at most `most` columns wide.
+    pub(crate) fn lines(&self, indent: usize, most: usize) -> Vec<String> {
+        let widths = self.widths();
+        let line = |row: &Cells| {
+            let mut line = " ".repeat(indent);
+            for (at, cell) in row.cells.iter().enumerate() {
+                let (Some(wide), Some(side)) = (widths.get(at), self.sides.get(at)) else { break };
+                let takes_rest = at + 1 == self.sides.len() || at >= row.counted;
+                let room = if takes_rest { most.saturating_sub(width(&line)) } else { *wide };
+                let cell = cut(cell, room.max(8));
+                let padding = " ".repeat(wide.saturating_sub(width(&cell)));
+                match side {
+                    Side::Left => line.extend([&*cell, &padding]),
+                    Side::Right => line.extend([&*padding, &cell]),
+                }
+                line.push_str("  ");
+            }
+            line.trim_end().to_owned()
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_wrapped_by_the_columns_that_they_take() {
+        for (text, most, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("e\u{301}e\u{301}e\u{301}", 3, "e\u{301}e\u{301}e\u{301}"),
+            ("", 0, ""),
+        ] {
+            assert_eq!(cut(text, most), expected, "{text} {most}");
+        }
+        let (lines, rest) = wrapped("abcde\n\nx\u{1b}[1m\nmore", 3, 5);
+        assert_eq!((lines, rest), (["abc", "de", "", "x\\u", "{1b"].map(String::from).to_vec(), 4));
+    }
+
+    #[test]
+    fn what_would_disturb_the_screen_is_escaped() {
+        assert_eq!(printable("a\tb\n\u{1b}[31m\u{202e}é日"), "a\\tb\\n\\u{1b}[31m\\u{202e}é日");
+    }
+
+    #[test]
+    fn only_the_last_column_of_a_table_is_cut() {
+        let mut table = Table::new(&[Side::Right, Side::Left, Side::Left]);
+        table.row(["row", "id", "message"]);
+        table.row(["7", "日本", "a rather long message"]);
+        assert_eq!(table.width(), 3 + 2 + 4 + 2 + 21);
+        assert_eq!(table.lines(2, 25), ["  row  id    message", "    7  日本  a rather lo…"]);
+    }
+}

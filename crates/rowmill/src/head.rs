@@ -1,0 +1,208 @@
+//! A look at the first rows of an input, and at what a template makes of them.
+
+use std::collections::HashMap;
+
+use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
+use rowmill_core::prompt::Template;
+use rowmill_data::{InputSpec, dataset, load_text, local_files};
+use rowmill_http::HttpClient;
+use rowmill_types::{Problem, RowError, SourceRow};
+use serde::Serialize;
+
+use crate::environment::environment;
+use crate::kinds::{Kind, KindCounts};
+use crate::spec::Prompt;
+
+/// How many rows are looked at for the types of columns.
+const LOOKED_AT: usize = 1000;
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub struct HeadSpec {
+    /// Where rows come from.
+    pub input: InputSpec,
+    /// How many rows to give.
+    pub rows: usize,
+    /// The template to render for each of them.
+    pub prompt: Option<Prompt>,
+}
+
+/// What an input looks like.
+#[derive(Debug)]
+pub struct Head {
+    /// What the input is called.
+    pub name: String,
+    /// Its format, by the name that `--input-format` takes.
+    pub format: Option<&'static str>,
+    /// How many files it is made of; none for a stream.
+    pub files: usize,
+    /// Its size, where known.
+    pub bytes: Option<u64>,
+    /// How many rows it has, where that is known without reading on.
+    pub count: Option<u64>,
+    /// How many rows were looked at.
+    pub looked_at: u64,
+    /// Those of them that are bad rows.
+    pub bad: u64,
+    /// The columns of these rows, in the order in which they came up.
+    pub columns: Vec<ColumnSeen>,
+    /// The first rows.
+    pub rows: Vec<HeadRow>,
+}
+
+/// A column, as far as the first rows tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ColumnSeen {
+    /// Its name.
+    pub name: String,
+    /// The type that the input declares for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
+    /// The kinds of its values.
+    pub kinds: KindCounts,
+    /// How many of the rows that were looked at do not have it.
+    pub missing: u64,
+}
+
+/// One of the first rows.
+#[derive(Debug)]
+pub struct HeadRow {
+    /// The row, or why it is none.
+    pub row: SourceRow,
+    /// What the template makes of it.
+    pub prompt: Option<Result<String, RowError>>,
+}
+
+/// Looks at the first rows of an input.
+///
+/// # Errors
+///
+/// The input or the template cannot be read.
+pub async fn head(spec: &HeadSpec) -> Result<Head, Problem> {
+    let template = match &spec.prompt {
+        None => None,
+        Some(Prompt::Default) => Some(Template::default_template()),
+        Some(Prompt::Inline(text)) => Some(Template::parse(text.clone())),
+        Some(Prompt::Source(source)) => {
+            let text = load_text(source, "--template", &HttpClient::new(&environment)).await?;
+            Some(Template::parse(text))
+        }
+    };
+    let files = local_files(&spec.input)?;
+    let mut head = look(&*dataset(&spec.input)?, spec.rows, template.as_ref())?;
+    head.name = spec.input.location.name();
+    head.format = match &files {
+        Some((_, format)) => Some(format.name()),
+        None => spec.input.format.map(|format| format.name()),
+    };
+    head.files = files.map_or(0, |(list, _)| list.files.len());
+    Ok(head)
+}
+
+/// Looks at the first rows of a dataset, whatever it was made of.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> Result<Head, Problem> {
+    let most = rows.max(LOOKED_AT);
+    let mut columns = Columns::declared(dataset.columns()?.unwrap_or_default());
+    let mut source = dataset.open()?;
+    let mut count = dataset.count()?;
+    let (mut shown, mut batch) = (Vec::new(), Vec::new());
+    let (mut looked_at, mut good) = (0, 0);
+    let mut more = true;
+    while more && looked_at < most {
+        more = source.read(&mut batch, Room { rows: most - looked_at, bytes: 1 << 20 })?;
+        for row in batch.drain(..) {
+            looked_at += 1;
+            if let Ok(row) = &row {
+                good += 1;
+                columns.add(row);
+            }
+            if shown.len() < rows {
+                let prompt = row.as_ref().ok().and_then(|row| template.map(|template| template.render(row)));
+                shown.push(HeadRow { row, prompt });
+            }
+        }
+    }
+    if count.is_none() {
+        let rest = if more { source.read(&mut batch, Room { rows: 1, bytes: 1 })? } else { false };
+        let ended = !rest && batch.is_empty();
+        count = ended.then_some(looked_at as u64);
+    }
+    Ok(Head {
+        name: String::new(),
+        format: None,
+        files: 0,
+        bytes: source.position().total,
+        count,
+        looked_at: looked_at as u64,
+        bad: looked_at as u64 - good,
+        columns: columns.seen(good),
+        rows: shown,
+    })
+}
+
+/// The columns that came up, found by name.
+#[derive(Default)]
+struct Columns {
+    places: HashMap<String, usize>,
+    seen: Vec<ColumnSeen>,
+}
+
+impl Columns {
+    fn declared(declared: Vec<Column>) -> Self {
+        let mut columns = Self::default();
+        for Column { name, kind } in declared {
+            columns.places.insert(name.clone(), columns.seen.len());
+            columns.seen.push(ColumnSeen {
+                name,
+                declared: Some(declared_name(kind)),
+                kinds: KindCounts::default(),
+                missing: 0,
+            });
+        }
+        columns
+    }
+
+    fn add(&mut self, row: &rowmill_types::Row) {
+        for (name, json) in row.fields() {
+            let place = match self.places.get(name) {
+                Some(place) => *place,
+                None => {
+                    self.places.insert(name.to_owned(), self.seen.len());
+                    self.seen.push(ColumnSeen {
+                        name: name.to_owned(),
+                        declared: None,
+                        kinds: KindCounts::default(),
+                        missing: 0,
+                    });
+                    self.seen.len() - 1
+                }
+            };
+            if let Some(column) = self.seen.get_mut(place) {
+                column.kinds.add(Kind::of(json));
+            }
+        }
+    }
+
+    fn seen(mut self, rows: u64) -> Vec<ColumnSeen> {
+        for column in &mut self.seen {
+            column.missing = rows - column.kinds.all();
+        }
+        self.seen
+    }
+}
+
+fn declared_name(kind: ColumnKind) -> String {
+    match kind {
+        ColumnKind::Text => "text".into(),
+        ColumnKind::Integer => "integer".into(),
+        ColumnKind::Real => "number".into(),
+        ColumnKind::Decimal(digits, after) => format!("decimal({digits},{after})"),
+        ColumnKind::Boolean => "boolean".into(),
+        ColumnKind::Nested => "list or object".into(),
+        ColumnKind::Mixed => "mixed".into(),
+    }
+}

@@ -1,0 +1,98 @@
+//! What kinds of JSON values there are among many.
+
+use serde::Serialize;
+
+/// What a JSON value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// A number without a fraction or an exponent.
+    Integer,
+    /// Any other number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// An array.
+    List,
+    /// An object.
+    Object,
+    /// `null`.
+    Null,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 7] =
+        [Self::Text, Self::Integer, Self::Number, Self::Boolean, Self::List, Self::Object, Self::Null];
+
+    /// The kind of a value, from its valid JSON text.
+    #[must_use]
+    pub fn of(json: &str) -> Self {
+        match json.trim_ascii_start().as_bytes().first() {
+            Some(b'"') => Self::Text,
+            Some(b't' | b'f') => Self::Boolean,
+            Some(b'[') => Self::List,
+            Some(b'{') => Self::Object,
+            Some(b'n') | None => Self::Null,
+            Some(_) if json.contains(['.', 'e', 'E']) => Self::Number,
+            Some(_) => Self::Integer,
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::List => "list",
+            Self::Object => "object",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// How many values there were of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KindCounts([u64; 7]);
+
+impl KindCounts {
+    /// Counts a value.
+    pub fn add(&mut self, kind: Kind) {
+        if let Some(count) = self.0.get_mut(kind as usize) {
+            *count += 1;
+        }
+    }
+
+    /// How many there were of a kind.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> u64 {
+        self.0.get(kind as usize).copied().unwrap_or_default()
+    }
+
+    /// How many there were in all.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The kinds that occur, null apart, the most frequent first.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let mut found: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|kind| *kind != Kind::Null && self.of(*kind) > 0).collect();
+        found.sort_by_key(|kind| std::cmp::Reverse(self.of(*kind)));
+        found
+    }
+}
+
+impl Serialize for KindCounts {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let found = Kind::ALL.iter().filter(|kind| self.of(**kind) > 0);
+        serializer.collect_map(found.map(|kind| (kind.name(), self.of(*kind))))
+    }
+}

@@ -1,0 +1,125 @@
+//! Distributions with bars between round numbers.
+
+use rowmill_core::stats::Spread;
+use serde::Serialize;
+
+/// The most bars.
+const MOST_BARS: usize = 12;
+
+/// How values are spread.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Distribution {
+    /// How many there are.
+    pub count: u64,
+    /// The smallest.
+    pub min: f64,
+    /// The mean.
+    pub mean: f64,
+    /// Half of them are not larger.
+    pub p50: f64,
+    /// 90 % of them are not larger.
+    pub p90: f64,
+    /// 99 % of them are not larger.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// How many there are in each range.
+    pub bars: Vec<Bar>,
+}
+
+/// A range of values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bar {
+    /// Where it begins; this value belongs to it.
+    pub from: f64,
+    /// Where the next one begins.
+    pub to: f64,
+    /// How many values there are in it.
+    pub count: u64,
+}
+
+impl Distribution {
+    /// What was collected, `None` if nothing was.
+    pub(super) fn of(spread: &Spread) -> Option<Self> {
+        let summary = spread.summary();
+        let (min, max) = (summary.min?, summary.max?);
+        let edges = edges(min, max);
+        let counts = spread.between(&edges);
+        let bars = edges.windows(2).zip(counts).filter_map(|(range, count)| {
+            let [from, to] = range else { return None };
+            Some(Bar { from: *from, to: *to, count })
+        });
+        Some(Self {
+            count: summary.count,
+            min,
+            mean: summary.mean?,
+            p50: spread.quantile(0.5)?,
+            p90: spread.quantile(0.9)?,
+            p99: spread.quantile(0.99)?,
+            max,
+            bars: bars.collect(),
+        })
+    }
+}
+
+/// Round numbers from below `min` to above `max`: evenly spaced where the values are
+/// close, else growing as 1, 2, 5, 10.
+fn edges(min: f64, max: f64) -> Vec<f64> {
+    if max >= 20.0 && max > 8.0 * min {
+        let edges = growing(min, max, &[1.0, 2.0, 5.0]);
+        return if edges.len() > MOST_BARS + 1 { growing(min, max, &[1.0]) } else { edges };
+    }
+    let mut step = 10f64.powf(((max - min).max(1.0) / MOST_BARS as f64).log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    let enough = |factor: &&f64| ((max / (step * **factor)).floor() - (min / (step * **factor)).floor()) < 10.0;
+    step *= factors.iter().find(enough).copied().unwrap_or(10.0);
+    let first = (min / step).floor();
+    let last = (max / step).floor() + 1.0;
+    (0..=(last - first) as usize).map(|at| (first + at as f64) * step).collect()
+}
+
+/// The multiples of powers of ten by `factors` that lie around `min` and `max`.
+fn growing(min: f64, max: f64, factors: &[f64]) -> Vec<f64> {
+    let mut edges = Vec::new();
+    if min < 1.0 {
+        edges.push(0.0);
+    }
+    let mut decade = 10f64.powf(min.max(1.0).log10().floor());
+    while edges.last().is_none_or(|last| *last <= max) {
+        edges.extend(factors.iter().map(|factor| factor * decade));
+        decade *= 10.0;
+    }
+    let below = edges.partition_point(|edge| *edge <= min).saturating_sub(1);
+    let above = edges.partition_point(|edge| *edge <= max);
+    edges.truncate(above + 1);
+    edges.drain(..below);
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_round_numbers_around_all_values() {
+        assert_eq!(edges(3.0, 3.0), [3.0, 4.0]);
+        assert_eq!(edges(0.0, 4.0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(edges(31.0, 47.0), [30.0, 32.0, 34.0, 36.0, 38.0, 40.0, 42.0, 44.0, 46.0, 48.0]);
+        assert_eq!(edges(12.0, 340.0), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(edges(0.0, 25.0), [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(edges(5.0, 60_000.0), [1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0]);
+    }
+
+    #[test]
+    fn every_value_is_in_one_bar() {
+        for values in [vec![7.0; 5], vec![0.0, 0.2, 900_000.0], (0..3000).map(f64::from).collect()] {
+            let mut spread = Spread::default();
+            values.iter().for_each(|value| spread.add(*value));
+            let found = Distribution::of(&spread).unwrap();
+            assert_eq!(found.bars.iter().map(|bar| bar.count).sum::<u64>(), values.len() as u64);
+            assert!(found.bars.len() <= MOST_BARS, "{}", found.bars.len());
+            let (first, last) = (found.bars[0], found.bars[found.bars.len() - 1]);
+            assert!(first.from <= found.min && found.max <= last.to, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What differs between two runs, row by row.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rowmill_types::{Problem, Row};
+use serde::Serialize;
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::envelopes::{Envelope, Lines, envelope, envelopes_of};
+
+/// What differs between two runs. "Here" is the first of them, "there" the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Diff {
+    /// Rows with the same result.
+    pub same: u64,
+    /// Rows that are ok in both, with another result.
+    pub changed: u64,
+    /// Rows that are ok here and failed there.
+    pub ok_only_here: u64,
+    /// Rows that failed here and are ok there.
+    pub ok_only_there: u64,
+    /// Rows that failed in both.
+    pub failed_in_both: u64,
+    /// Rows that are not there.
+    pub only_here: u64,
+    /// Rows that are not here.
+    pub only_there: u64,
+    /// How many changed rows differ in each field; the name is empty where results are no objects.
+    pub fields: BTreeMap<String, u64>,
+    /// The first rows that differ.
+    pub examples: Vec<Change>,
+}
+
+/// A row that differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// Its number; that of the first run, where both have the row.
+    pub row_number: u64,
+    /// Its id.
+    pub id: String,
+    /// What differs.
+    pub fields: Vec<ChangedField>,
+}
+
+/// A field that differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangedField {
+    /// The field: of the result, or `error` for the type of an error.
+    pub name: String,
+    /// Its value here, as JSON.
+    pub here: Option<String>,
+    /// Its value there, as JSON.
+    pub there: Option<String>,
+}
+
+impl Diff {
+    /// Whether every row is in both runs and came out the same.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.changed + self.ok_only_here + self.ok_only_there + self.only_here + self.only_there == 0
+    }
+
+    /// How many rows were compared.
+    #[must_use]
+    pub fn in_both(&self) -> u64 {
+        self.same + self.changed + self.ok_only_here + self.ok_only_there + self.failed_in_both
+    }
+}
+
+/// Compares the outputs of two runs by the ids of their rows.
+///
+/// Where both are in the order of row numbers and agree on ids, they are read side by side;
+/// else 24 bytes per row of the other one are held.
+///
+/// # Errors
+///
+/// An output is missing, or a line of it is no envelope.
+pub fn diff(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
+    let (here, there) = (envelopes_of(here)?, envelopes_of(there)?);
+    match side_by_side(&here, &there, examples)? {
+        Some(diff) => Ok(diff),
+        None => by_id(&here, &there, examples),
+    }
+}
+
+/// Two runs while they are compared.
+struct Comparison {
+    diff: Diff,
+    examples: usize,
+}
+
+/// Reads both in the order of row numbers; `None` if that cannot tell which rows belong together.
+fn side_by_side(here: &Path, there: &Path, examples: usize) -> Result<Option<Diff>, Problem> {
+    let mut comparison = Comparison { diff: Diff::default(), examples };
+    let (mut left, mut right) = (Ordered::open(here)?, Ordered::open(there)?);
+    let mut texts = false;
+    let mut more = (left.advance()?, right.advance()?);
+    loop {
+        if left.out_of_order || right.out_of_order {
+            return Ok(None);
+        }
+        let (one, other) = (more.0.then(|| left.envelope()), more.1.then(|| right.envelope()));
+        match (one.transpose()?, other.transpose()?) {
+            (None, None) => break,
+            (Some(one), None) => {
+                comparison.diff.only_here += 1;
+                texts |= is_text(&one);
+                more.0 = left.advance()?;
+            }
+            (None, Some(other)) => {
+                comparison.diff.only_there += 1;
+                texts |= is_text(&other);
+                more.1 = right.advance()?;
+            }
+            (Some(one), Some(other)) if one.row_number < other.row_number => {
+                comparison.diff.only_here += 1;
+                texts |= is_text(&one);
+                more.0 = left.advance()?;
+            }
+            (Some(one), Some(other)) if one.row_number > other.row_number => {
+                comparison.diff.only_there += 1;
+                texts |= is_text(&other);
+                more.1 = right.advance()?;
+            }
+            (Some(one), Some(other)) => {
+                if one.id.get() != other.id.get() {
+                    return Ok(None);
+                }
+                comparison.compare(&one, &other);
+                more = (left.advance()?, right.advance()?);
+            }
+        }
+    }
+    // A row that has a name of its own may stand under another number there.
+    let moved = texts && comparison.diff.only_here > 0 && comparison.diff.only_there > 0;
+    Ok((!moved).then_some(comparison.diff))
+}
+
+/// Envelopes that should come in the order of row numbers.
+struct Ordered {
+    lines: Lines,
+    line: Vec<u8>,
+    last: Option<u64>,
+    out_of_order: bool,
+}
+
+impl Ordered {
+    fn open(path: &Path) -> Result<Self, Problem> {
+        Ok(Self { lines: Lines::open(path)?, line: Vec::new(), last: None, out_of_order: false })
+    }
+
+    fn advance(&mut self) -> Result<bool, Problem> {
+        self.line.clear();
+        let Some(line) = self.lines.next()? else { return Ok(false) };
+        self.line.extend_from_slice(line);
+        let number = self.envelope()?.row_number;
+        self.out_of_order |= self.last.is_some_and(|last| last >= number);
+        self.last = Some(number);
+        Ok(true)
+    }
+
+    fn envelope(&self) -> Result<Envelope<'_>, Problem> {
+        envelope(&self.line).map_err(|error| self.lines.no_envelope(&error))
+    }
+}
+
+fn is_text(envelope: &Envelope<'_>) -> bool {
+    envelope.id.get().starts_with('"')
+}
+
+/// Where the envelope of a row stands, by a digest of its id.
+#[derive(Clone, Copy)]
+struct Known {
+    id: u64,
+    offset: u64,
+    outcome: u64,
+}
+
+fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
+    let mut comparison = Comparison { diff: Diff::default(), examples };
+    let known = known_rows(there)?;
+    let mut seen = vec![false; known.len()];
+    let mut others = Lines::open(there)?;
+    let own = known_rows(here)?;
+    let mut lines = Lines::open(here)?;
+    while let Some(line) = lines.next()? {
+        let one = match envelope(line) {
+            Ok(envelope) => envelope,
+            Err(error) => return Err(lines.no_envelope(&error)),
+        };
+        let id = xxh3_64(one.id.get().as_bytes());
+        // Of a row that has several envelopes the last one counts.
+        let last = own.binary_search_by_key(&id, |row| row.id).ok().and_then(|at| own.get(at));
+        if last.is_some_and(|last| last.offset != lines.offset) {
+            continue;
+        }
+        let Some((at, row)) =
+            known.binary_search_by_key(&id, |row| row.id).ok().and_then(|at| Some((at, known.get(at)?)))
+        else {
+            comparison.diff.only_here += 1;
+            continue;
+        };
+        if let Some(mark) = seen.get_mut(at) {
+            *mark = true;
+        }
+        if row.outcome == outcome(&one) {
+            comparison.count_same(one.ok);
+            continue;
+        }
+        let line = others.at(row.offset)?;
+        if let Ok(other) = envelope(line) {
+            comparison.compare(&one, &other);
+        }
+    }
+    comparison.diff.only_there = seen.iter().filter(|seen| !**seen).count() as u64;
+    Ok(comparison.diff)
+}
+
+/// Every row of an output, sorted by the digest of its id; of several envelopes the last.
+fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
+    let mut known = Vec::new();
+    let mut lines = Lines::open(path)?;
+    while let Some(line) = lines.next()? {
+        let row = match envelope(line) {
+            Ok(envelope) => (xxh3_64(envelope.id.get().as_bytes()), outcome(&envelope)),
+            Err(error) => return Err(lines.no_envelope(&error)),
+        };
+        known.push(Known { id: row.0, offset: lines.offset, outcome: row.1 });
+    }
+    known.sort_unstable_by_key(|row| (row.id, std::cmp::Reverse(row.offset)));
+    known.dedup_by_key(|row| row.id);
+    Ok(known)
+}
+
+/// A digest of how a row came out.
+fn outcome(envelope: &Envelope<'_>) -> u64 {
+    if envelope.ok { xxh3_64(envelope.result_text().as_bytes()) } else { xxh3_64(envelope.error_kind().as_bytes()) }
+}
+
+impl Comparison {
+    fn count_same(&mut self, ok: bool) {
+        if ok {
+            self.diff.same += 1;
+        } else {
+            self.diff.failed_in_both += 1;
+        }
+    }
+
+    fn compare(&mut self, one: &Envelope<'_>, other: &Envelope<'_>) {
+        let changes = match (one.ok, other.ok) {
+            (false, false) => {
+                self.diff.failed_in_both += 1;
+                return;
+            }
+            (true, true) => {
+                let changes = changed_fields(one.result_text(), other.result_text());
+                if changes.is_empty() {
+                    self.diff.same += 1;
+                    return;
+                }
+                self.diff.changed += 1;
+                for field in &changes {
+                    match self.diff.fields.get_mut(&field.name) {
+                        Some(count) => *count += 1,
+                        None => drop(self.diff.fields.insert(field.name.clone(), 1)),
+                    }
+                }
+                changes
+            }
+            (true, false) => {
+                self.diff.ok_only_here += 1;
+                vec![error_field(None, Some(other.error_kind()))]
+            }
+            (false, true) => {
+                self.diff.ok_only_there += 1;
+                vec![error_field(Some(one.error_kind()), None)]
+            }
+        };
+        if self.diff.examples.len() < self.examples {
+            let example = Change { row_number: one.row_number, id: one.shown_id(), fields: changes };
+            self.diff.examples.push(example);
+        }
+    }
+}
+
+fn error_field(here: Option<&str>, there: Option<&str>) -> ChangedField {
+    ChangedField {
+        name: "error".into(),
+        here: here.map(|kind| Value::from(kind).to_string()),
+        there: there.map(|kind| Value::from(kind).to_string()),
+    }
+}
+
+/// The fields in which two results differ, whatever their order; a field without a name
+/// stands for results that are not both objects.
+fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
+    if here == there {
+        return Vec::new();
+    }
+    let same = |one: &str, other: &str| {
+        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+        one == other || parse(one).is_some_and(|one| Some(one) == parse(other))
+    };
+    let whole = || {
+        let field = ChangedField { name: String::new(), here: Some(here.into()), there: Some(there.into()) };
+        if same(here, there) { Vec::new() } else { vec![field] }
+    };
+    let objects = here.starts_with('{') && there.starts_with('{');
+    let parse = |text: &str| Row::parse(0, text.to_owned()).ok().filter(|_| objects);
+    let (Some(one), Some(other)) = (parse(here), parse(there)) else { return whole() };
+    let mut changes = Vec::new();
+    for (name, value) in one.fields() {
+        let counterpart = other.field(name);
+        if counterpart.is_none_or(|counterpart| !same(value, counterpart)) {
+            changes.push(ChangedField {
+                name: name.to_owned(),
+                here: Some(value.to_owned()),
+                there: counterpart.map(str::to_owned),
+            });
+        }
+    }
+    for (name, value) in other.fields().filter(|(name, _)| one.field(name).is_none()) {
+        changes.push(ChangedField { name: name.to_owned(), here: None, there: Some(value.to_owned()) });
+    }
+    changes
+}

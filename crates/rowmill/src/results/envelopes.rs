@@ -1,0 +1,157 @@
+//! Reading the envelopes of a run, one at a time.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// How much is read at once.
+const BLOCK: usize = 1 << 18;
+
+/// Where a run whose output is a table keeps its envelopes.
+const ENVELOPES: &str = "envelopes.jsonl";
+
+/// The file that holds the envelopes of the run with this output: the output itself, or
+/// for a table the file beside it.
+///
+/// # Errors
+///
+/// There is no such file.
+pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
+    let beside = WorkFolder::beside(output).join(ENVELOPES);
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    let shown = output.display();
+    let found = std::fs::metadata(output).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Problem::new(ProblemCode::InputNotFound, format!("output file not found: `{shown}`"))
+                .hint("give the path that the run had as `--output`")
+        }
+        _ => unreadable(output, &error),
+    })?;
+    let ending = output.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    if found.is_dir() || matches!(ending.as_deref(), Some("csv" | "tsv" | "parquet")) {
+        let message = format!("`{shown}` is a table, and the envelopes of its run are gone: `{}`", beside.display());
+        return Err(Problem::new(ProblemCode::InputFormat, message)
+            .hint("look at the table itself with `rowmill head`"));
+    }
+    Ok(output.to_owned())
+}
+
+/// An envelope, as far as it is looked at.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow)]
+    pub(super) id: &'a RawValue,
+    pub(super) row_number: u64,
+    pub(super) ok: bool,
+    /// The result; `null` is none.
+    #[serde(borrow, default)]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<ErrorPart<'a>>,
+}
+
+/// The error of an envelope.
+#[derive(Debug, Deserialize)]
+pub(super) struct ErrorPart<'a> {
+    #[serde(borrow, rename = "type", default)]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) message: Cow<'a, str>,
+}
+
+impl Envelope<'_> {
+    /// The id for people: text without its quotes.
+    pub(super) fn shown_id(&self) -> String {
+        serde_json::from_str(self.id.get()).unwrap_or_else(|_| self.id.get().to_owned())
+    }
+
+    /// The result as JSON text.
+    pub(super) fn result_text(&self) -> &str {
+        self.result.map_or("null", RawValue::get)
+    }
+
+    /// The type of the error of a failed row.
+    pub(super) fn error_kind(&self) -> &str {
+        match &self.error {
+            Some(error) if !error.kind.is_empty() => &error.kind,
+            _ => "unknown",
+        }
+    }
+}
+
+/// The lines of an output.
+#[derive(Debug)]
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    line: Vec<u8>,
+    /// The number of the line that was read last.
+    pub(super) number: u64,
+    /// Where it begins.
+    pub(super) offset: u64,
+    next: u64,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path) -> Result<Self, Problem> {
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let reader = BufReader::with_capacity(BLOCK, file);
+        Ok(Self { path: path.to_owned(), reader, line: Vec::new(), number: 0, offset: 0, next: 0 })
+    }
+
+    /// The next line that is not blank, `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Problem> {
+        loop {
+            self.line.clear();
+            let read = self.reader.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|error| unreadable(&self.path, &error))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            self.offset = self.next;
+            self.next += read as u64;
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        Ok(Some(self.line.trim_ascii()))
+    }
+
+    /// The line that begins at `offset`.
+    pub(super) fn at(&mut self, offset: u64) -> Result<&[u8], Problem> {
+        self.line.clear();
+        self.reader
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| self.reader.read_until(b'\n', &mut self.line))
+            .map_err(|error| unreadable(&self.path, &error))?;
+        Ok(self.line.trim_ascii())
+    }
+
+    /// What is wrong with the line that was read last.
+    pub(super) fn no_envelope(&self, error: &serde_json::Error) -> Problem {
+        let message = format!("line {} of `{}` is no envelope", self.number, self.path.display());
+        Problem::new(ProblemCode::InputFormat, message)
+            .cause(error)
+            .hint("give the output of a run; other files are shown by `rowmill head`")
+    }
+}
+
+/// Reads an envelope from its line.
+pub(super) fn envelope(line: &[u8]) -> Result<Envelope<'_>, serde_json::Error> {
+    serde_json::from_slice(line)
+}
+
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(ProblemCode::InputUnreadable, format!("cannot read `{}`", path.display()))
+        .cause(error)
+        .hint("check the path and its permissions")
+}

@@ -1,0 +1,16 @@
+//! What came of a run, read from its output: counts, failures, values, times, and what
+//! differs from another run.
+
+mod bars;
+mod diff;
+mod envelopes;
+mod fields;
+mod overview;
+mod telemetry;
+
+pub use bars::{Bar, Distribution};
+pub use diff::{Change, ChangedField, Diff, diff};
+pub use envelopes::envelopes_of;
+pub use fields::FieldSummary;
+pub use overview::{Failure, Results, ResultsSpec, results};
+pub use telemetry::TelemetrySummary;

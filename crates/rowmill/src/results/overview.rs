@@ -1,0 +1,116 @@
+//! What came of a run, in numbers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rowmill_core::select::IdSet;
+use rowmill_types::{Problem, RowId};
+use serde::Serialize;
+
+use super::envelopes::{Lines, envelope, envelopes_of};
+use super::fields::{FieldSummary, Fields};
+use super::telemetry::{self, TelemetrySummary};
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub struct ResultsSpec {
+    /// The output of the run.
+    pub output: PathBuf,
+    /// The telemetry of the run; without it that of the ledger, where one was kept.
+    pub telemetry: Option<PathBuf>,
+    /// How many failures to give.
+    pub failures: usize,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// The output.
+    pub output: String,
+    /// How many envelopes there are.
+    pub rows: u64,
+    /// Those of rows that are ok.
+    pub ok: u64,
+    /// Those of rows that failed.
+    pub failed: u64,
+    /// How many envelopes are of rows that had one before: the run has not been finished.
+    pub repeated: u64,
+    /// The failed rows by the type of their error.
+    pub errors: BTreeMap<String, u64>,
+    /// The first failed rows.
+    pub failures: Vec<Failure>,
+    /// The values of the results.
+    pub fields: Vec<FieldSummary>,
+    /// Tokens and times, where they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetrySummary>,
+}
+
+/// A row that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// Its number.
+    pub row_number: u64,
+    /// Its id.
+    pub id: String,
+    /// The type of its error.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The message of its error.
+    pub message: String,
+}
+
+/// Reads the output of a run and sums it up, in constant memory.
+///
+/// # Errors
+///
+/// The output is missing, or a line of it is no envelope.
+pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
+    let mut found = Results {
+        output: spec.output.display().to_string(),
+        rows: 0,
+        ok: 0,
+        failed: 0,
+        repeated: 0,
+        errors: BTreeMap::new(),
+        failures: Vec::new(),
+        fields: Vec::new(),
+        telemetry: None,
+    };
+    let mut fields = Fields::default();
+    let mut numbers = IdSet::default();
+    let mut lines = Lines::open(&envelopes_of(&spec.output)?)?;
+    while let Some(line) = lines.next()? {
+        let envelope = match envelope(line) {
+            Ok(envelope) => envelope,
+            Err(error) => return Err(lines.no_envelope(&error)),
+        };
+        found.rows += 1;
+        found.repeated += u64::from(!numbers.insert(&RowId::Number(envelope.row_number)));
+        if envelope.ok {
+            found.ok += 1;
+            fields.add(envelope.result_text());
+            continue;
+        }
+        found.failed += 1;
+        let kind = envelope.error_kind();
+        match found.errors.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(found.errors.insert(kind.to_owned(), 1)),
+        }
+        if found.failures.len() < spec.failures {
+            found.failures.push(Failure {
+                row_number: envelope.row_number,
+                id: envelope.shown_id(),
+                kind: kind.to_owned(),
+                message: envelope.error.as_ref().map(|error| error.message.to_string()).unwrap_or_default(),
+            });
+        }
+    }
+    found.fields = fields.summaries();
+    found.telemetry = match &spec.telemetry {
+        Some(path) => telemetry::from_file(path)?,
+        None => telemetry::from_ledger(&spec.output)?,
+    };
+    Ok(found)
+}

@@ -1,0 +1,125 @@
+//! Tokens, times and cost of a run's rows.
+
+use std::path::Path;
+
+use rowmill_core::stats::Spread;
+use rowmill_store::file::{Line, WorkFolder, scan};
+use rowmill_types::Problem;
+use serde::{Deserialize, Serialize};
+
+use super::bars::Distribution;
+use super::envelopes::Lines;
+
+/// What rows used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TelemetrySummary {
+    /// Where this is known from.
+    pub source: String,
+    /// Prompt tokens per row.
+    pub input_tokens: Option<Distribution>,
+    /// Generated tokens per row.
+    pub output_tokens: Option<Distribution>,
+    /// Milliseconds per row, from its first call to its end.
+    pub milliseconds: Option<Distribution>,
+    /// What the rows cost in all, as far as prices are known.
+    pub cost_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Telemetry {
+    timing: Timing,
+    #[serde(default)]
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+struct Timing {
+    duration_ms: f64,
+}
+
+#[derive(Default, Deserialize)]
+struct Usage {
+    turn: Option<Turn>,
+    cost_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Turn {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+#[derive(Deserialize)]
+struct LedgerLine {
+    telemetry: Telemetry,
+}
+
+#[derive(Default)]
+struct Sums {
+    input: Spread,
+    output: Spread,
+    milliseconds: Spread,
+    cost: Option<f64>,
+}
+
+impl Sums {
+    fn add(&mut self, telemetry: &Telemetry) {
+        // A row for which no call was made has no usage, and its time says nothing.
+        let Some(turn) = &telemetry.usage.turn else { return };
+        self.input.add(turn.input_tokens as f64);
+        self.output.add(turn.output_tokens as f64);
+        self.milliseconds.add(telemetry.timing.duration_ms);
+        if let Some(cost) = telemetry.usage.cost_usd {
+            *self.cost.get_or_insert(0.0) += cost;
+        }
+    }
+
+    fn summary(self, source: String) -> Option<TelemetrySummary> {
+        let found = TelemetrySummary {
+            source,
+            input_tokens: Distribution::of(&self.input),
+            output_tokens: Distribution::of(&self.output),
+            milliseconds: Distribution::of(&self.milliseconds),
+            cost_usd: self.cost,
+        };
+        found.milliseconds.is_some().then_some(found)
+    }
+}
+
+/// What the file of `--telemetry-output` tells.
+pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem> {
+    let mut sums = Sums::default();
+    let mut lines = Lines::open(path)?;
+    while let Some(line) = lines.next()? {
+        match serde_json::from_slice(line) {
+            Ok(telemetry) => sums.add(&telemetry),
+            Err(error) => {
+                let mut problem = lines.no_envelope(&error);
+                problem.message = format!("line {} of `{}` is no telemetry", lines.number, path.display());
+                return Err(problem.hint("give the file that the run had as `--telemetry-output`"));
+            }
+        }
+    }
+    Ok(sums.summary(path.display().to_string()))
+}
+
+/// What the ledger beside the output tells, where it was kept.
+pub(super) fn from_ledger(output: &Path) -> Result<Option<TelemetrySummary>, Problem> {
+    let folder = WorkFolder::beside(output);
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let folder = WorkFolder::open(&folder)?;
+    let Some(header) = folder.header()? else { return Ok(None) };
+    let path = folder.ledger(&header);
+    let mut sums = Sums::default();
+    scan(&path, |line, _, bytes| {
+        if let Line::Ended(_) = line
+            && let Ok(line) = serde_json::from_slice::<LedgerLine>(bytes)
+        {
+            sums.add(&line.telemetry);
+        }
+        Ok(())
+    })?;
+    Ok(sums.summary(path.display().to_string()))
+}
