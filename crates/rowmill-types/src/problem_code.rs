@@ -39,6 +39,10 @@ problem_codes! {
         "Correct the row, or name another field with `--id-field`.";
     DuplicateId = "RM1005", "Two rows have the same id; nothing was sent.",
         "Make ids unique, or leave `--id-field` out to use row numbers.";
+    InvalidQuery = "RM1020", "The query, condition or list of columns given to `--sql`, `--where` or `--columns` cannot be used; nothing was sent.",
+        "Correct it at the place that the message shows; `docs/sql.md` has examples.";
+    QueryFailed = "RM1021", "The query given to `--sql` or `--where` failed on a value while it ran. What was answered before is kept.",
+        "Correct the query, or leave out the rows that it fails on with `WHERE`.";
     TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
         "Check the path or URL; nothing was sent.";
     InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",
