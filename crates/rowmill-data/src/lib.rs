@@ -14,6 +14,7 @@ pub mod output;
 mod parquet;
 mod pattern;
 mod spool;
+mod sql;
 mod text;
 
 pub use dataset::dataset;
@@ -21,4 +22,5 @@ pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
 pub use spool::spool;
+pub use sql::{Notice, columns_dataset, sql_dataset, where_dataset};
 pub use text::{load_text, shown_source};

@@ -138,7 +138,7 @@ impl Kind {
 
     /// The kind that a declared type stands for.
     pub(crate) fn declared(text: &str) -> Option<Self> {
-        let plain = [Self::Text, Self::Integer, Self::Wide, Self::Real, Self::Boolean, Self::Nested];
+        let plain = [Self::Text, Self::Integer, Self::Wide, Self::Real, Self::Boolean, Self::Nested, Self::Mixed];
         if let Some(found) = plain.into_iter().find(|kind| kind.to_string() == text) {
             return Some(found);
         }
@@ -163,7 +163,7 @@ impl fmt::Display for Kind {
             Self::Decimal(digits, scale) => write!(out, "TEXT_DECIMAL({digits},{scale})"),
             Self::Boolean => out.write_str("BOOLEAN"),
             Self::Nested => out.write_str("JSONTEXT"),
-            Self::Mixed => Ok(()),
+            Self::Mixed => out.write_str("MIXED_BLOB"),
         }
     }
 }
@@ -196,6 +196,7 @@ mod tests {
             Kind::Decimal(38, -3),
             Kind::Boolean,
             Kind::Nested,
+            Kind::Mixed,
         ] {
             assert_eq!(Kind::declared(&kind.to_string()), Some(kind), "{kind}");
         }

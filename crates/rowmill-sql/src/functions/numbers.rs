@@ -9,8 +9,11 @@ use rusqlite::{Connection, Result};
 use super::aggregates::order;
 use super::{flags, number, scalar, whole};
 
+/// The names of a function, and the function.
+type Named = (&'static [&'static str], fn(f64) -> f64);
+
 pub(super) fn register(connection: &Connection) -> Result<()> {
-    let plain: [(&[&str], fn(f64) -> f64); 6] = [
+    let plain: [Named; 6] = [
         (&["sqrt"], f64::sqrt),
         (&["exp"], f64::exp),
         (&["ln"], f64::ln),
@@ -26,7 +29,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
             })?;
         }
     }
-    let rounding: [(&[&str], fn(f64) -> f64); 3] =
+    let rounding: [Named; 3] =
         [(&["floor"], f64::floor), (&["ceil", "ceiling"], f64::ceil), (&["trunc"], f64::trunc)];
     for (names, function) in rounding {
         for name in names {
