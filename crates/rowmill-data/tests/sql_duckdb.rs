@@ -71,7 +71,9 @@ fn compare(input: &Input) {
     for (query, answer) in queries.query.iter().zip(answers) {
         assert_eq!(query.name, answer.name);
         let mut ours = match input.sql(&query.sql) {
-            Ok(dataset) => texts(&*dataset).iter().map(|text| plain_row(serde_json::from_str(text).unwrap())).collect(),
+            Ok(dataset) => {
+                texts(&*dataset).iter().map(|text| plain_row(serde_json::from_str(text).unwrap())).collect()
+            }
             Err(problem) => vec![problem.message],
         };
         let mut theirs: Vec<String> = answer.rows.into_iter().map(plain_row).collect();

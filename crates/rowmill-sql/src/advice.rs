@@ -21,7 +21,10 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("SAMPLE", "`--sample N` takes a sample"),
     ("TABLESAMPLE", "`--sample N` takes a sample"),
     ("unnest", "`FROM input, json_each(input.tags) AS tag` gives a row for each `tag.value`"),
-    ("strptime", "dates must be written as `YYYY-MM-DD`; take other forms apart with `substr` or `regexp_extract`"),
+    (
+        "strptime",
+        "dates must be written as `YYYY-MM-DD`; take other forms apart with `substr` or `regexp_extract`",
+    ),
     ("to_timestamp", "`datetime(x, 'unixepoch')` makes a time of seconds"),
     ("epoch_ms", "`datetime(x / 1000, 'unixepoch')` makes a time of milliseconds"),
     ("make_date", "`format('%04d-%02d-%02d', y, m, d)` makes a date"),
@@ -35,7 +38,10 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("array_agg", "`json_group_array(x)` or `list(x)` collects a list"),
     ("array_length", "`json_array_length(x)` counts a list"),
     ("len", "`length(x)` counts characters, `json_array_length(x)` elements of a list"),
-    ("generate_series", "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts"),
+    (
+        "generate_series",
+        "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts",
+    ),
     ("range", "`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)` counts"),
     ("read_csv", "the rows of `--input` are the table `input`"),
     ("read_parquet", "the rows of `--input` are the table `input`"),
@@ -52,7 +58,8 @@ pub(crate) fn for_wrong_query(what: &str, tables: &[NamedTable]) -> Option<Strin
     }
     if let Some(name) = what.strip_prefix("no such table: ") {
         return Some(
-            spelling(name).map_or_else(|| "the rows of `--input` are the table `input`".to_owned(), str::to_owned),
+            spelling(name)
+                .map_or_else(|| "the rows of `--input` are the table `input`".to_owned(), str::to_owned),
         );
     }
     let token = what.split('"').nth(1)?;
@@ -80,7 +87,8 @@ fn for_column(name: &str, tables: &[NamedTable]) -> String {
     let names = || columns.iter().map(|column| column.name.as_str());
     let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let listed: Vec<_> = names().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more = if columns.len() > LISTED { format!(" and {} more", columns.len() - LISTED) } else { String::new() };
+    let more =
+        if columns.len() > LISTED { format!(" and {} more", columns.len() - LISTED) } else { String::new() };
     let found = "they are what the input declares, or what its first rows have";
     if listed.is_empty() {
         return "the input has no columns, because no rows were found in it".to_owned();

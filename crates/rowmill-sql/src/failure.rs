@@ -50,7 +50,9 @@ impl Failures<'_> {
         let problem = Problem::new(ProblemCode::InvalidQuery, message);
         match advice::for_wrong_query(&what, self.tables) {
             Some(hint) => problem.hint(hint),
-            None => problem.hint("the dialect is that of SQLite; `docs/sql.md` shows what differs from DuckDB"),
+            None => {
+                problem.hint("the dialect is that of SQLite; `docs/sql.md` shows what differs from DuckDB")
+            }
         }
     }
 
@@ -68,12 +70,19 @@ impl Failures<'_> {
         let (what, _) = spoken(&error);
         let full = matches!(
             error.sqlite_error_code(),
-            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+            Some(
+                ErrorCode::DiskFull
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::ReadOnly
+            )
         );
         if full {
             return Problem::new(ProblemCode::WriteFailed, "temporary files of the query cannot be written")
                 .cause(what)
-                .hint("make room in the folder for temporary files, or choose another one with `--work-dir`");
+                .hint(
+                    "make room in the folder for temporary files, or choose another one with `--work-dir`",
+                );
         }
         let message = format!("`{}` failed while it ran: {what}", self.text.flag);
         Problem::new(ProblemCode::QueryFailed, message).hint(advice::for_failed_query(&what))

@@ -42,9 +42,14 @@ mod tests {
 
     #[test]
     fn the_distance_counts_single_characters() {
-        for (left, right, expected) in
-            [("", "", 0), ("", "ab", 2), ("abc", "abc", 0), ("splt", "split", 1), ("kitten", "sitting", 3), ("ab", "ba", 2)]
-        {
+        for (left, right, expected) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("abc", "abc", 0),
+            ("splt", "split", 1),
+            ("kitten", "sitting", 3),
+            ("ab", "ba", 2),
+        ] {
             assert_eq!(distance(left, right), expected, "{left} {right}");
         }
     }

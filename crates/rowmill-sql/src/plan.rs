@@ -98,7 +98,8 @@ fn is_loop(detail: &str) -> bool {
 /// Whether a part of the plan is run again for the rows of another part.
 fn depends(lines: &[PlanLine], mut id: i64) -> bool {
     while let Some(line) = lines.iter().find(|line| line.id == id) {
-        if ["CORRELATED", "RECURSIVE STEP", "MULTI-INDEX OR"].iter().any(|part| line.detail.starts_with(part)) {
+        if ["CORRELATED", "RECURSIVE STEP", "MULTI-INDEX OR"].iter().any(|part| line.detail.starts_with(part))
+        {
             return true;
         }
         id = line.parent;
@@ -111,12 +112,18 @@ mod tests {
     use super::*;
 
     fn lines(plan: &[(i64, i64, &str)]) -> Vec<PlanLine> {
-        plan.iter().map(|(id, parent, detail)| PlanLine { id: *id, parent: *parent, detail: (*detail).into() }).collect()
+        plan.iter()
+            .map(|(id, parent, detail)| PlanLine { id: *id, parent: *parent, detail: (*detail).into() })
+            .collect()
     }
 
     #[test]
     fn a_scan_plan_is_read_as_it_was_written() {
-        let plan = ScanPlan { table: "input".into(), mask: 0b101, conditions: vec![(7, Comparison::Less), (2, Comparison::AtLeast)] };
+        let plan = ScanPlan {
+            table: "input".into(),
+            mask: 0b101,
+            conditions: vec![(7, Comparison::Less), (2, Comparison::AtLeast)],
+        };
         assert_eq!(ScanPlan::parse(&plan.to_string()), plan);
         assert_eq!(plan.columns(3), [0, 2]);
         let wide = ScanPlan { table: String::new(), mask: 1 << 63 | 1, conditions: Vec::new() };

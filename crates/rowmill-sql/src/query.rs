@@ -74,7 +74,8 @@ impl Query {
         if let Some(refused) = seen.refused.take() {
             return Err(failures.refused(&refused));
         }
-        let columns = prepared.map_err(|error| failures.preparing(error))?.ok_or_else(|| not_one_select(&text))?;
+        let columns =
+            prepared.map_err(|error| failures.preparing(error))?.ok_or_else(|| not_one_select(&text))?;
         let uses_json = seen.json;
         drop(seen);
         unguard(&mut connection).map_err(|error| failures.setting_up(error))?;

@@ -138,7 +138,8 @@ impl Kind {
 
     /// The kind that a declared type stands for.
     pub(crate) fn declared(text: &str) -> Option<Self> {
-        let plain = [Self::Text, Self::Integer, Self::Wide, Self::Real, Self::Boolean, Self::Nested, Self::Mixed];
+        let plain =
+            [Self::Text, Self::Integer, Self::Wide, Self::Real, Self::Boolean, Self::Nested, Self::Mixed];
         if let Some(found) = plain.into_iter().find(|kind| kind.to_string() == text) {
             return Some(found);
         }

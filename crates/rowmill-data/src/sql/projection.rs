@@ -39,7 +39,11 @@ pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Ar
 fn check(input: &dyn Dataset, columns: &[String]) -> Result<(), Problem> {
     let mut known: Vec<String> = Vec::new();
     let declared = input.columns()?;
-    let place = if declared.is_some() { "the input has".to_owned() } else { format!("its first {SAMPLE_ROWS} rows have") };
+    let place = if declared.is_some() {
+        "the input has".to_owned()
+    } else {
+        format!("its first {SAMPLE_ROWS} rows have")
+    };
     if let Some(declared) = declared {
         known.extend(declared.into_iter().map(|column| column.name));
     } else {
@@ -60,7 +64,8 @@ fn check(input: &dyn Dataset, columns: &[String]) -> Result<(), Problem> {
     let near = nearest(missing, known.iter().map(String::as_str));
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let listed: Vec<_> = known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more = if known.len() > LISTED { format!(" and {} more", known.len() - LISTED) } else { String::new() };
+    let more =
+        if known.len() > LISTED { format!(" and {} more", known.len() - LISTED) } else { String::new() };
     let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
     let message = format!("`--columns` names `{missing}`, which no row has");
     Err(Problem::new(ProblemCode::InvalidQuery, message).hint(format!("{near}{place}: {listed}{more}")))
@@ -78,7 +83,8 @@ impl Dataset for ColumnsDataset {
     }
 
     fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
-        let wanted = |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
+        let wanted =
+            |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
         let mut columns: Vec<String> =
             self.names.iter().map(|name| name.name.to_string()).filter(|name| wanted(name)).collect();
         if let Some(declared) = self.input.columns()? {

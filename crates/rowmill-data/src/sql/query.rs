@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, InputIdentity, Position, RowSource};
+use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
 use rowmill_sql::{NamedTable, Query, QueryText};
-use rowmill_types::Problem;
+use rowmill_types::{Problem, SourceRow};
 
 use super::handoff::{Handoff, WorkedSource};
 use super::record::RecordWriter;
@@ -101,11 +101,7 @@ impl Dataset for SqlDataset {
 struct Sorted(WorkedSource);
 
 impl RowSource for Sorted {
-    fn read(
-        &mut self,
-        batch: &mut Vec<rowmill_types::SourceRow>,
-        room: rowmill_core::ports::Room,
-    ) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
         self.0.read(batch, room)
     }
 

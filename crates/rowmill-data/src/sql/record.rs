@@ -21,7 +21,8 @@ pub(crate) struct RecordWriter {
 
 impl RecordWriter {
     pub(crate) fn new(query: &Query) -> Self {
-        let columns = query.columns().iter().map(|column| (FieldName::new(&column.name), column.kind)).collect();
+        let columns =
+            query.columns().iter().map(|column| (FieldName::new(&column.name), column.kind)).collect();
         Self { columns, uses_json: query.uses_json() }
     }
 

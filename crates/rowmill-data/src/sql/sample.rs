@@ -15,7 +15,10 @@ const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 /// Hands the first rows to `look`, until that returns `false`.
 pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<(), Problem> {
     if !input.rereadable() {
-        return Err(Problem::new(ProblemCode::Internal, "a stream must be copied before it is selected from"));
+        return Err(Problem::new(
+            ProblemCode::Internal,
+            "a stream must be copied before it is selected from",
+        ));
     }
     let mut source = input.open()?;
     let mut batch = Vec::new();

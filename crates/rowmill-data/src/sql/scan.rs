@@ -107,7 +107,9 @@ impl Scan for RowScan {
     }
 
     fn value(&self, column: usize) -> Value<'_> {
-        let (Some(row), Some(found)) = (&self.row, self.shape.columns.get(column)) else { return Value::Null };
+        let (Some(row), Some(found)) = (&self.row, self.shape.columns.get(column)) else {
+            return Value::Null;
+        };
         match self.finder.place(column).and_then(|place| row.text().get(place)) {
             Some(json) => value(json, found.kind, self.shape.text),
             None => Value::Null,
@@ -152,9 +154,11 @@ impl Finder {
         let mut unknown = None;
         self.places.fill(None);
         for (at, (name, json)) in row.fields().enumerate() {
-            let guessed = self.guesses.get(at).copied().filter(|guess| {
-                shape.fields.get(*guess).is_some_and(|field| field == name)
-            });
+            let guessed = self
+                .guesses
+                .get(at)
+                .copied()
+                .filter(|guess| shape.fields.get(*guess).is_some_and(|field| field == name));
             let Some(column) = guessed.or_else(|| self.columns.get(name).copied()) else {
                 unknown = unknown.or(Some(name));
                 continue;

@@ -80,7 +80,9 @@ impl Shape {
         }
         if left_out > 0 {
             let most = format!("queries can use {MOST_COLUMNS} columns");
-            shape.notices.push(format!("{most}; {left_out} further fields of the input are left out of `input`"));
+            shape
+                .notices
+                .push(format!("{most}; {left_out} further fields of the input are left out of `input`"));
         }
         shape
     }
@@ -205,7 +207,8 @@ mod tests {
 
     #[test]
     fn fields_that_differ_only_in_case_get_names_that_differ() {
-        let known = vec![("a".to_owned(), Kind::Text), ("A".to_owned(), Kind::Integer), ("b".to_owned(), Kind::Text)];
+        let known =
+            vec![("a".to_owned(), Kind::Text), ("A".to_owned(), Kind::Integer), ("b".to_owned(), Kind::Text)];
         let shape = Shape::named(known, Text::IsText, false);
         let names: Vec<_> = shape.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!((names, shape.fields), (vec!["a", "A_1", "b"], vec!["a".into(), "A".into(), "b".into()]));

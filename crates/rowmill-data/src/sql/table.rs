@@ -63,9 +63,9 @@ impl DatasetTable {
         if fields.is_empty() {
             // Rows that are only counted still have to be read; a number costs least.
             let columns = self.shape.columns.iter();
-            let cheap = columns.enumerate().find(|(_, column)| {
-                matches!(column.kind, Kind::Integer | Kind::Boolean | Kind::Real)
-            });
+            let cheap = columns
+                .enumerate()
+                .find(|(_, column)| matches!(column.kind, Kind::Integer | Kind::Boolean | Kind::Real));
             fields.insert(cheap.map_or(0, |(at, _)| at));
         }
         Some(fields.iter().filter_map(|at| self.shape.fields.get(*at)).cloned().collect())

@@ -21,7 +21,10 @@ pub(crate) struct Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Watch").field("bad", &self.bad).field("new_field", &self.new_field).finish_non_exhaustive()
+        out.debug_struct("Watch")
+            .field("bad", &self.bad)
+            .field("new_field", &self.new_field)
+            .finish_non_exhaustive()
     }
 }
 
@@ -39,9 +42,10 @@ impl Watch {
         if self.bad.fetch_max(count, Ordering::Relaxed) >= count {
             return;
         }
-        let rows = if count == 1 { "1 row of the input cannot be read and is" } else { "" };
-        let many = format!("{count} rows of the input cannot be read and are");
-        let rows = if rows.is_empty() { many.as_str() } else { rows };
+        let rows = match count {
+            1 => "1 row of the input cannot be read and is".to_owned(),
+            _ => format!("{count} rows of the input cannot be read and are"),
+        };
         let row = first.number;
         self.tell(format!("{rows} left out of the query, first at row {row}: {}", first.message));
     }

@@ -10,9 +10,10 @@ use super::collected::List;
 use super::flags;
 
 pub(super) fn register(connection: &Connection) -> Result<()> {
-    for (names, wanted) in
-        [(["arg_max", "max_by", "argmax"], Ordering::Greater), (["arg_min", "min_by", "argmin"], Ordering::Less)]
-    {
+    for (names, wanted) in [
+        (["arg_max", "max_by", "argmax"], Ordering::Greater),
+        (["arg_min", "min_by", "argmin"], Ordering::Less),
+    ] {
         for name in names {
             connection.create_aggregate_function(name, 2, flags(), Extreme(wanted))?;
         }

@@ -59,7 +59,8 @@ fn part_of(moment: Option<Moment>, part: Part) -> Value {
 
 fn named_part(context: &Context<'_>) -> Result<Option<Part>> {
     let Some(name) = text(context, 0) else { return Ok(None) };
-    let unknown = || format!("`{name}` is no part of a date; write `year`, `month`, `week`, `day`, `hour`, …");
+    let unknown =
+        || format!("`{name}` is no part of a date; write `year`, `month`, `week`, `day`, `hour`, …");
     Part::parse(&name).map(Some).ok_or_else(|| Error::UserFunctionError(unknown().into()))
 }
 

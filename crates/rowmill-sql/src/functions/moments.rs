@@ -27,7 +27,8 @@ impl Moment {
             let date: Date = text.parse().ok()?;
             return Some(Self { at: date.to_datetime(Time::midnight()), has_time: false });
         }
-        let zoned = text.ends_with(['Z', 'z']) || text.get(10..).is_some_and(|time| time.contains(['+', '-']));
+        let zoned =
+            text.ends_with(['Z', 'z']) || text.get(10..).is_some_and(|time| time.contains(['+', '-']));
         let at = if zoned {
             text.parse::<Timestamp>().ok()?.to_zoned(TimeZone::UTC).datetime()
         } else {

@@ -52,7 +52,8 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
 
 fn remainder(context: &Context<'_>) -> Result<Value> {
     if let (ValueRef::Integer(_), ValueRef::Integer(_)) = (context.get_raw(0), context.get_raw(1)) {
-        let result = whole(context, 0).zip(whole(context, 1)).and_then(|(left, right)| left.checked_rem(right));
+        let result =
+            whole(context, 0).zip(whole(context, 1)).and_then(|(left, right)| left.checked_rem(right));
         return Ok(result.map_or(Value::Null, Value::Integer));
     }
     let result = number(context, 0).zip(number(context, 1)).filter(|(_, right)| *right != 0.0);

@@ -38,7 +38,9 @@ fn matched(
     subject: usize,
     holds: fn(&Regex, &str) -> bool,
 ) -> Result<Option<bool>> {
-    let (Some(text), Some(regex)) = (text(context, subject), regex(context, pattern, 2)?) else { return Ok(None) };
+    let (Some(text), Some(regex)) = (text(context, subject), regex(context, pattern, 2)?) else {
+        return Ok(None);
+    };
     Ok(Some(holds(&regex, &text)))
 }
 

@@ -13,7 +13,9 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     scalar(connection, &["starts_with", "prefix"], 2, |context| {
         test(context, |text, part| text.starts_with(part))
     })?;
-    scalar(connection, &["ends_with", "suffix"], 2, |context| test(context, |text, part| text.ends_with(part)))?;
+    scalar(connection, &["ends_with", "suffix"], 2, |context| {
+        test(context, |text, part| text.ends_with(part))
+    })?;
     scalar(connection, &["strpos"], 2, |context| {
         let (Some(text), Some(part)) = (text(context, 0), text(context, 1)) else { return Ok(None) };
         let before = text.find(&*part).and_then(|found| text.get(..found));
@@ -26,12 +28,8 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
         Ok(cut(context, |length, count| (if count < 0 { -count } else { length - count }, length)))
     })?;
     scalar(connection, &["split_part"], 3, split_part)?;
-    scalar(connection, &["lpad"], 3, |context| {
-        pad(context, |text, padding| format!("{padding}{text}"))
-    })?;
-    scalar(connection, &["rpad"], 3, |context| {
-        pad(context, |text, padding| format!("{text}{padding}"))
-    })?;
+    scalar(connection, &["lpad"], 3, |context| pad(context, |text, padding| format!("{padding}{text}")))?;
+    scalar(connection, &["rpad"], 3, |context| pad(context, |text, padding| format!("{text}{padding}")))?;
     scalar(connection, &["reverse"], 1, |context| {
         Ok(text(context, 0).map(|text| text.chars().rev().collect::<String>()))
     })?;
@@ -57,16 +55,19 @@ fn cut(context: &Context<'_>, range: fn(i64, i64) -> (i64, i64)) -> Option<Strin
 
 /// A part counted from 1, or from the end where the count is negative.
 fn split_part(context: &Context<'_>) -> Result<Option<String>> {
-    let (Some(text), Some(separator), Some(count)) = (text(context, 0), text(context, 1), whole(context, 2)) else {
+    let (Some(text), Some(separator), Some(count)) = (text(context, 0), text(context, 1), whole(context, 2))
+    else {
         return Ok(None);
     };
-    let parts: Vec<&str> = if separator.is_empty() { vec![&*text] } else { text.split(&*separator).collect() };
+    let parts: Vec<&str> =
+        if separator.is_empty() { vec![&*text] } else { text.split(&*separator).collect() };
     let at = if count < 0 { parts.len() as i64 + count } else { (count - 1).max(0) };
     Ok(Some(usize::try_from(at).ok().and_then(|at| parts.get(at)).copied().unwrap_or_default().to_owned()))
 }
 
 fn pad(context: &Context<'_>, join: fn(&str, &str) -> String) -> Result<Option<String>> {
-    let (Some(text), Some(length), Some(with)) = (text(context, 0), whole(context, 1), text(context, 2)) else {
+    let (Some(text), Some(length), Some(with)) = (text(context, 0), whole(context, 1), text(context, 2))
+    else {
         return Ok(None);
     };
     bounded(length)?;
