@@ -114,7 +114,7 @@ mod tests {
             ("select 1;; /* end */ ;", None),
             ("select ';', \"a;b\", [c;d], `e;f`, 'it''s;'", None),
             ("select 1; delete from input", Some(10)),
-            ("select 1 -- a;\n; values (1)", Some(18)),
+            ("select 1 -- a;\n; values (1)", Some(17)),
         ] {
             assert_eq!(shape(sql).second, second, "{sql}");
         }

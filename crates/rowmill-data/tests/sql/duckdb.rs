@@ -2,18 +2,14 @@
 //!
 //! `scripts/duckdb_answers.py` makes the answers of DuckDB.
 
-#![expect(clippy::unwrap_used, reason = "tests stop at the first thing that is not as it should be")]
-
-mod sql_support;
-
+use crate::support::{Input, texts};
 use rowmill_types::Row;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sql_support::{Input, texts};
 
-const ROWS: &str = include_str!("sql/rows.jsonl");
-const QUERIES: &str = include_str!("sql/queries.toml");
-const ANSWERS: &str = include_str!("sql/answers.json");
+const ROWS: &str = include_str!("rows.jsonl");
+const QUERIES: &str = include_str!("queries.toml");
+const ANSWERS: &str = include_str!("answers.json");
 
 #[derive(Deserialize)]
 struct Queries {

@@ -1,12 +1,8 @@
 //! The functions that SQLite does not have.
 
-#![expect(clippy::unwrap_used, reason = "tests stop at the first thing that is not as it should be")]
-
-mod support;
-
 use std::sync::Arc;
 
-use support::{Memory, query, rows};
+use crate::support::{Memory, query, rows};
 
 fn check(cases: &[(&str, &str)]) {
     let table = Arc::new(Memory::people());

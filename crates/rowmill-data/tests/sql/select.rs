@@ -1,17 +1,13 @@
 //! `--where` and `--columns`: the rows as they are, and parts of them.
 
-#![expect(clippy::unwrap_used, reason = "tests stop at the first thing that is not as it should be")]
-
-mod sql_support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Input, numbers, texts};
 use rowmill_core::ports::{
     Column, ColumnKind, Comparison, Condition, Dataset, InputIdentity, Part, RowSource, Scalar,
 };
 use rowmill_data::{columns_dataset, sql_dataset, where_dataset};
 use rowmill_types::{Problem, ProblemCode};
-use sql_support::{Input, numbers, texts};
 
 const ROWS: &str = "{\"id\": 1, \"split\": \"eval\", \"x\": 1.50}\n\
                     nope\n\

@@ -1,15 +1,11 @@
 //! `--sql` over inputs of every kind: what results look like, and what is told of rows that
 //! take no part.
 
-#![expect(clippy::unwrap_used, reason = "tests stop at the first thing that is not as it should be")]
-
-mod sql_support;
-
 use std::fmt::Write as _;
 
+use crate::support::{Input, numbers, read_all, texts};
 use rowmill_core::ports::Room;
 use rowmill_types::ProblemCode;
-use sql_support::{Input, numbers, read_all, texts};
 
 #[test]
 fn results_are_rows_with_ordinals_and_the_kinds_of_their_columns() {

@@ -8,18 +8,18 @@ use rowmill_sql::{Column, Kind, NamedTable, Output, Query, QueryText, Scan, Tabl
 use rowmill_types::{Problem, ProblemCode};
 
 #[derive(Debug)]
-pub struct Memory {
+pub(crate) struct Memory {
     columns: Vec<Column>,
     rows: Vec<Vec<Value<'static>>>,
     /// The scan fails behind this many rows.
-    pub fails_after: Option<usize>,
+    fails_after: Option<usize>,
     /// What every scan was asked for.
-    pub asked: Mutex<Vec<Wanted>>,
+    asked: Mutex<Vec<Wanted>>,
 }
 
 impl Memory {
     /// Rows of an id, a name, a score, a truth and a list.
-    pub fn people() -> Self {
+    pub(crate) fn people() -> Self {
         let columns = [
             ("id", Kind::Integer),
             ("name", Kind::Text),
@@ -46,7 +46,12 @@ impl Memory {
         }
     }
 
-    pub fn asked(&self) -> Vec<Wanted> {
+    pub(crate) fn failing_after(mut self, rows: usize) -> Self {
+        self.fails_after = Some(rows);
+        self
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Wanted> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -89,17 +94,17 @@ impl Scan for MemoryScan {
     }
 }
 
-pub fn temp() -> PathBuf {
+fn temp() -> PathBuf {
     std::env::temp_dir()
 }
 
-pub fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
+pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
     let text = QueryText { before: "", text: sql.into(), after: "", flag: "--sql" };
     Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 
 /// Every row of the result, values between bars.
-pub fn rows(table: &Arc<Memory>, sql: &str) -> Result<Vec<String>, Problem> {
+pub(crate) fn rows(table: &Arc<Memory>, sql: &str) -> Result<Vec<String>, Problem> {
     let query = query(table, sql)?;
     let count = query.columns().len();
     let mut rows = Vec::new();
