@@ -11,7 +11,8 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::files::{FilesDataset, StreamDataset, open_bytes};
 use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
 
-/// The files of an input of this machine; `None` for a stream.
+/// Makes the dataset of an input of this machine, once it is known to be there. What is
+/// elsewhere must have been fetched before.
 ///
 /// # Errors
 ///

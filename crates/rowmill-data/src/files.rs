@@ -45,6 +45,10 @@ impl Dataset for FilesDataset {
     fn identity(&self) -> Result<InputIdentity, Problem> {
         identity(&self.list)
     }
+
+    fn untyped(&self) -> bool {
+        self.format.is_untyped()
+    }
 }
 
 /// What tells the content of files from another content.
@@ -117,6 +121,10 @@ impl Dataset for StreamDataset {
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
         Ok(InputIdentity { path: self.location.name(), size: None, probe: None })
+    }
+
+    fn untyped(&self) -> bool {
+        self.format.is_untyped()
     }
 }
 

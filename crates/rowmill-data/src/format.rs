@@ -35,6 +35,11 @@ impl Format {
         }
     }
 
+    /// Whether all values are text because it knows nothing else.
+    pub(crate) fn is_untyped(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv)
+    }
+
     /// The endings of names by which it is known.
     #[must_use]
     pub fn endings(self) -> &'static [&'static str] {

@@ -22,6 +22,7 @@ mod pattern;
 mod place;
 mod several;
 mod spool;
+mod sql;
 mod text;
 mod unpack;
 
@@ -34,4 +35,5 @@ pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
 pub use spool::spool;
+pub use sql::{Notice, columns_dataset, sql_dataset, where_dataset};
 pub use text::{load_text, shown_source};

@@ -43,6 +43,10 @@ problem_codes! {
         "Choose one of those that the message lists, in the spelling that it shows.";
     FetchFailed = "RM1007", "What is elsewhere could not be fetched: no answer, a refusal, a cut transfer, or other bytes than were promised.",
         "Do as the message says and give the same command again; a download that was cut goes on where it ended.";
+    InvalidQuery = "RM1020", "The query, condition or list of columns given to `--sql`, `--where` or `--columns` cannot be used; nothing was sent.",
+        "Correct it at the place that the message shows; `docs/sql.md` has examples.";
+    QueryFailed = "RM1021", "The query given to `--sql` or `--where` failed on a value while it ran. What was answered before is kept.",
+        "Correct the query, or leave out the rows that it fails on with `WHERE`.";
     TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
         "Check the path or URL; nothing was sent.";
     InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",

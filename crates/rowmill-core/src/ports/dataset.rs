@@ -65,6 +65,11 @@ pub trait Dataset: Send + Sync + Debug {
     fn notice(&self) -> Option<String> {
         None
     }
+
+    /// Whether all values are text because the format knows nothing else, as in CSV.
+    fn untyped(&self) -> bool {
+        false
+    }
 }
 
 /// The part of a dataset that somebody has a use for.

@@ -1,0 +1,147 @@
+//! `--where`: the rows that satisfy a condition, as they are.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, RowSource};
+use rowmill_sql::{NamedTable, Query, QueryText, Table, Wanted};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::handoff::{Handoff, WorkedSource};
+use super::shape::Shape;
+use super::table::{DatasetTable, Tap};
+use super::watch::{Notice, Watch};
+
+/// The name of the table whose rows are handed on. Subqueries of the condition read `input`.
+const ROWS: &str = "rowmill_rows";
+
+/// The rows of `input` that satisfy a condition: their text and their numbers are untouched.
+/// Rows that cannot be read are kept as what they are, so that none is lost.
+///
+/// # Errors
+///
+/// The condition is wrong or would do more than read; or the input cannot be read.
+pub fn where_dataset(
+    input: Arc<dyn Dataset>,
+    condition: &str,
+    temp: &Path,
+    notice: Notice,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let shape = Shape::of(&*input)?;
+    let watch = Watch::new(notice);
+    shape.notices.iter().for_each(|text| watch.tell(text.clone()));
+    let dataset = WhereDataset {
+        input,
+        condition: condition.to_owned(),
+        temp: temp.to_owned(),
+        shape: Arc::new(shape),
+        watch: Arc::new(watch),
+    };
+    dataset.filter(None)?;
+    Ok(Arc::new(dataset))
+}
+
+#[derive(Debug)]
+struct WhereDataset {
+    input: Arc<dyn Dataset>,
+    condition: String,
+    temp: PathBuf,
+    shape: Arc<Shape>,
+    watch: Arc<Watch>,
+}
+
+/// A condition that is ready to be looked at for every row.
+struct Filter {
+    query: Query,
+    rows: Arc<DatasetTable>,
+    tap: Arc<Tap>,
+}
+
+impl WhereDataset {
+    fn filter(&self, columns: Option<Vec<String>>) -> Result<Filter, Problem> {
+        let handoff = Arc::new(Handoff::default());
+        let tap = Arc::new(Tap {
+            handoff: handoff.clone(),
+            matched: AtomicBool::new(false),
+            opened: AtomicBool::new(false),
+            columns,
+        });
+        let rows = Arc::new(DatasetTable {
+            input: self.input.clone(),
+            shape: self.shape.clone(),
+            watch: self.watch.clone(),
+            handoff,
+            tap: Some(tap.clone()),
+        });
+        // A subquery has a place of its own in the input, and its bad rows are handed on already.
+        let others = DatasetTable {
+            handoff: Arc::default(),
+            watch: Arc::new(Watch::new(Arc::new(|_| ()))),
+            tap: None,
+            ..DatasetTable::clone(&rows)
+        };
+        let text = QueryText {
+            before: "SELECT 1 FROM rowmill_rows AS input WHERE (",
+            text: self.condition.clone(),
+            after: "\n)",
+            flag: "--where",
+        };
+        let tables = vec![
+            NamedTable { name: "input", table: Arc::new(others) },
+            NamedTable { name: ROWS, table: rows.clone() },
+        ];
+        let query = Query::new(text, tables, &self.temp)?;
+        if query.copies(ROWS) {
+            return Err(Problem::new(ProblemCode::InvalidQuery, "`--where` cannot be looked at row by row")
+                .hint("write it as a query with `--sql`"));
+        }
+        Ok(Filter { query, rows, tap })
+    }
+}
+
+impl Filter {
+    fn run(&self) -> Result<(), Problem> {
+        let tap = &self.tap;
+        self.query.run(tap.handoff.closed(), &mut |_| {
+            // The scan hands the row on when it leaves it.
+            tap.matched.store(true, Ordering::Relaxed);
+            if tap.handoff.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if !tap.opened.load(Ordering::Relaxed) {
+            // The condition holds for no row, whatever is in it; bad rows are still there.
+            let mut scan = self.rows.scan(&Wanted::default())?;
+            while scan.advance()? {}
+        }
+        Ok(())
+    }
+}
+
+impl Dataset for WhereDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        self.open_part(&Part::default())
+    }
+
+    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+        let filter = self.filter(part.columns.clone())?;
+        let handoff = filter.tap.handoff.clone();
+        Ok(Box::new(WorkedSource::start(handoff, move || filter.run())?))
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        self.input.columns()
+    }
+
+    fn untyped(&self) -> bool {
+        self.input.untyped()
+    }
+}

@@ -1,0 +1,39 @@
+//! Names of fields, ready to be written into rows.
+
+use std::ops::Range;
+
+use rowmill_core::json_text::write_string;
+use rowmill_types::Field;
+
+/// A name with its JSON text.
+#[derive(Debug)]
+pub(crate) struct FieldName {
+    pub(crate) name: Box<str>,
+    json: Box<str>,
+}
+
+impl FieldName {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut json = String::with_capacity(name.len() + 2);
+        write_string(name, &mut json);
+        Self { name: name.into(), json: json.into() }
+    }
+
+    /// Appends the name and its colon, with what divides it from the field before.
+    pub(crate) fn write(&self, text: &mut String) {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&self.json);
+        text.push(':');
+    }
+
+    /// The field whose name was just written, with a value from there to the end of the text.
+    pub(crate) fn field(&self, value: Range<usize>) -> Field {
+        // The colon stands before the value, and the closing quote before that.
+        let end = value.start - 1;
+        if self.json.len() == self.name.len() + 2 {
+            Field::plain(end - self.json.len() + 1..end - 1, value)
+        } else {
+            Field::decoded(self.name.clone(), value)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Rows on their way from the thread that runs a query to whoever reads them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_types::{Problem, ProblemCode, SourceRow};
+
+/// How much may wait to be read.
+const MOST_ROWS: usize = 512;
+const MOST_BYTES: usize = 512 * 1024;
+
+/// What both sides share.
+#[derive(Debug, Default)]
+pub(crate) struct Handoff {
+    state: Mutex<State>,
+    filled: Condvar,
+    emptied: Condvar,
+    /// Nobody reads any more.
+    closed: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rows: VecDeque<SourceRow>,
+    bytes: usize,
+    end: Option<Result<(), Problem>>,
+    position: Position,
+}
+
+impl Handoff {
+    /// Set when the rows are not wanted any more.
+    pub(crate) fn closed(&self) -> &Arc<AtomicBool> {
+        &self.closed
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Hands a row on, once there is room for it; `false` if it is not wanted any more.
+    pub(crate) fn push(&self, row: SourceRow) -> bool {
+        let mut state = self.lock();
+        while state.rows.len() >= MOST_ROWS || state.bytes >= MOST_BYTES {
+            if self.is_closed() {
+                return false;
+            }
+            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.bytes += size(&row);
+        state.rows.push_back(row);
+        drop(state);
+        self.filled.notify_one();
+        !self.is_closed()
+    }
+
+    /// Says how far the input has been read.
+    pub(crate) fn set_position(&self, position: Position) {
+        self.lock().position = position;
+    }
+
+    fn finish(&self, outcome: Result<(), Problem>) {
+        self.lock().end.get_or_insert(outcome);
+        self.filled.notify_one();
+    }
+
+    fn take(&self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let mut state = self.lock();
+        while state.rows.is_empty() {
+            match &state.end {
+                Some(Ok(())) => return Ok(false),
+                Some(Err(problem)) => return Err(problem.clone()),
+                None => state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        let mut rows = 0;
+        let mut bytes = 0;
+        while let Some(row) = state.rows.pop_front() {
+            let size = size(&row);
+            state.bytes -= size;
+            bytes += size;
+            rows += 1;
+            batch.push(row);
+            if rows >= room.rows || bytes >= room.bytes {
+                break;
+            }
+        }
+        drop(state);
+        self.emptied.notify_one();
+        Ok(true)
+    }
+
+    fn close(&self) {
+        let state = self.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        drop(state);
+        self.emptied.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn size(row: &SourceRow) -> usize {
+    match row {
+        Ok(row) => row.text().len(),
+        Err(bad) => bad.message.len(),
+    }
+}
+
+/// The reading side. Dropping it ends the work.
+#[derive(Debug)]
+pub(crate) struct WorkedSource {
+    handoff: Arc<Handoff>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl WorkedSource {
+    /// Begins work that hands rows on, on a thread of its own.
+    pub(crate) fn start(
+        handoff: Arc<Handoff>,
+        work: impl FnOnce() -> Result<(), Problem> + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let guard = FinishGuard(handoff.clone());
+        let worker = Builder::new()
+            .name("rowmill-sql".to_owned())
+            .spawn(move || {
+                let outcome = work();
+                guard.0.finish(outcome);
+            })
+            .map_err(|error| Problem::new(ProblemCode::Internal, "no thread for the query").cause(error))?;
+        Ok(Self { handoff, worker: Some(worker) })
+    }
+}
+
+/// Ends the rows when work panics, so that nobody waits for ever.
+struct FinishGuard(Arc<Handoff>);
+
+impl Drop for FinishGuard {
+    fn drop(&mut self) {
+        self.0.finish(Err(Problem::new(ProblemCode::Internal, "the query ended without a result")));
+    }
+}
+
+impl RowSource for WorkedSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        self.handoff.take(batch, room)
+    }
+
+    fn position(&self) -> Position {
+        self.handoff.lock().position
+    }
+}
+
+impl Drop for WorkedSource {
+    fn drop(&mut self) {
+        self.handoff.close();
+        if let Some(worker) = self.worker.take() {
+            // A panic of the worker was told through the handoff already.
+            drop(worker.join());
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Selecting rows and columns: `--sql`, `--where` and `--columns`, each a dataset over another.
+
+mod condition;
+mod decode;
+mod field_name;
+mod handoff;
+mod projection;
+mod query;
+mod record;
+mod sample;
+mod scan;
+mod shape;
+mod table;
+mod watch;
+
+pub use condition::where_dataset;
+pub use projection::columns_dataset;
+pub use query::sql_dataset;
+pub use watch::Notice;

@@ -1,0 +1,157 @@
+//! `--columns`: only some fields of every row.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, Position, Room, RowSource};
+use rowmill_sql::nearest;
+use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
+
+use super::field_name::FieldName;
+use super::sample::{SAMPLE_ROWS, sample};
+
+/// How many names are listed.
+const LISTED: usize = 12;
+
+/// The rows of `input` with only these fields, in this order. Row numbers stay; a row that
+/// lacks a field lacks it still.
+///
+/// # Errors
+///
+/// No column is named, one is named twice, or none of the first rows has one of them; or the
+/// input cannot be read.
+pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
+    if columns.is_empty() {
+        return Err(Problem::new(ProblemCode::InvalidQuery, "`--columns` names no column")
+            .hint("name some, such as `--columns id,text`"));
+    }
+    let mut named = HashSet::new();
+    if let Some(again) = columns.iter().find(|name| !named.insert(name.as_str())) {
+        let message = format!("`--columns` names `{again}` twice");
+        return Err(Problem::new(ProblemCode::InvalidQuery, message).hint("name each column once"));
+    }
+    check(&*input, columns)?;
+    let names = columns.iter().map(|name| FieldName::new(name)).collect();
+    Ok(Arc::new(ColumnsDataset { input, names }))
+}
+
+/// Finds every column in what the input declares, or in its first rows.
+fn check(input: &dyn Dataset, columns: &[String]) -> Result<(), Problem> {
+    let mut known: Vec<String> = Vec::new();
+    let declared = input.columns()?;
+    let place = if declared.is_some() {
+        "the input has".to_owned()
+    } else {
+        format!("its first {SAMPLE_ROWS} rows have")
+    };
+    if let Some(declared) = declared {
+        known.extend(declared.into_iter().map(|column| column.name));
+    } else {
+        let mut missing: HashSet<&str> = columns.iter().map(String::as_str).collect();
+        let mut seen = HashSet::new();
+        sample(input, &mut |row| {
+            for (name, _) in row.fields() {
+                missing.remove(name);
+                if !seen.contains(name) {
+                    seen.insert(name.to_owned());
+                    known.push(name.to_owned());
+                }
+            }
+            !missing.is_empty()
+        })?;
+    }
+    let Some(missing) = columns.iter().find(|name| !known.contains(name)) else { return Ok(()) };
+    let near = nearest(missing, known.iter().map(String::as_str));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let listed: Vec<_> = known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+    let more =
+        if known.len() > LISTED { format!(" and {} more", known.len() - LISTED) } else { String::new() };
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+    let message = format!("`--columns` names `{missing}`, which no row has");
+    Err(Problem::new(ProblemCode::InvalidQuery, message).hint(format!("{near}{place}: {listed}{more}")))
+}
+
+#[derive(Debug)]
+struct ColumnsDataset {
+    input: Arc<dyn Dataset>,
+    names: Arc<[FieldName]>,
+}
+
+impl Dataset for ColumnsDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        self.open_part(&Part::default())
+    }
+
+    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+        let wanted =
+            |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
+        let mut columns: Vec<String> =
+            self.names.iter().map(|name| name.name.to_string()).filter(|name| wanted(name)).collect();
+        if let Some(declared) = self.input.columns()? {
+            columns.sort_by_key(|name| declared.iter().position(|column| column.name == *name));
+        }
+        let part = Part { columns: Some(columns), conditions: part.conditions.clone() };
+        let source = self.input.open_part(&part)?;
+        Ok(Box::new(ColumnsSource { source, names: self.names.clone() }))
+    }
+
+    fn rereadable(&self) -> bool {
+        self.input.rereadable()
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+
+    fn count(&self) -> Result<Option<u64>, Problem> {
+        self.input.count()
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        let Some(declared) = self.input.columns()? else { return Ok(None) };
+        let column = |name: &FieldName| declared.iter().find(|column| *column.name == *name.name).cloned();
+        Ok(Some(self.names.iter().filter_map(column).collect()))
+    }
+
+    fn untyped(&self) -> bool {
+        self.input.untyped()
+    }
+}
+
+struct ColumnsSource {
+    source: Box<dyn RowSource>,
+    names: Arc<[FieldName]>,
+}
+
+impl RowSource for ColumnsSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let before = batch.len();
+        let more = self.source.read(batch, room)?;
+        for row in batch.iter_mut().skip(before).flatten() {
+            *row = projected(row, &self.names);
+        }
+        Ok(more)
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        self.source.skip(rows)
+    }
+
+    fn position(&self) -> Position {
+        self.source.position()
+    }
+}
+
+fn projected(row: &Row, names: &[FieldName]) -> Row {
+    let mut text = String::with_capacity(row.text().len().min(4096));
+    let mut fields = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(json) = row.field(&name.name) else { continue };
+        name.write(&mut text);
+        let start = text.len();
+        text.push_str(json);
+        fields.push(name.field(start..text.len()));
+    }
+    text.push_str(if text.is_empty() { "{}" } else { "}" });
+    Row::from_parts(row.number(), text, fields)
+}

@@ -1,0 +1,111 @@
+//! `--sql`: the results of a query as rows.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_sql::{NamedTable, Query, QueryText};
+use rowmill_types::{Problem, SourceRow};
+
+use super::handoff::{Handoff, WorkedSource};
+use super::record::RecordWriter;
+use super::shape::Shape;
+use super::table::DatasetTable;
+use super::watch::{Notice, Watch};
+
+/// The rows that a query over the table `input` gives. Row numbers count its results.
+///
+/// Results flow while the input is read, unless the query has to sort or group. Temporary
+/// files go to `temp`, which must exist. What the query cannot see of the input is told
+/// through `notice`, once.
+///
+/// # Errors
+///
+/// The query is not one `SELECT`, is wrong, or would do more than read; or the input cannot
+/// be read.
+pub fn sql_dataset(
+    input: Arc<dyn Dataset>,
+    sql: &str,
+    temp: &Path,
+    notice: Notice,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let shape = Shape::of(&*input)?;
+    let watch = Watch::new(notice);
+    shape.notices.iter().for_each(|text| watch.tell(text.clone()));
+    let dataset = SqlDataset {
+        input,
+        sql: sql.to_owned(),
+        temp: temp.to_owned(),
+        shape: Arc::new(shape),
+        watch: Arc::new(watch),
+    };
+    dataset.query(&Arc::default())?;
+    Ok(Arc::new(dataset))
+}
+
+#[derive(Debug)]
+struct SqlDataset {
+    input: Arc<dyn Dataset>,
+    sql: String,
+    temp: PathBuf,
+    shape: Arc<Shape>,
+    watch: Arc<Watch>,
+}
+
+impl SqlDataset {
+    fn query(&self, handoff: &Arc<Handoff>) -> Result<Query, Problem> {
+        let table = DatasetTable {
+            input: self.input.clone(),
+            shape: self.shape.clone(),
+            watch: self.watch.clone(),
+            handoff: handoff.clone(),
+            tap: None,
+        };
+        let text = QueryText { before: "", text: self.sql.clone(), after: "", flag: "--sql" };
+        Query::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
+    }
+}
+
+impl Dataset for SqlDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let handoff = Arc::new(Handoff::default());
+        let query = self.query(&handoff)?;
+        let streams = query.streams();
+        let results = handoff.clone();
+        let source = WorkedSource::start(handoff, move || {
+            let writer = RecordWriter::new(&query);
+            let mut number = 0;
+            query.run(results.closed(), &mut |record| {
+                number += 1;
+                if results.push(Ok(writer.row(number, record))) {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+        })?;
+        Ok(if streams { Box::new(source) } else { Box::new(Sorted(source)) })
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+}
+
+/// Results that come only after the input was read: its end is no measure of theirs.
+struct Sorted(WorkedSource);
+
+impl RowSource for Sorted {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        self.0.read(batch, room)
+    }
+
+    fn position(&self) -> Position {
+        Position { total: None, ..self.0.position() }
+    }
+}

@@ -1,0 +1,183 @@
+//! Reading a dataset for a query.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rowmill_core::ports::{Room, RowSource};
+use rowmill_sql::{Scan, Value};
+use rowmill_types::{BadRow, Problem, Row, SourceRow};
+
+use super::decode::value;
+use super::handoff::Handoff;
+use super::shape::Shape;
+use super::table::{DatasetTable, Tap};
+use super::watch::Watch;
+
+/// How many rows are read at once: few at first, for queries that want only a few.
+const FIRST_ROWS: usize = 16;
+const MOST_ROWS: usize = 256;
+const MOST_BYTES: usize = 256 * 1024;
+
+/// One read of a dataset.
+pub(crate) struct RowScan {
+    source: Box<dyn RowSource>,
+    /// The rows that were read, the next one last.
+    batch: Vec<SourceRow>,
+    rows_at_once: usize,
+    ended: bool,
+    row: Option<Row>,
+    finder: Finder,
+    shape: Arc<Shape>,
+    watch: Arc<Watch>,
+    handoff: Arc<Handoff>,
+    tap: Option<Arc<Tap>>,
+    bad: u64,
+    first_bad: Option<BadRow>,
+}
+
+impl RowScan {
+    pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable) -> Self {
+        Self {
+            source,
+            batch: Vec::new(),
+            rows_at_once: FIRST_ROWS,
+            ended: false,
+            row: None,
+            finder: Finder::new(&table.shape),
+            shape: table.shape.clone(),
+            watch: table.watch.clone(),
+            handoff: table.handoff.clone(),
+            tap: table.tap.clone(),
+            bad: 0,
+            first_bad: None,
+        }
+    }
+
+    /// Hands the row on that the query found to be right while the scan stood on it.
+    fn hand_on(&mut self) {
+        if let (Some(tap), Some(row)) = (&self.tap, self.row.take())
+            && tap.matched.swap(false, Ordering::Relaxed)
+        {
+            tap.handoff.push(Ok(row));
+        }
+    }
+
+    /// Keeps account of a row that is none.
+    fn take_bad(&mut self, bad: BadRow) {
+        match &self.tap {
+            Some(tap) => {
+                tap.handoff.push(Err(bad));
+            }
+            None => {
+                self.bad += 1;
+                self.first_bad.get_or_insert(bad);
+            }
+        }
+    }
+
+    fn refill(&mut self) -> Result<(), Problem> {
+        let room = Room { rows: self.rows_at_once, bytes: MOST_BYTES };
+        self.rows_at_once = (self.rows_at_once * 2).min(MOST_ROWS);
+        self.ended = !self.source.read(&mut self.batch, room)?;
+        self.batch.reverse();
+        self.handoff.set_position(self.source.position());
+        Ok(())
+    }
+}
+
+impl Scan for RowScan {
+    fn advance(&mut self) -> Result<bool, Problem> {
+        self.hand_on();
+        loop {
+            match self.batch.pop() {
+                Some(Ok(row)) => {
+                    if let Some(name) = self.finder.find(&row, &self.shape) {
+                        self.watch.new_field(name, row.number());
+                    }
+                    self.row = Some(row);
+                    return Ok(true);
+                }
+                Some(Err(bad)) => self.take_bad(bad),
+                None if self.ended || self.handoff.is_closed() => return Ok(false),
+                None => self.refill()?,
+            }
+        }
+    }
+
+    fn value(&self, column: usize) -> Value<'_> {
+        let (Some(row), Some(found)) = (&self.row, self.shape.columns.get(column)) else {
+            return Value::Null;
+        };
+        match self.finder.place(column).and_then(|place| row.text().get(place)) {
+            Some(json) => value(json, found.kind, self.shape.text),
+            None => Value::Null,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.row.as_ref().map_or(0, Row::number)
+    }
+}
+
+impl Drop for RowScan {
+    fn drop(&mut self) {
+        self.hand_on();
+        if let Some(first) = &self.first_bad {
+            self.watch.left_out(self.bad, first);
+        }
+    }
+}
+
+/// Finds the columns of a table in rows, whose fields mostly stand in the same order.
+struct Finder {
+    columns: HashMap<String, usize>,
+    /// The column that the field at a place was in the row before.
+    guesses: Vec<usize>,
+    /// Where the value of each column is in the text of the row.
+    places: Vec<Option<Range<usize>>>,
+    /// Whether fields that are no column should be told of.
+    tells: bool,
+}
+
+impl Finder {
+    fn new(shape: &Shape) -> Self {
+        let columns = shape.fields.iter().enumerate().map(|(at, field)| (field.clone(), at)).collect();
+        let tells = !shape.declared && shape.notices.is_empty();
+        Self { columns, guesses: Vec::new(), places: vec![None; shape.fields.len()], tells }
+    }
+
+    /// Finds the columns of a row; returns the name of a field that is none.
+    fn find<'r>(&mut self, row: &'r Row, shape: &Shape) -> Option<&'r str> {
+        let start = row.text().as_ptr() as usize;
+        let mut unknown = None;
+        self.places.fill(None);
+        for (at, (name, json)) in row.fields().enumerate() {
+            let guessed = self
+                .guesses
+                .get(at)
+                .copied()
+                .filter(|guess| shape.fields.get(*guess).is_some_and(|field| field == name));
+            let Some(column) = guessed.or_else(|| self.columns.get(name).copied()) else {
+                unknown = unknown.or(Some(name));
+                continue;
+            };
+            if guessed.is_none() {
+                self.guesses.resize(self.guesses.len().max(at + 1), usize::MAX);
+                if let Some(guess) = self.guesses.get_mut(at) {
+                    *guess = column;
+                }
+            }
+            let from = json.as_ptr() as usize - start;
+            if let Some(place) = self.places.get_mut(column) {
+                *place = Some(from..from + json.len());
+            }
+        }
+        unknown.filter(|_| self.tells)
+    }
+
+    fn place(&self, column: usize) -> Option<Range<usize>> {
+        self.places.get(column)?.clone()
+    }
+}

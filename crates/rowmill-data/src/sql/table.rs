@@ -1,0 +1,94 @@
+//! A dataset as a table of SQL.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rowmill_core::ports::{Comparison, Condition, Dataset, Part, Scalar};
+use rowmill_sql::{Column, Kind, Scan, Table, Wanted};
+use rowmill_types::Problem;
+
+use super::handoff::Handoff;
+use super::scan::RowScan;
+use super::shape::Shape;
+use super::watch::Watch;
+
+/// A dataset as queries see it.
+#[derive(Debug, Clone)]
+pub(crate) struct DatasetTable {
+    pub(crate) input: Arc<dyn Dataset>,
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) handoff: Arc<Handoff>,
+    /// Where rows are handed on as they are.
+    pub(crate) tap: Option<Arc<Tap>>,
+}
+
+/// Hands the rows of a scan on as they are, once a query has found them to be right.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    pub(crate) handoff: Arc<Handoff>,
+    /// The row that the scan stands on is one of them.
+    pub(crate) matched: AtomicBool,
+    /// A scan was begun.
+    pub(crate) opened: AtomicBool,
+    /// What the rows must have, beside what the query looks at; everything without it.
+    pub(crate) columns: Option<Vec<String>>,
+}
+
+impl Table for DatasetTable {
+    fn columns(&self) -> &[Column] {
+        &self.shape.columns
+    }
+
+    fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem> {
+        if let Some(tap) = &self.tap {
+            tap.opened.store(true, Ordering::Relaxed);
+        }
+        let part = Part { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
+        let source = self.input.open_part(&part)?;
+        Ok(Box::new(RowScan::new(source, self)))
+    }
+}
+
+impl DatasetTable {
+    /// The names of the fields that the scan needs, in the order of the input.
+    fn part_columns(&self, wanted: &Wanted) -> Option<Vec<String>> {
+        let mut fields: BTreeSet<usize> = wanted.columns.iter().copied().collect();
+        if let Some(tap) = &self.tap {
+            let places = self.shape.fields.iter().enumerate();
+            let kept = tap.columns.as_ref()?;
+            fields.extend(places.filter(|(_, field)| kept.contains(field)).map(|(at, _)| at));
+        }
+        if fields.is_empty() {
+            // Rows that are only counted still have to be read; a number costs least.
+            let columns = self.shape.columns.iter();
+            let cheap = columns
+                .enumerate()
+                .find(|(_, column)| matches!(column.kind, Kind::Integer | Kind::Boolean | Kind::Real));
+            fields.insert(cheap.map_or(0, |(at, _)| at));
+        }
+        Some(fields.iter().filter_map(|at| self.shape.fields.get(*at)).cloned().collect())
+    }
+
+    /// The conditions with the names of fields.
+    fn conditions(&self, wanted: &Wanted) -> Vec<Condition> {
+        let condition = |condition: &rowmill_sql::Condition| {
+            let column = self.shape.fields.get(condition.column)?.clone();
+            let comparison = match condition.comparison {
+                rowmill_sql::Comparison::Equal => Comparison::Equal,
+                rowmill_sql::Comparison::Less => Comparison::Less,
+                rowmill_sql::Comparison::AtMost => Comparison::AtMost,
+                rowmill_sql::Comparison::Greater => Comparison::Greater,
+                rowmill_sql::Comparison::AtLeast => Comparison::AtLeast,
+            };
+            let value = match &condition.value {
+                rowmill_sql::Scalar::Integer(number) => Scalar::Integer(*number),
+                rowmill_sql::Scalar::Real(number) => Scalar::Real(*number),
+                rowmill_sql::Scalar::Text(text) => Scalar::Text(text.clone()),
+            };
+            Some(Condition { column, comparison, value })
+        };
+        wanted.conditions.iter().filter_map(condition).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! What the user must hear of rows that a query does not see as they are.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rowmill_types::BadRow;
+
+use super::sample::SAMPLE_ROWS;
+
+/// Tells the user something that is no problem, but should not go unseen.
+pub type Notice = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Tells each thing once, however often the rows are read.
+pub(crate) struct Watch {
+    notice: Notice,
+    /// How many bad rows were told of.
+    bad: AtomicU64,
+    new_field: AtomicBool,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Watch")
+            .field("bad", &self.bad)
+            .field("new_field", &self.new_field)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(notice: Notice) -> Self {
+        Self { notice, bad: AtomicU64::new(0), new_field: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn tell(&self, text: String) {
+        (self.notice)(text);
+    }
+
+    /// Rows were left out of a query because they are none.
+    pub(crate) fn left_out(&self, count: u64, first: &BadRow) {
+        if self.bad.fetch_max(count, Ordering::Relaxed) >= count {
+            return;
+        }
+        let rows = match count {
+            1 => "1 row of the input cannot be read and is".to_owned(),
+            _ => format!("{count} rows of the input cannot be read and are"),
+        };
+        let row = first.number;
+        self.tell(format!("{rows} left out of the query, first at row {row}: {}", first.message));
+    }
+
+    /// A row has a field that no row of the sample had.
+    pub(crate) fn new_field(&self, name: &str, row: u64) {
+        if !self.new_field.swap(true, Ordering::Relaxed) {
+            self.tell(format!(
+                "row {row} has the field `{name}`, which no row of the first {SAMPLE_ROWS} has; queries cannot use it \
+                 and `*` does not contain it"
+            ));
+        }
+    }
+}

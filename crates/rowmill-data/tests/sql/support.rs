@@ -1,0 +1,73 @@
+//! Inputs for queries, and what comes out of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rowmill_core::ports::{Dataset, Room, RowSource};
+use rowmill_data::{InputSpec, Location, Notice, dataset};
+use rowmill_types::{Problem, SourceRow};
+
+/// A folder with one input file, and what was said about it.
+pub(crate) struct Input {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Input {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        Self { folder, path, heard: Arc::default() }
+    }
+
+    pub(crate) fn dataset(&self) -> Arc<dyn Dataset> {
+        dataset(&InputSpec { location: Location::File(self.path.clone()), format: None }).unwrap()
+    }
+
+    pub(crate) fn temp(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn notice(&self) -> Notice {
+        let heard = self.heard.clone();
+        Arc::new(move |text| heard.lock().unwrap().push(text))
+    }
+
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    pub(crate) fn sql(&self, sql: &str) -> Result<Arc<dyn Dataset>, Problem> {
+        rowmill_data::sql_dataset(self.dataset(), sql, self.temp(), self.notice())
+    }
+
+    pub(crate) fn filtered(&self, condition: &str) -> Result<Arc<dyn Dataset>, Problem> {
+        rowmill_data::where_dataset(self.dataset(), condition, self.temp(), self.notice())
+    }
+
+    /// The text of the rows that a query gives.
+    pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
+        texts(&*self.sql(sql).unwrap())
+    }
+}
+
+pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, Problem> {
+    let mut rows = Vec::new();
+    while source.read(&mut rows, Room { rows: 7, bytes: 10_000 })? {}
+    Ok(rows)
+}
+
+/// Every row as text; a bad row as what is wrong with it.
+pub(crate) fn texts(dataset: &dyn Dataset) -> Vec<String> {
+    let rows = read_all(&mut *dataset.open().unwrap()).unwrap();
+    rows.into_iter().map(|row| row.map_or_else(|bad| bad.message, |row| row.text().to_owned())).collect()
+}
+
+/// The number of every row, bad ones included.
+pub(crate) fn numbers(dataset: &dyn Dataset) -> Vec<u64> {
+    let rows = read_all(&mut *dataset.open().unwrap()).unwrap();
+    rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.number, rowmill_types::Row::number)).collect()
+}
