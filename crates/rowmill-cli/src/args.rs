@@ -1,12 +1,11 @@
 //! The commands and their arguments.
 
-use std::path::PathBuf;
-
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::CacheFlags;
+use crate::commands::{CacheFlags, ExportFlags};
 use crate::flags::{CommonFlags, RunFlags};
+use crate::output_flags::OutputFlags;
 use crate::simulate_flags::SimulateFlags;
 use crate::values::positive;
 
@@ -24,6 +23,7 @@ pub(crate) enum Command {
     Run(Box<RunFlags>),
     Plan(Box<PlanFlags>),
     Batch(Batch),
+    Export(Box<ExportFlags>),
     Models(ModelsFlags),
     Cache(CacheFlags),
     Simulate(Box<SimulateFlags>),
@@ -45,9 +45,8 @@ pub(crate) enum Command {
                   that asked the same, its answers are judged by instead."
 )]
 pub(crate) struct PlanFlags {
-    /// The output of the run; if an earlier run wrote it, its answers are judged by.
-    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
 
     /// Send this many rows to see how long answers are.
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Plan")]

@@ -5,6 +5,7 @@ mod commands;
 mod conduct;
 mod flags;
 mod numbers;
+mod output_flags;
 mod printer;
 mod progress;
 mod resolve;

@@ -14,6 +14,7 @@ pub mod output;
 mod parquet;
 mod pattern;
 mod spool;
+pub mod table;
 mod text;
 
 pub use dataset::dataset;

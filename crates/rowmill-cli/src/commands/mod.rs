@@ -1,6 +1,7 @@
 //! One module per command.
 
 mod cache;
+mod export;
 mod models;
 mod plan;
 mod run;
@@ -15,6 +16,7 @@ use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
 pub(crate) use cache::CacheFlags;
+pub(crate) use export::ExportFlags;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -24,6 +26,7 @@ pub fn main() -> ExitCode {
             run::run(*flags)
         }
         Command::Plan(flags) => plan::plan(*flags),
+        Command::Export(flags) => export::export(*flags),
         Command::Models(flags) => models::models(&flags),
         Command::Cache(flags) => cache::cache(flags),
         Command::Simulate(flags) => simulate::simulate(*flags),
