@@ -24,7 +24,7 @@ pub(super) struct Layout {
     /// Byte ranges within which row numbers only grow.
     pub(super) stretches: Vec<Range<u64>>,
     /// Whether there are blank lines.
-    gaps: bool,
+    pub(super) gaps: bool,
     /// For ids that occur more than once, where the last envelope begins.
     pub(super) last: HashMap<RowId, u64>,
 }

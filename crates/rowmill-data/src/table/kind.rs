@@ -31,7 +31,7 @@ pub(super) struct Whole {
     /// Whether a schema says so, and `3.0` is one of them.
     pub(super) declared: bool,
     /// Whether one was seen that a double does not have.
-    wide: bool,
+    pub(super) wide: bool,
 }
 
 /// The fields of an object, in the order in which they became known.
