@@ -32,7 +32,7 @@ pub(crate) struct OutputFlags {
     pub(crate) output_dir: Option<PathBuf>,
 
     /// With `--output-dir`: the field whose values name the files, such as `result.label` or `input.lang`.
-    #[arg(long, value_name = "FIELD", requires = "output_dir", help_heading = "Results")]
+    #[arg(long, value_name = "FIELD", help_heading = "Results")]
     pub(crate) split_by: Option<String>,
 }
 
@@ -50,6 +50,9 @@ impl OutputFlags {
 
     /// The table that the flags describe, whatever its format.
     pub(crate) fn table(self) -> Result<TableOutput, Problem> {
+        if self.split_by.is_some() && self.output_dir.is_none() {
+            return Err(Problem::new(ProblemCode::Usage, "--split-by requires --output-dir"));
+        }
         let layout = if self.flatten { Layout::Flat } else { Layout::Envelope };
         let (target, format) = match (self.output, self.output_dir, self.split_by) {
             (_, Some(path), Some(split_by)) => (TableTarget::Folder { path, split_by }, TableFormat::Jsonl),
