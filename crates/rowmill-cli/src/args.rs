@@ -1,12 +1,11 @@
 //! The commands and their arguments.
 
-use std::path::PathBuf;
-
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{CacheFlags, HeadFlags, ResultsFlags};
+use crate::commands::{CacheFlags, ExportFlags, HeadFlags, ResultsFlags};
 use crate::flags::{CommonFlags, RunFlags};
+use crate::output_flags::OutputFlags;
 use crate::simulate_flags::SimulateFlags;
 use crate::values::positive;
 
@@ -26,6 +25,7 @@ pub(crate) enum Command {
     Batch(Batch),
     Head(HeadFlags),
     Results(ResultsFlags),
+    Export(Box<ExportFlags>),
     Models(ModelsFlags),
     Cache(CacheFlags),
     Simulate(Box<SimulateFlags>),
@@ -53,9 +53,8 @@ pub(crate) enum Command {
                   that asked the same, its answers are judged by instead."
 )]
 pub(crate) struct PlanFlags {
-    /// The output of the run; if an earlier run wrote it, its answers are judged by.
-    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
 
     /// Send this many rows to see how long answers are.
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Plan")]

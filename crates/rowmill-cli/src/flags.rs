@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use rowmill::{Format, Money};
 
 use crate::data_flags::DataFlags;
+use crate::output_flags::OutputFlags;
 use crate::values::{
     Deadline, Quota, Rows, deadline, dollars, duration, duration_or_none, format_name, positive, quota, rows,
     share, switch, whole, whole_u32,
@@ -15,15 +16,16 @@ use crate::values::{
 /// Run a model over every row of a file and write one result per row.
 ///
 /// Every row of the input becomes a prompt, is answered by the model, and leaves one
-/// line in the output: an envelope with its id, its result or its error. The run is
+/// line in the output: an envelope with its id, its result or its error. With an output
+/// that ends in `.csv`, `.tsv` or `.parquet` it leaves a row of that table. The run is
 /// recorded as it goes: after Ctrl-C or a crash, `--resume` goes on where it was and
 /// pays for no finished row again.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
+#[command(group(ArgGroup::new("place").args(["output", "output_dir"]).required(true)))]
 pub(crate) struct RunFlags {
-    /// Where envelopes go, one line per row in input order; `-` for standard output.
-    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
 
     #[command(flatten)]
     pub(crate) common: CommonFlags,
@@ -307,6 +309,10 @@ Examples:
 
   Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
     rowmill run … --resume
+
+  A typed table, with the fields of the result beside those of the row:
+    rowmill run -i reviews.jsonl -o results.parquet --flatten -m simulated \\
+      --json-schema sentiment.schema.json --prompt 'Classify this review: {{review}}'
 
   In a pipe:
     zcat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result

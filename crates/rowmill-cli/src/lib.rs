@@ -7,6 +7,7 @@ mod data_flags;
 mod flags;
 mod layout;
 mod numbers;
+mod output_flags;
 mod printer;
 mod progress;
 mod resolve;

@@ -40,13 +40,12 @@ pub(crate) struct Show {
 }
 
 /// Checks flags against each other and fills in what was not said.
-pub(crate) fn resolve(flags: CommonFlags, output: &Path, file: &ConfigFile) -> Result<Resolved, Problem> {
+pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
     let defaults = &file.config.run;
-    let output = if output == Path::new("-") { Output::Stdout } else { Output::File(output.to_owned()) };
     let show = show(&flags, &output);
-    if flags.final_summary && output == Output::Stdout {
+    if flags.final_summary && output.is_stdout() {
         return Err(usage("--final-summary and --output - cannot be used together").hint(
             "standard output carries the envelopes; write the summary to a file with `--summary-output`",
         ));
@@ -114,9 +113,9 @@ fn show(flags: &CommonFlags, output: &Output) -> Show {
     Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
-        envelopes_on_stdout: *output == Output::Stdout,
+        envelopes_on_stdout: output.is_stdout(),
         wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
-        json_summary: !flags.no_final_summary && (flags.final_summary || *output != Output::Stdout),
+        json_summary: !flags.no_final_summary && (flags.final_summary || !output.is_stdout()),
     }
 }
 

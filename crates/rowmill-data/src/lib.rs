@@ -23,6 +23,7 @@ mod place;
 mod several;
 mod spool;
 mod sql;
+pub mod table;
 mod text;
 mod unpack;
 

@@ -75,6 +75,8 @@ problem_codes! {
         "Go back to those settings, or say `--accept-changes` to mix both in one output.";
     LedgerUnusable = "RM1307", "The ledger of the run to be resumed cannot be read.",
         "Move the work folder away to resume from the output alone.";
+    RunUnusable = "RM1308", "There is no run to export, nothing is in it yet, or it lacks what the table needs.",
+        "Give the output of a run or its work folder to `rowmill export`.";
     WriteFailed = "RM1401", "A file could not be written. Everything answered before is kept.",
         "Make room or correct permissions, then run again with `--resume`.";
     CacheUnusable = "RM1501", "The store of answers cannot be used: it is damaged, of another format, or cannot be opened.",

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::resume::ResumeCounts;
-use rowmill_data::output::{OutputFile, rewrite_errors, settle};
+use rowmill_data::output::{Envelopes, OutputFile, rewrite_errors, settle};
 use rowmill_data::shown_source;
+use rowmill_data::table::{InputPart, draft, remove_leftovers};
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::prepare::claim;
 use crate::report::{RunReport, RunSummary, exit_code, status};
 use crate::resume::compact;
 use crate::run::seconds;
-use crate::spec::{Output, Prompt, RunSpec, Schema};
+use crate::spec::{Output, Prompt, RunSpec, Schema, TableOutput};
 
 /// A run whose last row has ended.
 pub(crate) struct Ended {
@@ -78,6 +80,9 @@ fn tidy(
             }
         }
         output.sync()?;
+        if let Output::Table(table) = &spec.output {
+            make_table(spec, table, output, header)?;
+        }
     }
     let all_ok = end.stopped.is_none() && end.tally.failed_rows == 0;
     if spec.keep_temp {
@@ -85,6 +90,11 @@ fn tidy(
         return Ok(true);
     }
     match output {
+        // Standard output has the table, and nobody can ask for more of a run without a place.
+        Some(_) if all_ok && spec.output.is_stdout() => {
+            folder.clear()?;
+            return Ok(false);
+        }
         Some(_) => {
             compact(spec, folder, header, end)?;
             if all_ok {
@@ -102,6 +112,19 @@ fn tidy(
     Ok(true)
 }
 
+/// Makes the table from the settled envelopes.
+fn make_table(
+    spec: &RunSpec,
+    table: &TableOutput,
+    output: &OutputFile,
+    header: &Header,
+) -> Result<(), Problem> {
+    remove_leftovers(&table.target);
+    let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };
+    let settings = table.settings(input, header.schema.clone());
+    draft(&Envelopes::settled(output.path()), &settings, &table.target)?.publish(claim(spec.existing))
+}
+
 fn summary(
     spec: &RunSpec,
     run: String,
@@ -114,10 +137,7 @@ fn summary(
         run,
         model,
         input: spec.input.location.name(),
-        output: match &spec.output {
-            Output::File(path) => path.to_string_lossy().into_owned(),
-            Output::Stdout => "-".into(),
-        },
+        output: spec.output.name(),
         schema: match &spec.schema {
             Schema::Source(source) => Some(shown_source(source)),
             Schema::None | Schema::PythonModel(_) => None,

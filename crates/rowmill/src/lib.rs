@@ -10,11 +10,13 @@ mod counting;
 mod environment;
 mod fetching;
 mod files;
+mod export;
 mod finish;
 mod inputs;
 mod head;
 mod kinds;
 mod lanes;
+mod output;
 mod plan;
 mod prepare;
 mod report;
@@ -30,6 +32,7 @@ pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
 pub use environment::environment;
 pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};
+pub use export::{ExportReport, ExportSpec, export};
 pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
 pub use rowmill_core::cost::{Price, TokenPrices};
@@ -37,6 +40,7 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
+pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
 pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
@@ -46,4 +50,6 @@ pub use rowmill_models::{
 };
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
-pub use spec::{Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, VariableFlags};
+pub use spec::{
+    Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
+};

@@ -243,8 +243,7 @@ async fn experience(
     if let Some(calls) = sample_calls {
         return sample(spec, calls, control).await;
     }
-    let Output::File(path) = &spec.output else { return Ok(none) };
-    let folder = spec.work_dir.clone().unwrap_or_else(|| WorkFolder::beside(path));
+    let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
     let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
     if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model, texts)) {

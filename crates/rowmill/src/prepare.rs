@@ -9,12 +9,14 @@ use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::Location;
+use rowmill_data::table::TableTarget;
 use rowmill_engine::IdCheck;
 use rowmill_models::ModelString;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::inputs::{self, Tell};
+use crate::output::check_envelopes;
 use crate::rows::{check_ids, count};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
@@ -33,9 +35,18 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     if let Location::File(path) = &spec.input.location {
         files.push(("--input", path));
     }
-    if let Output::File(path) = &spec.output {
-        files.push(("--output", path));
-        OutputFile::check(path, "--output", claim(spec.existing))?;
+    match &spec.output {
+        Output::File(path) => {
+            files.push(("--output", path));
+            OutputFile::check(path, "--output", claim(spec.existing))?;
+        }
+        Output::Stdout => {}
+        Output::Table(table) => {
+            if let TableTarget::File(path) = &table.target {
+                files.push(("--output", path));
+            }
+            table.target.check(claim(spec.existing))?;
+        }
     }
     let sides = [
         ("--error-output", &spec.error_output),
@@ -64,7 +75,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         return Err(Problem::new(ProblemCode::OutputExists, message)
             .hint("use `--resume` to go on with it, or `--overwrite` to start again"));
     }
-    Ok(())
+    check_envelopes(spec, work_folder)
 }
 
 pub(crate) fn claim(existing: Existing) -> Claim {

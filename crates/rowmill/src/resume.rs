@@ -10,7 +10,7 @@ use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
 use rowmill_types::{Money, Problem, ProblemCode};
 
-use crate::spec::{Existing, Output, RunSpec};
+use crate::spec::{Existing, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
 /// into the ledger, while the output may be taking as much from the same disk.
@@ -77,7 +77,9 @@ pub(crate) fn resumed(
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
-        Some(before) => Header { fingerprint: now.fingerprint, finished: false, ..before },
+        Some(before) => {
+            Header { fingerprint: now.fingerprint, schema: now.schema, finished: false, ..before }
+        }
         None => now,
     };
     let header = Header { telemetry: base, spent, counted: length, ..header };
@@ -90,12 +92,12 @@ pub(crate) fn resumed(
 /// What an earlier run did, only looked at: a resume would pass over it.
 pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
     let mut resume = Resume::default();
-    let Output::File(path) = &spec.output else { return Ok(resume) };
+    let Some(folder) = spec.work_folder() else { return Ok(resume) };
+    let Some(path) = spec.output.envelopes(&folder) else { return Ok(resume) };
     if !spec.existing.resumes() || !path.exists() {
         return Ok(resume);
     }
-    scan_output(path, |head| resume.saw_output(head))?;
-    let folder = spec.work_dir.clone().unwrap_or_else(|| WorkFolder::beside(path));
+    scan_output(&path, |head| resume.saw_output(head))?;
     if folder.exists() {
         let folder = WorkFolder::open(&folder)?;
         if let Some(header) = folder.header()? {

@@ -9,7 +9,7 @@ use rowmill_core::ports::{Attachments, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
 use rowmill_core::validate::ResultSchema;
-use rowmill_data::output::{LineSink, OutputFile, Part};
+use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
 use rowmill_engine::{Answers, Lane, Limits, Plan, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
@@ -79,7 +79,10 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let files = files(&spec, &*rows.dataset, rules, &http)
         .inspect_err(|_| WorkFolder::take_back(&folder))?;
     let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
-    let header = Header::new(&run, &seconds(started), &fingerprint, None);
+    let header = Header {
+        schema: texts.schema_text.clone(),
+        ..Header::new(&run, &seconds(started), &fingerprint, None)
+    };
     let folder = WorkFolder::open(&folder)?;
     let (spec, (output, _lock, beginning)) = blocking(spec, {
         let folder = folder.clone();
@@ -102,7 +105,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         stop_rules: spec.stop_rules,
         budget: Budget::new(spec.budget, spent),
         ledger: Box::new(ledger),
-        sinks: sinks(&spec, telemetry)?,
+        sinks: sinks(&spec, output.as_ref(), telemetry)?,
         observer: control.observer.clone(),
         stop: control.stop.clone(),
     };
@@ -126,6 +129,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         resumed,
         limits,
     };
+    if matches!(spec.output, Output::Table(_)) {
+        (control.notice)(Notice::Info(format!("writing `{}`", spec.output.name())));
+    }
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
 }
@@ -148,7 +154,7 @@ fn worker(
         timeout: spec.timeout,
         row_timeout: spec.row_timeout,
         answers,
-        include_input: spec.include_input,
+        include_input: spec.keeps_input(),
     }
 }
 
@@ -158,10 +164,7 @@ fn begin(
     folder: &WorkFolder,
     header: Header,
 ) -> Result<(Option<OutputFile>, FolderLock, Beginning), Problem> {
-    let output = match &spec.output {
-        Output::File(path) => Some(OutputFile::claim(path, prepare::claim(spec.existing))?),
-        Output::Stdout => None,
-    };
+    let output = claim(spec, folder)?;
     match folder.lock().and_then(|lock| Ok((lock, beginning(spec, folder, output.as_ref(), header)?))) {
         Ok((lock, beginning)) => Ok((output, lock, beginning)),
         Err(problem) => {
@@ -170,6 +173,25 @@ fn begin(
                 output.discard();
             }
             Err(problem)
+        }
+    }
+}
+
+/// Makes the file of envelopes ours, if there is one.
+fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Problem> {
+    match &spec.output {
+        Output::File(path) => OutputFile::claim(path, prepare::claim(spec.existing)).map(Some),
+        Output::Stdout => Ok(None),
+        // What may be done with the table was checked; its envelopes follow.
+        Output::Table(_) => {
+            let path = WorkFolder::envelopes_in(folder.path());
+            OutputFile::claim(&path, Claim::Resume).map(Some).map_err(|problem| match problem.code {
+                ProblemCode::OutputBusy => {
+                    let message = format!("another run is writing to `{}`", spec.output.name());
+                    Problem { message, ..problem }
+                }
+                _ => problem,
+            })
         }
     }
 }
@@ -186,20 +208,22 @@ fn beginning(
     if let Some(output) = output {
         output.cut(0)?;
     }
+    if !matches!(spec.output, Output::Table(_)) {
+        // They are of an older run, whose output was a table.
+        folder.forget_envelopes();
+    }
     fresh(spec, folder, header)
 }
 
-fn sinks(spec: &RunSpec, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {
+fn sinks(spec: &RunSpec, output: Option<&OutputFile>, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {
     let mut sinks = Sinks::default();
-    match &spec.output {
-        Output::File(path) => {
-            sinks.ordered.push(Box::new(LineSink::append(path, Part::Envelopes, u64::MAX)?))
-        }
-        Output::Stdout => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
+    match output {
+        Some(file) => sinks.ordered.push(Box::new(LineSink::append(file.path(), Part::Envelopes, u64::MAX)?)),
+        None => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
     }
     if let Some(path) = &spec.error_output {
         // Standard output gets every envelope of a resumed run again, and so do the errors.
-        let appends = spec.existing.resumes() && matches!(spec.output, Output::File(_));
+        let appends = spec.existing.resumes() && output.is_some();
         let keep = if appends { u64::MAX } else { 0 };
         sinks.ordered.push(Box::new(LineSink::append(path, Part::Failures, keep)?));
     }
@@ -235,11 +259,7 @@ fn tell_beginning(
 /// Beside the output, or where the user says; for standard output in the folder for
 /// temporary files, because paid answers must be on disk somewhere.
 fn work_folder(spec: &RunSpec, run: &str) -> PathBuf {
-    match (&spec.work_dir, &spec.output) {
-        (Some(folder), _) => folder.clone(),
-        (None, Output::File(path)) => WorkFolder::beside(path),
-        (None, Output::Stdout) => std::env::temp_dir().join(format!("rowmill-{run}")),
-    }
+    spec.work_folder().unwrap_or_else(|| std::env::temp_dir().join(format!("rowmill-{run}")))
 }
 
 /// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.

@@ -1,15 +1,17 @@
 //! What a run is to do, as plain data. Defaults are applied before it is made.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::select::Selection;
 use rowmill_data::InputSpec;
+use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
 use rowmill_engine::{OnQuota, StopRules};
 use rowmill_http::Timeouts;
 use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_store::file::WorkFolder;
 
 /// Everything that defines a run.
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ pub struct RunSpec {
     pub model: String,
     /// What results must satisfy.
     pub schema: Schema,
-    /// Where envelopes go.
+    /// Where results go.
     pub output: Output,
     /// What may be done with an output that exists.
     pub existing: Existing,
@@ -147,13 +149,110 @@ pub enum Schema {
     PythonModel(String),
 }
 
-/// Where envelopes go.
+/// Where results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// A file.
+    /// A file of envelopes.
     File(PathBuf),
-    /// Standard output.
+    /// Envelopes on standard output.
     Stdout,
+    /// A table, made from the envelopes when the run ends.
+    Table(TableOutput),
+}
+
+/// A table of results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOutput {
+    /// Where it goes.
+    pub target: TableTarget,
+    /// How it is written.
+    pub format: TableFormat,
+    /// How its columns are laid out.
+    pub layout: Layout,
+}
+
+impl Output {
+    /// What the user named.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path)
+            | Self::Table(TableOutput {
+                target: TableTarget::File(path) | TableTarget::Folder { path, .. },
+                ..
+            }) => path.to_string_lossy().into_owned(),
+            Self::Stdout | Self::Table(TableOutput { target: TableTarget::Stdout, .. }) => "-".into(),
+        }
+    }
+
+    /// The file that it is, where it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Table(TableOutput { target: TableTarget::File(path), .. }) => Some(path),
+            Self::Stdout | Self::Table(_) => None,
+        }
+    }
+
+    /// Whether results go to standard output.
+    #[must_use]
+    pub fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout | Self::Table(TableOutput { target: TableTarget::Stdout, .. }))
+    }
+
+    /// The file that gets the envelopes while the run goes on, for a run with this work folder.
+    pub(crate) fn envelopes(&self, work_folder: &Path) -> Option<PathBuf> {
+        match self {
+            Self::File(path) => Some(path.clone()),
+            Self::Stdout => None,
+            Self::Table(_) => Some(WorkFolder::envelopes_in(work_folder)),
+        }
+    }
+}
+
+impl TableOutput {
+    /// The work folder of a run with this output, where nothing else is said.
+    pub(crate) fn work_folder(&self) -> Option<PathBuf> {
+        match &self.target {
+            TableTarget::File(path) => Some(WorkFolder::beside(path)),
+            TableTarget::Folder { path, .. } => Some(path.join(FOLDER_IN_OUTPUT)),
+            TableTarget::Stdout => None,
+        }
+    }
+
+    /// Whether the table is made with values of the input rows.
+    fn needs_input(&self) -> bool {
+        let splits_by_input = match &self.target {
+            TableTarget::Folder { split_by, .. } => {
+                !["result.", "error."].iter().any(|part| split_by.starts_with(part))
+            }
+            TableTarget::File(_) | TableTarget::Stdout => false,
+        };
+        self.layout == Layout::Flat || splits_by_input
+    }
+
+    /// What the table is to look like.
+    pub(crate) fn settings(&self, input: InputPart, schema: Option<String>) -> TableSettings {
+        TableSettings { format: self.format, layout: self.layout, input, schema }
+    }
+}
+
+/// The work folder of a run whose output is a folder.
+pub(crate) const FOLDER_IN_OUTPUT: &str = ".rowmill";
+
+impl RunSpec {
+    /// The work folder, where the output tells it or the user names it.
+    pub(crate) fn work_folder(&self) -> Option<PathBuf> {
+        self.work_dir.clone().or_else(|| match &self.output {
+            Output::File(path) => Some(WorkFolder::beside(path)),
+            Output::Stdout => None,
+            Output::Table(table) => table.work_folder(),
+        })
+    }
+
+    /// Whether envelopes hold the input row: because the user wants it, or the table needs it.
+    pub(crate) fn keeps_input(&self) -> bool {
+        self.include_input || matches!(&self.output, Output::Table(table) if table.needs_input())
+    }
 }
 
 /// What may be done with an output that exists.

@@ -2,6 +2,7 @@
 
 mod cache;
 mod head;
+mod export;
 mod models;
 mod plan;
 mod results;
@@ -19,6 +20,7 @@ use crate::printer;
 pub(crate) use cache::CacheFlags;
 pub(crate) use head::HeadFlags;
 pub(crate) use results::ResultsFlags;
+pub(crate) use export::ExportFlags;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -30,6 +32,7 @@ pub fn main() -> ExitCode {
         Command::Plan(flags) => plan::plan(*flags),
         Command::Head(flags) => head::head(flags),
         Command::Results(flags) => results::results(&flags),
+        Command::Export(flags) => export::export(*flags),
         Command::Models(flags) => models::models(&flags),
         Command::Cache(flags) => cache::cache(flags),
         Command::Simulate(flags) => simulate::simulate(*flags),

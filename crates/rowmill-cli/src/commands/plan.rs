@@ -1,7 +1,5 @@
 //! `rowmill plan`: what a run would come to.
 
-use std::path::Path;
-
 use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanReport, Problem};
 
 use crate::args::PlanFlags;
@@ -13,8 +11,7 @@ use crate::resolve::{Resolved, current_folder, resolve};
 /// Runs the command.
 pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
-    let output = flags.output.as_deref().unwrap_or(Path::new("-"));
-    let Resolved { spec, show } = resolve(flags.common, output, &file)?;
+    let Resolved { spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let sample_calls = flags.sample_calls;
     let planned =
         conduct(show, spec.parallel, async |control| rowmill::plan(spec, sample_calls, control).await)?;

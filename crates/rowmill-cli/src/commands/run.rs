@@ -10,7 +10,7 @@ use crate::resolve::{Resolved, current_folder, resolve};
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
-    let Resolved { spec, show } = resolve(flags.common, &flags.output, &file)?;
+    let Resolved { spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let report = conduct(show, spec.parallel, async |control| rowmill::run(spec, control).await)?;
     tell(&report, show.json_summary);
     Ok(report.exit)

@@ -133,7 +133,7 @@ impl OutputFile {
 }
 
 /// What is told when a file cannot be written.
-pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
+pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

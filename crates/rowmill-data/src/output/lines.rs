@@ -63,6 +63,13 @@ impl Lines {
         }
     }
 
+    /// Reads on without looking at what the line holds; `false` at the end.
+    pub(super) fn next_line(&mut self) -> Result<bool, Problem> {
+        self.bytes.clear();
+        let read = self.reader.read_until(b'\n', &mut self.bytes);
+        Ok(read.map_err(|error| cannot_read(&self.path, &error))? > 0)
+    }
+
     /// Whether the line that was read last has its newline.
     pub(super) fn has_newline(&self) -> bool {
         self.bytes.last() == Some(&b'\n')

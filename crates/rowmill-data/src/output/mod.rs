@@ -2,12 +2,15 @@
 //! appending to it and settling it.
 
 mod claim;
+mod envelopes;
 mod lines;
 mod scan;
 mod settle;
 mod sink;
 
+pub(crate) use claim::cannot_write;
 pub use claim::{Claim, OutputFile};
+pub use envelopes::{Envelopes, Newer};
 pub use scan::{OutputScan, scan_output};
 pub use settle::{rewrite_errors, settle};
 pub use sink::{LineSink, Part};

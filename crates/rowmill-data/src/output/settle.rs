@@ -20,13 +20,13 @@ const STRETCH_BUFFER: usize = 32 * 1024;
 
 /// What a first look at the file finds.
 #[derive(Debug, Default)]
-struct Layout {
+pub(super) struct Layout {
     /// Byte ranges within which row numbers only grow.
-    stretches: Vec<Range<u64>>,
+    pub(super) stretches: Vec<Range<u64>>,
     /// Whether there are blank lines.
-    gaps: bool,
+    pub(super) gaps: bool,
     /// For ids that occur more than once, where the last envelope begins.
-    last: HashMap<RowId, u64>,
+    pub(super) last: HashMap<RowId, u64>,
 }
 
 /// Rewrites the output if it is not settled; `true` if it had to be.
@@ -37,7 +37,7 @@ struct Layout {
 ///
 /// It cannot be read or written; the old file is then as it was.
 pub fn settle(path: &Path) -> Result<bool, Problem> {
-    let layout = look(path)?;
+    let (layout, _) = look(path)?;
     if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
         return Ok(false);
     }
@@ -81,7 +81,8 @@ fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Proble
     replace(beside, file, path)
 }
 
-fn look(path: &Path) -> Result<Layout, Problem> {
+/// Finds out how the file is laid out, and which ids it has.
+pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
     let mut layout = Layout::default();
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
@@ -106,7 +107,7 @@ fn look(path: &Path) -> Result<Layout, Problem> {
             }
         })?;
     }
-    Ok(layout)
+    Ok((layout, seen))
 }
 
 fn each(path: &Path, mut saw: impl FnMut(&Lines, rowmill_core::record::EnvelopeHead)) -> Result<(), Problem> {
@@ -118,31 +119,41 @@ fn each(path: &Path, mut saw: impl FnMut(&Lines, rowmill_core::record::EnvelopeH
 }
 
 fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Problem> {
-    let mut fronts = Vec::new();
-    for range in &layout.stretches {
-        let mut front = Front { lines: Lines::open(path, range.clone(), STRETCH_BUFFER)?, number: None };
-        front.advance(&layout.last)?;
-        fronts.push(front);
-    }
-    // A handful of stretches: looking at each front beats a heap.
-    while let Some(front) =
-        fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number)
-    {
+    let mut fronts = fronts(path, layout)?;
+    while let Some(front) = foremost(&mut fronts) {
         out.write_all(&front.lines.bytes).map_err(|error| cannot_write(path, &error))?;
         front.advance(&layout.last)?;
     }
     Ok(())
 }
 
-struct Front {
-    lines: Lines,
+/// Opens every stretch at its first line.
+pub(super) fn fronts(path: &Path, layout: &Layout) -> Result<Vec<Front>, Problem> {
+    let mut fronts = Vec::new();
+    for range in &layout.stretches {
+        let mut front = Front { lines: Lines::open(path, range.clone(), STRETCH_BUFFER)?, number: None };
+        front.advance(&layout.last)?;
+        fronts.push(front);
+    }
+    Ok(fronts)
+}
+
+/// The front whose line comes next.
+pub(super) fn foremost(fronts: &mut [Front]) -> Option<&mut Front> {
+    // A handful of stretches: looking at each front beats a heap.
+    fronts.iter_mut().filter(|front| front.number.is_some()).min_by_key(|front| front.number)
+}
+
+/// A stretch that is being read.
+pub(super) struct Front {
+    pub(super) lines: Lines,
     /// The row number of the line that waits, `None` at the end.
-    number: Option<u64>,
+    pub(super) number: Option<u64>,
 }
 
 impl Front {
     /// Moves to the next line that no later one replaces.
-    fn advance(&mut self, last: &HashMap<RowId, u64>) -> Result<(), Problem> {
+    pub(super) fn advance(&mut self, last: &HashMap<RowId, u64>) -> Result<(), Problem> {
         self.number = None;
         while let Next::Envelope(head) = self.lines.next()? {
             if last.get(&head.id).is_none_or(|&offset| offset == self.lines.offset) {

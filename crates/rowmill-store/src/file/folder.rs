@@ -14,6 +14,7 @@ const HEADER: &str = "run.json";
 const RESERVE: &str = "reserve";
 const SPOOL: &str = "input.spool";
 const ANSWERS: &str = "answers";
+const ENVELOPES: &str = "envelopes.jsonl";
 
 /// A work folder that no other run can use while this is alive.
 #[derive(Debug)]
@@ -41,6 +42,12 @@ impl WorkFolder {
             .hint("choose another one with `--work-dir`")
         })?;
         Ok(Self { path: path.to_owned() })
+    }
+
+    /// The folder at `path`, only to look at; it need not exist.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// Keeps other runs out of the folder for as long as the lock is held.
@@ -84,8 +91,20 @@ impl WorkFolder {
     /// A header that cannot be read may be one of such a run.
     #[must_use]
     pub fn has_unfinished_run(path: &Path) -> bool {
-        let folder = Self { path: path.to_owned() };
+        let folder = Self::of(path);
         !matches!(folder.header(), Ok(None | Some(Header { finished: true, .. })))
+    }
+
+    /// Where the envelopes of a run are kept whose output is a table, in the work folder at `path`.
+    #[must_use]
+    pub fn envelopes_in(path: &Path) -> PathBuf {
+        path.join(ENVELOPES)
+    }
+
+    /// Removes the envelopes of a run whose output was a table.
+    pub fn forget_envelopes(&self) {
+        // What is not there needs no removing.
+        drop(fs::remove_file(Self::envelopes_in(&self.path)));
     }
 
     /// Where answers are kept that rows of this run share.
@@ -204,6 +223,7 @@ impl WorkFolder {
     pub fn clear(&self) -> Result<(), Problem> {
         self.tidy();
         self.forget_run()?;
+        self.forget_envelopes();
         // A folder with other files in it is the user's and stays.
         drop(fs::remove_dir(&self.path));
         Ok(())

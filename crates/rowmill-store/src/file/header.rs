@@ -38,6 +38,9 @@ pub struct Header {
     /// What rows used before this ledger began, for a look ahead at the next run.
     #[serde(default)]
     pub history: History,
+    /// The JSON Schema of results, as text: the types of tables come from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -65,6 +68,7 @@ impl Header {
             spent: Spend::default(),
             counted: 0,
             history: History::default(),
+            schema: None,
         }
     }
 }

@@ -1,0 +1,74 @@
+//! `rowmill export`: a table from what a run left.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+use rowmill::{ExitCode, ExportReport, ExportSpec, InputPart, Problem, ProblemCode};
+
+use crate::numbers::{counted, grouped};
+use crate::output_flags::OutputFlags;
+use crate::printer;
+
+/// Make a table from the results of a run, also while it goes on or after it was killed.
+///
+/// Every row that has ended is in it, in input order. Nothing of the run is changed and
+/// nothing is sent.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  rowmill export results.jsonl --output results.parquet\n  \
+                  rowmill export results.parquet --output flat.csv --flatten\n  \
+                  rowmill export results.jsonl --output-dir by-label --split-by result.label --output-format csv")]
+#[command(group(ArgGroup::new("place").args(["output", "output_dir"]).required(true)))]
+pub(crate) struct ExportFlags {
+    /// The output of a run, or its work folder.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+
+    /// Leave the input rows out, where the run kept them.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) no_include_input: bool,
+
+    /// Replace the output if it exists.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) overwrite: bool,
+
+    /// The JSON Schema of results, for the types of columns [default: the one the run was made with].
+    #[arg(long, value_name = "SOURCE", help_heading = "Results")]
+    pub(crate) json_schema: Option<String>,
+
+    /// The work folder of the run, where it was made with `--work-dir`.
+    #[arg(long, value_name = "FOLDER", help_heading = "Results")]
+    pub(crate) work_dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
+    let spec = ExportSpec {
+        run: flags.run,
+        work_dir: flags.work_dir,
+        table: flags.output.table()?,
+        input: if flags.no_include_input { InputPart::LeftOut } else { InputPart::Kept },
+        schema: flags.json_schema,
+        overwrite: flags.overwrite,
+    };
+    let cannot = |error: std::io::Error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let report = runtime.block_on(rowmill::export(spec))?;
+    printer::talk(&text(&report));
+    Ok(ExitCode::Ok)
+}
+
+fn text(report: &ExportReport) -> String {
+    let mut text = counted(report.rows, "row");
+    if report.failed_rows > 0 {
+        text.push_str(&format!(", {} failed", grouped(report.failed_rows)));
+    }
+    if report.files != 1 {
+        text.push_str(&format!(", in {}", counted(report.files, "file")));
+    }
+    text
+}

@@ -1,0 +1,92 @@
+//! Where results go and what they look like, as given.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rowmill::{Layout, Output, Problem, ProblemCode, TableFormat, TableOutput, TableTarget};
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub(crate) struct OutputFlags {
+    /// Where results go, in input order; `-` for standard output.
+    ///
+    /// A name that ends in `.csv`, `.tsv` or `.parquet` makes a table when the run ends; any
+    /// other gets envelopes as JSON lines, row by row.
+    #[arg(long, short, value_name = "FILE", help_heading = "Results")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The format of the output, where its name does not tell: jsonl, csv, tsv or parquet.
+    #[arg(long, value_name = "FORMAT", value_parser = table_format, help_heading = "Results")]
+    pub(crate) output_format: Option<TableFormat>,
+
+    /// Merge the fields of the result into those of the input row.
+    ///
+    /// On a clash the result's field has the name and the input's becomes `input_NAME`. The
+    /// envelope's fields are `_id`, `_row_number`, `_ok`, `_error_type` and `_error_message`.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) flatten: bool,
+
+    /// Write one file for each value of `--split-by` into this folder.
+    #[arg(long, value_name = "FOLDER", requires = "split_by", help_heading = "Results")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// With `--output-dir`: the field whose values name the files, such as `result.label` or `input.lang`.
+    #[arg(long, value_name = "FIELD", help_heading = "Results")]
+    pub(crate) split_by: Option<String>,
+}
+
+impl OutputFlags {
+    /// Where a run puts its results; standard output where nothing is said.
+    pub(crate) fn output(self) -> Result<Output, Problem> {
+        let table = self.table()?;
+        let plain = table.format == TableFormat::Jsonl && table.layout == Layout::Envelope;
+        Ok(match table {
+            TableOutput { target: TableTarget::Stdout, .. } if plain => Output::Stdout,
+            TableOutput { target: TableTarget::File(path), .. } if plain => Output::File(path),
+            table => Output::Table(table),
+        })
+    }
+
+    /// The table that the flags describe, whatever its format.
+    pub(crate) fn table(self) -> Result<TableOutput, Problem> {
+        if self.split_by.is_some() && self.output_dir.is_none() {
+            return Err(Problem::new(ProblemCode::Usage, "--split-by requires --output-dir"));
+        }
+        let layout = if self.flatten { Layout::Flat } else { Layout::Envelope };
+        let (target, format) = match (self.output, self.output_dir, self.split_by) {
+            (_, Some(path), Some(split_by)) => (TableTarget::Folder { path, split_by }, TableFormat::Jsonl),
+            (Some(path), ..) if path != Path::new("-") => {
+                let format = format_of(&path, self.output_format)?;
+                (TableTarget::File(path), format)
+            }
+            _ => (TableTarget::Stdout, TableFormat::Jsonl),
+        };
+        let format = self.output_format.unwrap_or(format);
+        if target == TableTarget::Stdout && format == TableFormat::Parquet && std::io::stdout().is_terminal()
+        {
+            return Err(Problem::new(ProblemCode::Usage, "Parquet is not for a terminal")
+                .hint("send standard output to a file, or name one with `--output`"));
+        }
+        Ok(TableOutput { target, format, layout })
+    }
+}
+
+/// The format that a name tells. Files are never compressed as a whole.
+fn format_of(path: &Path, named: Option<TableFormat>) -> Result<TableFormat, Problem> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    if named.is_none() && matches!(ending.as_deref(), Some("gz" | "gzip" | "zst" | "zstd")) {
+        let message = format!("`{}` names a compressed file, and outputs are not compressed", path.display());
+        return Err(Problem::new(ProblemCode::Usage, message).hint(
+            "leave the last ending out; Parquet is compressed by itself, and `-o - | gzip` compresses the rest",
+        ));
+    }
+    Ok(TableFormat::of_name(&name))
+}
+
+/// The name of a format.
+fn table_format(text: &str) -> Result<TableFormat, String> {
+    let known = TableFormat::ALL.iter().find(|format| format.name().eq_ignore_ascii_case(text));
+    known.copied().ok_or_else(|| "must be jsonl, csv, tsv or parquet".to_owned())
+}

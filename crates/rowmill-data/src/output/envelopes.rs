@@ -1,0 +1,259 @@
+//! The envelopes of a run wherever they stand: one per row, in input order.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use rowmill_core::ports::Span;
+use rowmill_core::record::Record;
+use rowmill_types::{Problem, ProblemCode, RowId};
+
+use super::lines::{Lines, cannot_read};
+use super::settle::{Layout, foremost, fronts, look};
+
+/// The envelopes of a run, to be read as often as needed.
+///
+/// They stand in a file of envelopes, and some perhaps only in the ledger. What is added
+/// to the files after this was made is not seen.
+#[derive(Debug, Default)]
+pub struct Envelopes {
+    file: Option<(PathBuf, Stand)>,
+    ledger: Option<(PathBuf, Vec<Place>)>,
+}
+
+/// How the file of envelopes is laid out.
+#[derive(Debug)]
+enum Stand {
+    /// One envelope per row, in order.
+    Settled(std::ops::Range<u64>),
+    Unsettled(Layout),
+}
+
+/// Where the record of a row stands in the ledger.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    number: u64,
+    offset: u64,
+    length: u32,
+}
+
+/// Records of the ledger that are newer than what the file of envelopes has.
+#[derive(Debug, Default)]
+pub struct Newer {
+    /// Most rows are known by their number; these take little room.
+    numbered: Vec<Place>,
+    named: HashMap<RowId, Place>,
+}
+
+impl Newer {
+    /// Adds a record. Of one row, the record that comes later in the ledger counts.
+    pub fn add(&mut self, id: &RowId, number: u64, span: Span) {
+        let place = Place { number, offset: span.offset, length: span.length };
+        match id {
+            RowId::Number(_) => self.numbered.push(place),
+            RowId::Text(_) => drop(self.named.insert(id.clone(), place)),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.numbered.is_empty() && self.named.is_empty()
+    }
+}
+
+impl Envelopes {
+    /// The envelopes of a file that has one per row, in order.
+    #[must_use]
+    pub fn settled(path: &Path) -> Self {
+        Self { file: Some((path.to_owned(), Stand::Settled(0..u64::MAX))), ledger: None }
+    }
+
+    /// The envelopes of a file, if there is one, as a run may leave it at any moment; and the
+    /// records of the ledger at `ledger` that are newer.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or a line of it is no envelope.
+    pub fn gathered(file: Option<&Path>, ledger: &Path, newer: Newer) -> Result<Self, Problem> {
+        let Newer { mut numbered, named } = newer;
+        numbered.sort_unstable_by_key(|place| (place.number, std::cmp::Reverse(place.offset)));
+        numbered.dedup_by_key(|place| place.number);
+        let file = match file {
+            None => None,
+            Some(path) => {
+                let (mut layout, seen) = look(path)?;
+                let ids =
+                    numbered.iter().map(|place| RowId::Number(place.number)).chain(named.keys().cloned());
+                // No line of the file begins there, so none of that row is taken from it.
+                layout.last.extend(ids.filter(|id| seen.contains(id)).map(|id| (id, u64::MAX)));
+                Some((path.to_owned(), Stand::of(layout)))
+            }
+        };
+        let mut places = numbered;
+        places.extend(named.into_values());
+        places.sort_unstable_by_key(|place| place.number);
+        let ledger = (!places.is_empty()).then(|| (ledger.to_owned(), places));
+        Ok(Self { file, ledger })
+    }
+
+    /// Gives every envelope to `saw`, in input order.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or `saw` fails.
+    pub fn each(&self, mut saw: impl FnMut(&[u8]) -> Result<(), Problem>) -> Result<(), Problem> {
+        if let (Some((path, Stand::Settled(range))), None) = (&self.file, &self.ledger) {
+            let mut lines = Lines::open(path, range.clone(), 1 << 18)?;
+            while lines.next_line()? {
+                if !lines.bytes.trim_ascii().is_empty() {
+                    saw(&lines.bytes)?;
+                }
+            }
+            return Ok(());
+        }
+        let mut records =
+            self.ledger.as_ref().map(|(path, places)| Records::open(path, places)).transpose()?;
+        let none = HashMap::new();
+        let (mut fronts, last) = match &self.file {
+            None => (Vec::new(), &none),
+            Some((path, Stand::Unsettled(layout))) => (fronts(path, layout)?, &layout.last),
+            Some((path, Stand::Settled(range))) => {
+                let layout = Layout { stretches: vec![range.clone()], ..Layout::default() };
+                (fronts(path, &layout)?, &none)
+            }
+        };
+        loop {
+            let next = records.as_ref().and_then(Records::next);
+            match foremost(&mut fronts) {
+                Some(front) if next.is_none_or(|next| front.number <= Some(next)) => {
+                    saw(&front.lines.bytes)?;
+                    front.advance(last)?;
+                }
+                _ => match records.as_mut().map(Records::take).transpose()?.flatten() {
+                    Some(record) => saw(record.envelope())?,
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}
+
+impl Stand {
+    fn of(layout: Layout) -> Self {
+        match layout.stretches.as_slice() {
+            [] => Self::Settled(0..0),
+            [whole] if layout.last.is_empty() => Self::Settled(whole.clone()),
+            _ => Self::Unsettled(layout),
+        }
+    }
+}
+
+/// Records of the ledger, read one by one.
+struct Records<'p> {
+    file: File,
+    path: &'p Path,
+    /// Those that are left.
+    places: &'p [Place],
+}
+
+impl<'p> Records<'p> {
+    fn open(path: &'p Path, places: &'p [Place]) -> Result<Self, Problem> {
+        let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+        Ok(Self { file, path, places })
+    }
+
+    /// The row number of the record that waits.
+    fn next(&self) -> Option<u64> {
+        self.places.first().map(|place| place.number)
+    }
+
+    fn take(&mut self) -> Result<Option<Record>, Problem> {
+        let Some((place, rest)) = self.places.split_first() else { return Ok(None) };
+        self.places = rest;
+        let mut bytes = vec![0; place.length as usize];
+        self.file
+            .seek(SeekFrom::Start(place.offset))
+            .and_then(|_| self.file.read_exact(&mut bytes))
+            .map_err(|error| cannot_read(self.path, &error))?;
+        let record = Record::parse(bytes).map_err(|error| {
+            Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
+        })?;
+        Ok(Some(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn envelope(id: &str, number: u64, result: &str) -> String {
+        format!(r#"{{"id":{id},"row_number":{number},"ok":true,"result":"{result}","error":null}}"#)
+    }
+
+    /// Writes an output and a ledger, and gives the results that are gathered from both.
+    fn gathered(output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
+        let home = tempfile::tempdir().unwrap();
+        let (file, ledger) = (home.path().join("out.jsonl"), home.path().join("ledger"));
+        fs::write(&file, output.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let mut newer = Newer::default();
+        let mut text = String::new();
+        for (id, number, envelope) in records {
+            let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
+            newer.add(id, *number, Span { offset: text.len() as u64, length: line.len() as u32 });
+            text.push_str(&line);
+        }
+        fs::write(&ledger, text).unwrap();
+        let envelopes = Envelopes::gathered(Some(&file), &ledger, newer).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            seen.clear();
+            envelopes
+                .each(|line| {
+                    let value: serde_json::Value = serde_json::from_slice(line).unwrap();
+                    seen.push(format!("{} {}", value["row_number"], value["result"].as_str().unwrap()));
+                    Ok(())
+                })
+                .unwrap();
+        }
+        seen
+    }
+
+    #[test]
+    fn records_of_the_ledger_replace_what_the_output_has_of_their_rows_and_stand_in_their_place() {
+        let output = [envelope("1", 1, "a"), envelope("2", 2, "old"), envelope("5", 5, "e")];
+        let record = |number: u64, result: &str| {
+            (RowId::Number(number), number, envelope(&number.to_string(), number, result))
+        };
+        let records = [record(4, "d"), record(2, "older"), record(7, "g"), record(2, "new")];
+        assert_eq!(gathered(&output, &records), ["1 a", "2 new", "4 d", "5 e", "7 g"]);
+    }
+
+    #[test]
+    fn rows_with_names_are_known_by_them_wherever_they_stand() {
+        let output = [envelope("\"x\"", 1, "old"), envelope("\"y\"", 2, "b"), envelope("\"x\"", 1, "newer")];
+        let record = (RowId::Text("x".into()), 3, envelope("\"x\"", 3, "moved"));
+        assert_eq!(gathered(&output, &[]), ["1 newer", "2 b"]);
+        assert_eq!(gathered(&output, &[record]), ["2 b", "3 moved"]);
+    }
+
+    #[test]
+    fn what_is_added_later_is_not_seen_and_a_torn_line_is_left_out() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("out.jsonl");
+        fs::write(&file, format!("{}\n{{\"id\":2,", envelope("1", 1, "a"))).unwrap();
+        let envelopes = Envelopes::gathered(Some(&file), home.path(), Newer::default()).unwrap();
+        fs::write(&file, format!("{}\n{}\n", envelope("1", 1, "a"), envelope("2", 2, "b"))).unwrap();
+        let mut lines = 0;
+        envelopes
+            .each(|_| {
+                lines += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(lines, 1);
+    }
+}

@@ -1,0 +1,192 @@
+//! Writing a table beside its place, and putting it there once it is complete.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rowmill_types::{Problem, ProblemCode};
+use tempfile::{NamedTempFile, TempDir};
+
+use super::cells::Envelope;
+use super::columns::Columns;
+use super::parts::Parts;
+use super::survey::Survey;
+use super::target::{LIST, OWN_NAMES, UNFINISHED, beginning, folder_of};
+use super::writer::writer;
+use super::{TableSettings, TableTarget};
+use crate::output::{Claim, Envelopes, cannot_write};
+
+/// A complete table that is not in its place yet. Dropping it removes it.
+#[derive(Debug)]
+pub struct Draft {
+    /// How many rows it has.
+    pub rows: u64,
+    /// How many of them failed.
+    pub failed_rows: u64,
+    /// How many files it is.
+    pub files: u64,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Standard output has it already.
+    Stdout,
+    File(NamedTempFile<File>, PathBuf),
+    Folder(TempDir, Vec<String>, PathBuf),
+}
+
+/// Writes the table of the envelopes. What is written to standard output is out; else
+/// nothing is changed before [`Draft::publish`].
+///
+/// # Errors
+///
+/// The envelopes cannot be read, lack what the table needs, or the table cannot be written.
+pub fn draft(
+    envelopes: &Envelopes,
+    settings: &TableSettings,
+    target: &TableTarget,
+) -> Result<Draft, Problem> {
+    let mut survey = Survey::new(settings);
+    envelopes.each(|line| {
+        survey.see(&parse(line)?);
+        Ok(())
+    })?;
+    survey.check(settings)?;
+    let (rows, failed_rows) = (survey.rows, survey.failed_rows);
+    let columns = Arc::new(Columns::new(survey, settings));
+    let table = Table { settings, columns };
+    let (files, place) = match target {
+        TableTarget::Stdout => {
+            table.write(envelopes, Path::new("standard output"), io::stdout())?;
+            (1, Place::Stdout)
+        }
+        TableTarget::File(path) => (1, table.file(envelopes, path)?),
+        TableTarget::Folder { path, split_by } => table.folder(envelopes, path, split_by)?,
+    };
+    Ok(Draft { rows, failed_rows, files, place })
+}
+
+struct Table<'s> {
+    settings: &'s TableSettings,
+    columns: Arc<Columns>,
+}
+
+impl Table<'_> {
+    fn write(&self, envelopes: &Envelopes, shown: &Path, out: impl Write + Send) -> Result<(), Problem> {
+        let failed = |error: io::Error| cannot_write(shown, &error);
+        let mut out = BufWriter::with_capacity(1 << 18, out);
+        {
+            let mut writer = writer(self.settings, &self.columns, &mut out).map_err(failed)?;
+            envelopes.each(|line| writer.row(&parse(line)?, line).map_err(failed))?;
+            writer.finish().map_err(failed)?;
+        }
+        out.flush().map_err(failed)
+    }
+
+    fn file(&self, envelopes: &Envelopes, path: &Path) -> Result<Place, Problem> {
+        // A link stays, and the file that it leads to is replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let failed = |error: io::Error| cannot_write(&path, &error);
+        let beside = tempfile::Builder::new()
+            .prefix(&beginning(&path))
+            .suffix(UNFINISHED)
+            .make_in(folder_of(&path), |path| File::create_new(path))
+            .map_err(failed)?;
+        self.write(envelopes, &path, beside.as_file())?;
+        if let Ok(found) = path.metadata() {
+            beside.as_file().set_permissions(found.permissions()).map_err(failed)?;
+        }
+        beside.as_file().sync_all().map_err(failed)?;
+        Ok(Place::File(beside, path))
+    }
+
+    fn folder(&self, envelopes: &Envelopes, path: &Path, split_by: &str) -> Result<(u64, Place), Problem> {
+        let failed = |error: io::Error| cannot_write(path, &error);
+        fs::create_dir_all(path).map_err(failed)?;
+        let beside = tempfile::Builder::new()
+            .prefix(&format!("{OWN_NAMES}-"))
+            .suffix(UNFINISHED)
+            .tempdir_in(path)
+            .map_err(failed)?;
+        let mut parts = Parts::new(beside.path(), split_by, self.settings.format);
+        envelopes.each(|line| parts.push(&parse(line)?, line))?;
+        let mut names = Vec::new();
+        for part in parts.finish()? {
+            let table = beside.path().join(&part.name);
+            let file = File::create_new(&table).map_err(failed)?;
+            self.write(&Envelopes::settled(&part.envelopes), &path.join(&part.name), &file)?;
+            file.sync_all().map_err(failed)?;
+            fs::remove_file(&part.envelopes).map_err(failed)?;
+            names.push(part.name);
+        }
+        Ok((names.len() as u64, Place::Folder(beside, names, path.to_owned())))
+    }
+}
+
+impl Draft {
+    /// Puts the table in its place. With [`Claim::New`] whatever came there in the meantime stays.
+    ///
+    /// # Errors
+    ///
+    /// Something is there that must stay, or the place cannot be written.
+    pub fn publish(self, claim: Claim) -> Result<(), Problem> {
+        match self.place {
+            Place::Stdout => Ok(()),
+            Place::File(beside, path) => {
+                let put = match claim {
+                    Claim::New => beside.persist_noclobber(&path),
+                    Claim::Resume | Claim::Overwrite => beside.persist(&path),
+                };
+                put.map(drop).map_err(|error| match error.error.kind() {
+                    io::ErrorKind::AlreadyExists => appeared(&path),
+                    _ => cannot_write(&path, &error.error),
+                })
+            }
+            Place::Folder(beside, names, path) => {
+                put_all(beside.path(), &names, &path).map_err(|error| cannot_write(&path, &error))
+            }
+        }
+    }
+}
+
+fn appeared(path: &Path) -> Problem {
+    let message = format!("`{}` was made by someone else while the run went on", path.display());
+    Problem::new(ProblemCode::OutputExists, message)
+        .hint("move it away, then make the table with `rowmill export`; every result is kept")
+}
+
+/// Moves the tables into the folder and removes those of an earlier time. The list of them
+/// is written before and after, so that a crash in between leaves none that nobody knows of.
+fn put_all(beside: &Path, names: &[String], folder: &Path) -> io::Result<()> {
+    let list = folder.join(LIST);
+    let before: BTreeSet<String> =
+        fs::read(&list).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let now: BTreeSet<String> = names.iter().cloned().collect();
+    write_list(&list, &before.union(&now).cloned().collect())?;
+    for name in &now {
+        fs::rename(beside.join(name), folder.join(name))?;
+    }
+    // Only names without a folder in them can be ours.
+    for name in before.difference(&now).filter(|name| Path::new(name).components().count() == 1) {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    write_list(&list, &now)
+}
+
+fn write_list(path: &Path, names: &BTreeSet<String>) -> io::Result<()> {
+    let fresh = path.with_extension("parts-new");
+    fs::write(&fresh, serde_json::to_vec_pretty(names)?)?;
+    fs::rename(&fresh, path)
+}
+
+fn parse(line: &[u8]) -> Result<Envelope<'_>, Problem> {
+    Envelope::parse(line).map_err(|error| {
+        Problem::new(ProblemCode::OutputUnusable, "an envelope of the run cannot be read").cause(error)
+    })
+}

@@ -1,0 +1,44 @@
+//! How a table is written.
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TableFormat {
+    /// One JSON object per line.
+    Jsonl,
+    /// Values between commas, with a header.
+    Csv,
+    /// Values between tabs, with a header.
+    Tsv,
+    /// Apache Parquet with typed columns.
+    Parquet,
+}
+
+impl TableFormat {
+    /// Every format, in the order in which messages list them.
+    pub const ALL: &'static [Self] = &[Self::Jsonl, Self::Csv, Self::Tsv, Self::Parquet];
+
+    /// Its name, as `--output-format` takes it; also the ending of files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// The format that the ending of a name tells, in whatever case; JSONL where it tells none.
+    ///
+    /// ```
+    /// # use rowmill_data::table::TableFormat;
+    /// assert_eq!(TableFormat::of_name("results.CSV"), TableFormat::Csv);
+    /// assert_eq!(TableFormat::of_name("results"), TableFormat::Jsonl);
+    /// ```
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        let known = Self::ALL.iter().find(|format| ending.as_deref() == Some(format.name()));
+        known.copied().unwrap_or(Self::Jsonl)
+    }
+}

@@ -1,0 +1,80 @@
+//! JSONL: envelopes as they are, or flat rows.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use super::InputPart;
+use super::cells::Envelope;
+use super::columns::Columns;
+use super::writer::RowWriter;
+
+/// Writes envelopes, with or without their input rows.
+pub(super) struct EnvelopeWriter<W: Write> {
+    out: BufWriter<W>,
+    input: InputPart,
+}
+
+impl<W: Write> EnvelopeWriter<W> {
+    pub(super) fn new(input: InputPart, out: W) -> Self {
+        Self { out: BufWriter::with_capacity(1 << 18, out), input }
+    }
+}
+
+impl<W: Write> RowWriter for EnvelopeWriter<W> {
+    fn row(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> io::Result<()> {
+        if self.input == InputPart::Kept || envelope.input.is_none() {
+            self.out.write_all(line.trim_ascii())?;
+            return self.out.write_all(b"\n");
+        }
+        let (id, number, ok) = (envelope.id, envelope.number, envelope.ok_text());
+        let (result, error) = (envelope.result.unwrap_or("null"), envelope.error.unwrap_or("null"));
+        write!(
+            self.out,
+            "{{\"id\":{id},\"row_number\":{number},\"ok\":{ok},\"result\":{result},\"error\":{error}"
+        )?;
+        if let Some(reused) = envelope.reused {
+            write!(self.out, ",\"reused\":{reused}")?;
+        }
+        self.out.write_all(b"}\n")
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Writes an object per row; a field that a row does not have is left out.
+pub(super) struct FlatWriter<W: Write> {
+    out: BufWriter<W>,
+    columns: Arc<Columns>,
+    /// The names as JSON, each with its colon.
+    names: Vec<String>,
+}
+
+impl<W: Write> FlatWriter<W> {
+    pub(super) fn new(columns: Arc<Columns>, out: W) -> Self {
+        // A string is always JSON, so the fallback is never used.
+        let name = |name: &str| format!("{}:", serde_json::to_string(name).unwrap_or_default());
+        let names = columns.list.iter().map(|column| name(&column.name)).collect();
+        Self { out: BufWriter::with_capacity(1 << 18, out), columns, names }
+    }
+}
+
+impl<W: Write> RowWriter for FlatWriter<W> {
+    fn row(&mut self, envelope: &Envelope<'_>, _: &[u8]) -> io::Result<()> {
+        let mut before = b"{";
+        for (cell, name) in self.columns.cells(envelope).into_iter().zip(&self.names) {
+            if let Some(json) = cell {
+                self.out.write_all(before)?;
+                self.out.write_all(name.as_bytes())?;
+                self.out.write_all(json.as_bytes())?;
+                before = b",";
+            }
+        }
+        self.out.write_all(b"}\n")
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}

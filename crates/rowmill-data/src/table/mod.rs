@@ -1,0 +1,58 @@
+//! Tables made from the envelopes of a run: CSV, TSV, Parquet and JSONL, in one file or
+//! split by the values of a field.
+//!
+//! A first pass over the envelopes finds the columns and their types, a second writes
+//! them, so memory does not grow with the number of rows and nothing is lost to a type
+//! that turns out too narrow.
+
+mod cells;
+mod columns;
+mod delimited;
+mod draft;
+mod format;
+mod jsonl;
+mod kind;
+mod names;
+mod parquet;
+mod parts;
+mod schema;
+mod survey;
+mod target;
+mod values;
+mod vectors;
+mod writer;
+
+pub use draft::{Draft, draft};
+pub use format::TableFormat;
+pub use target::{TableTarget, remove_leftovers};
+
+/// What a table is to look like.
+#[derive(Debug, Clone)]
+pub struct TableSettings {
+    /// How it is written.
+    pub format: TableFormat,
+    /// How its columns are laid out.
+    pub layout: Layout,
+    /// Whether the input rows are part of it; a flat table always has them.
+    pub input: InputPart,
+    /// The JSON Schema that results satisfy, as text.
+    pub schema: Option<String>,
+}
+
+/// How the columns of a table are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// The fields of the envelope, with those of the result between them.
+    Envelope,
+    /// The fields of the input row, then those of the result, then the envelope's.
+    Flat,
+}
+
+/// Whether the input rows are part of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputPart {
+    /// They are left out.
+    LeftOut,
+    /// They are part of it, where the envelopes have them.
+    Kept,
+}

@@ -1,0 +1,99 @@
+//! The names of files that are made from values.
+
+use std::collections::HashMap;
+
+use super::TableFormat;
+
+/// A value whose name would be longer is cut; file systems allow 255 bytes.
+const MAX_BYTES: usize = 100;
+
+/// Names that files do not get in place of nothing.
+const NOTHING: &str = "_null";
+
+/// Gives every value a file name of its own.
+///
+/// A name is made from the value alone, so it is the same in every run: the value itself
+/// where that is safe, else what is safe of it with a digest of the whole.
+#[derive(Debug)]
+pub(super) struct Names {
+    format: TableFormat,
+    /// Names in small letters, because some file systems do not tell `A` from `a`.
+    taken: HashMap<String, String>,
+}
+
+impl Names {
+    pub(super) fn new(format: TableFormat) -> Self {
+        Self { format, taken: HashMap::new() }
+    }
+
+    /// The name for a value that has none yet; empty for no value.
+    pub(super) fn name(&mut self, value: &str) -> String {
+        let mut stem = stem(value);
+        while self.taken.get(&stem.to_lowercase()).is_some_and(|other| other != value) {
+            stem = with_digest(&stem, value);
+        }
+        self.taken.insert(stem.to_lowercase(), value.to_owned());
+        format!("{stem}.{}", self.format.name())
+    }
+}
+
+fn stem(value: &str) -> String {
+    if value.is_empty() {
+        return NOTHING.to_owned();
+    }
+    let safe = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ' ' | '+' | '@');
+    let mut stem: String = value.chars().map(|letter| if safe(letter) { letter } else { '_' }).collect();
+    let mut end = stem.len().min(MAX_BYTES);
+    while !stem.is_char_boundary(end) {
+        end -= 1;
+    }
+    stem.truncate(end);
+    // A dot would hide the file, a `_` in front is ours, and spaces at the ends are easily lost.
+    let kept = stem.trim_matches([' ', '.', '_']);
+    if kept == value { stem } else { with_digest(kept, value) }
+}
+
+fn with_digest(stem: &str, value: &str) -> String {
+    let digest = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
+    format!("{stem}-{:012x}", digest >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(values: &[&str]) -> Vec<String> {
+        let mut names = Names::new(TableFormat::Csv);
+        values.iter().map(|value| names.name(value)).collect()
+    }
+
+    #[test]
+    fn safe_values_name_their_files_and_nothing_has_a_name_of_its_own() {
+        assert_eq!(
+            named(&["positive", "3.5", "überprüft", "a b", ""]),
+            ["positive.csv", "3.5.csv", "überprüft.csv", "a b.csv", "_null.csv"]
+        );
+    }
+
+    #[test]
+    fn names_cannot_leave_the_folder_hide_or_grow_too_long() {
+        let long = "ä".repeat(300);
+        let values =
+            ["../../etc/passwd", "/", "..", ".hidden", "a/b", "a\\b", "a\nb", "\0", "_null", " x ", &long];
+        let names = named(&values);
+        for (value, name) in values.iter().zip(&names) {
+            assert!(!name.contains(['/', '\\', '\n', '\0']), "{name}");
+            assert!(!name.starts_with('.') && name != "_null.csv", "{name}");
+            assert!(name.len() <= 128, "{value}: {name}");
+        }
+        let different: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), values.len(), "{names:?}");
+    }
+
+    #[test]
+    fn values_that_differ_only_in_case_get_different_files() {
+        let names = named(&["A", "a", "A"]);
+        assert_eq!((names[0].as_str(), names[2].as_str()), ("A.csv", "A.csv"));
+        assert_ne!(names[1].to_lowercase(), "a.csv");
+    }
+}

@@ -1,0 +1,110 @@
+//! Where tables go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::output::{Claim, OutputFile};
+
+/// How the names of rowmill's own entries in a folder of tables begin.
+pub(super) const OWN_NAMES: &str = ".rowmill";
+
+/// The list of the tables that were put into a folder.
+pub(super) const LIST: &str = ".rowmill.parts";
+
+/// How the names of tables that are being written end.
+pub(super) const UNFINISHED: &str = ".rowmill-new";
+
+/// Where a table goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableTarget {
+    /// A file.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+    /// A folder with a file for each value of a field.
+    Folder {
+        /// The folder; made if it is missing.
+        path: PathBuf,
+        /// The field; dots lead into objects.
+        split_by: String,
+    },
+}
+
+impl TableTarget {
+    /// Checks that the table could be put there, without touching anything.
+    ///
+    /// # Errors
+    ///
+    /// It exists and must not, its folder is missing, or it is of the wrong kind.
+    pub fn check(&self, claim: Claim) -> Result<(), Problem> {
+        match self {
+            Self::File(path) => OutputFile::check(path, "--output", claim),
+            Self::Stdout => Ok(()),
+            Self::Folder { path, .. } => check_folder(path, claim),
+        }
+    }
+
+    /// Whether there is a table already.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        match self {
+            Self::File(path) => path.exists(),
+            Self::Stdout => false,
+            Self::Folder { path, .. } => path.join(LIST).exists(),
+        }
+    }
+}
+
+fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
+    let shown = path.display();
+    if path.exists() && !path.is_dir() {
+        let message = format!("`{shown}`, given to `--output-dir`, is not a folder");
+        return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        let message = format!("the folder `{}` of `--output-dir` does not exist", parent.display());
+        let hint = format!("make it with `mkdir -p {}`, or choose another path", parent.display());
+        return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN_NAMES);
+    if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
+        let message = format!("output folder `{shown}` is not empty");
+        return Err(Problem::new(ProblemCode::OutputExists, message)
+            .hint("use `--resume` to go on with it, or `--overwrite` to replace what rowmill put there"));
+    }
+    Ok(())
+}
+
+/// Removes what a crash left of tables that were being written there. Only for whoever
+/// has the run of that table to itself.
+pub fn remove_leftovers(target: &TableTarget) {
+    let (folder, begins) = match target {
+        TableTarget::Stdout => return,
+        TableTarget::File(path) => (folder_of(path), beginning(path)),
+        TableTarget::Folder { path, .. } => (path.as_path(), OWN_NAMES.to_owned()),
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&begins) && name.ends_with(UNFINISHED) {
+            // One that cannot be removed does no harm.
+            drop(fs::remove_file(entry.path()));
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// How the names of files begin that are to take the place of `path`.
+pub(super) fn beginning(path: &Path) -> String {
+    format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
+}

@@ -1,0 +1,124 @@
+//! JSON texts as the values of typed columns, or nothing where they would lose something.
+
+use jiff::Timestamp;
+use jiff::civil::{self, Date};
+
+use super::cells::decoded;
+
+/// Beyond this, a double does not have every integer.
+pub(super) const EXACT_DOUBLES: u64 = 1 << 53;
+
+/// What kind of JSON value a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Null,
+    Bool,
+    Number,
+    Text,
+    List,
+    Object,
+}
+
+/// Tells by the first character, because the text is known to be JSON.
+pub(super) fn shape(json: &str) -> Shape {
+    match json.as_bytes().first() {
+        Some(b'{') => Shape::Object,
+        Some(b'[') => Shape::List,
+        Some(b'"') => Shape::Text,
+        Some(b't' | b'f') => Shape::Bool,
+        Some(b'n') | None => Shape::Null,
+        Some(_) => Shape::Number,
+    }
+}
+
+/// Whether a number is written without fraction and exponent.
+pub(super) fn is_written_whole(json: &str) -> bool {
+    !json.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+}
+
+/// A whole number, also where it is written as `3.0` or `1e3`.
+pub(super) fn whole(json: &str) -> Option<i64> {
+    if is_written_whole(json) {
+        return json.parse().ok();
+    }
+    let value: f64 = json.parse().ok()?;
+    (value.fract() == 0.0 && value.abs() <= EXACT_DOUBLES as f64).then_some(value as i64)
+}
+
+/// A number that a double can hold: finite, and exact where it is an integer.
+pub(super) fn double(json: &str) -> Option<f64> {
+    if is_written_whole(json) {
+        let value: i64 = json.parse().ok()?;
+        return (value.unsigned_abs() <= EXACT_DOUBLES).then_some(value as f64);
+    }
+    json.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// The days from 1970-01-01 to a date written as `2026-11-17`.
+pub(super) fn days(json: &str) -> Option<i32> {
+    let text = decoded(json)?;
+    let dashes = |at: usize| text.as_bytes().get(at) == Some(&b'-');
+    if text.len() != 10 || !dashes(4) || !dashes(7) {
+        return None;
+    }
+    let date: Date = text.parse().ok()?;
+    let since = date.since(civil::date(1970, 1, 1)).ok()?;
+    Some(since.get_days())
+}
+
+/// The microseconds from 1970 to a time written as RFC 3339 with its offset.
+pub(super) fn microseconds(json: &str) -> Option<i64> {
+    let text = decoded(json)?;
+    // A leap second would be moved and the name of a time zone lost.
+    if text.contains(":60") || text.contains('[') {
+        return None;
+    }
+    let time: Timestamp = text.parse().ok()?;
+    (time.as_nanosecond() % 1000 == 0).then(|| time.as_microsecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_only_where_nothing_is_lost() {
+        for (json, as_whole, as_double) in [
+            ("7", Some(7), Some(7.0)),
+            ("-9223372036854775808", Some(i64::MIN), None),
+            ("9223372036854775808", None, None),
+            ("9007199254740993", Some(9_007_199_254_740_993), None),
+            ("3.0", Some(3), Some(3.0)),
+            ("1e3", Some(1000), Some(1000.0)),
+            ("0.5", None, Some(0.5)),
+            ("1e400", None, None),
+        ] {
+            assert_eq!((whole(json), double(json)), (as_whole, as_double), "{json}");
+        }
+    }
+
+    #[test]
+    fn dates_and_times_are_taken_only_where_nothing_is_lost() {
+        for (json, expected) in [
+            ("\"1970-01-02\"", Some(1)),
+            ("\"1969-12-31\"", Some(-1)),
+            ("\"2026-11-17\"", Some(20_774)),
+            ("\"2026-02-30\"", None),
+            ("\"20261117\"", None),
+            ("\"soon\"", None),
+            ("5", None),
+        ] {
+            assert_eq!(days(json), expected, "{json}");
+        }
+        for (json, expected) in [
+            ("\"1970-01-01T00:00:01Z\"", Some(1_000_000)),
+            ("\"1970-01-01T01:00:00.000001+01:00\"", Some(1)),
+            ("\"1970-01-01T00:00:00.0000001Z\"", None),
+            ("\"1970-01-01T00:00:00\"", None),
+            ("\"1972-06-30T23:59:60Z\"", None),
+            ("\"2026-11-17\"", None),
+        ] {
+            assert_eq!(microseconds(json), expected, "{json}");
+        }
+    }
+}

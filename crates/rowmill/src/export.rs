@@ -1,0 +1,237 @@
+//! Making a table again from what a run left, also while it goes on.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use rowmill_core::record::EnvelopeHead;
+use rowmill_core::select::IdSet;
+use rowmill_data::load_text;
+use rowmill_data::output::{Claim, Envelopes, Newer, scan_output};
+use rowmill_data::table::{InputPart, TableTarget, draft};
+use rowmill_http::HttpClient;
+use rowmill_store::file::{Header, Line, WorkFolder, scan};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::environment::environment;
+use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
+
+/// A run that ends while it is read moves its records; then everything is read again.
+const TRIES: usize = 5;
+
+/// What is to be exported, and where to.
+#[derive(Debug, Clone)]
+pub struct ExportSpec {
+    /// The output of a run, or its work folder.
+    pub run: PathBuf,
+    /// The work folder of the run, where it is not beside its output.
+    pub work_dir: Option<PathBuf>,
+    /// The table to make.
+    pub table: TableOutput,
+    /// Whether the input rows are part of it.
+    pub input: InputPart,
+    /// The source of the JSON Schema of results, where the run does not tell it.
+    pub schema: Option<String>,
+    /// Whether a table that exists is replaced.
+    pub overwrite: bool,
+}
+
+/// What was exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportReport {
+    /// Rows in the table.
+    pub rows: u64,
+    /// Those of them that failed.
+    pub failed_rows: u64,
+    /// Files that were written.
+    pub files: u64,
+}
+
+/// Makes a table of everything that a run has done so far. Nothing of the run is changed.
+///
+/// # Errors
+///
+/// There is no such run, nothing is in it, or the table cannot be written.
+pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
+    let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
+    spec.table.target.check(claim)?;
+    let schema = match &spec.schema {
+        Some(source) => Some(load_text(source, "--json-schema", &HttpClient::new(&environment)).await?),
+        None => None,
+    };
+    let done = tokio::task::spawn_blocking(move || {
+        let found = Found::at(&spec)?;
+        found.check_target(&spec.table.target)?;
+        for _ in 0..TRIES {
+            if let Some(report) = attempt(&spec, &found, schema.as_deref(), claim)? {
+                return Ok(report);
+            }
+        }
+        Err(changed(&spec.run))
+    });
+    done.await.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
+}
+
+/// Makes the table; `None` if the run moved its records meanwhile.
+fn attempt(
+    spec: &ExportSpec,
+    found: &Found,
+    schema: Option<&str>,
+    claim: Claim,
+) -> Result<Option<ExportReport>, Problem> {
+    let before = found.state()?;
+    let made = found.envelopes(before.header.as_ref()).and_then(|envelopes| {
+        let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
+        let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned));
+        draft(&envelopes, &settings, &spec.table.target)
+    });
+    if found.state()? != before {
+        return match spec.table.target {
+            TableTarget::Stdout => Err(changed(&spec.run)),
+            TableTarget::File(_) | TableTarget::Folder { .. } => Ok(None),
+        };
+    }
+    let draft = made?;
+    if draft.rows == 0 {
+        let message = format!("the run in `{}` has no results yet", spec.run.display());
+        return Err(Problem::new(ProblemCode::RunUnusable, message).hint("wait until rows have ended"));
+    }
+    let report = ExportReport { rows: draft.rows, failed_rows: draft.failed_rows, files: draft.files };
+    draft.publish(claim)?;
+    Ok(Some(report))
+}
+
+/// What a run left.
+#[derive(Debug)]
+struct Found {
+    /// The file of envelopes, if there is one.
+    envelopes: Option<PathBuf>,
+    /// The work folder, if there is one.
+    folder: Option<WorkFolder>,
+}
+
+/// What changes when a run ends, begins again or is gone on with.
+#[derive(Debug, PartialEq)]
+struct State {
+    header: Option<Header>,
+    /// The file itself: a settled output takes the place of another.
+    file: Option<u64>,
+}
+
+impl Found {
+    fn at(spec: &ExportSpec) -> Result<Self, Problem> {
+        let named = spec.work_dir.clone();
+        let folders = if spec.run.is_dir() {
+            vec![spec.run.clone(), spec.run.join(FOLDER_IN_OUTPUT)]
+        } else {
+            vec![WorkFolder::beside(&spec.run)]
+        };
+        let has_run = |folder: &PathBuf| matches!(WorkFolder::of(folder).header(), Ok(Some(_)) | Err(_));
+        let folder = named.into_iter().chain(folders).find(has_run);
+        let internal = folder.as_deref().map(WorkFolder::envelopes_in).filter(|path| path.exists());
+        let output =
+            if spec.run.is_dir() { folder.as_deref().and_then(output_of) } else { Some(spec.run.clone()) };
+        let envelopes = internal.or_else(|| output.filter(|path| path.is_file()));
+        let folder = folder.as_deref().map(WorkFolder::of);
+        if envelopes.is_none() && folder.is_none() {
+            return Err(no_run(&spec.run));
+        }
+        if let Some(path) = &envelopes {
+            check_is_output(path)?;
+        }
+        Ok(Self { envelopes, folder })
+    }
+
+    fn check_target(&self, target: &TableTarget) -> Result<(), Problem> {
+        let (TableTarget::File(path), Some(source)) = (target, &self.envelopes) else { return Ok(()) };
+        if path.canonicalize().ok() != source.canonicalize().ok() || !path.exists() {
+            return Ok(());
+        }
+        let message = format!("`--output` must not be the output of the run itself: `{}`", path.display());
+        Err(Problem::new(ProblemCode::SamePath, message).hint("choose another path"))
+    }
+
+    fn state(&self) -> Result<State, Problem> {
+        use std::os::unix::fs::MetadataExt;
+        let header = self.folder.as_ref().map(WorkFolder::header).transpose()?.flatten();
+        let found = self.envelopes.as_ref().and_then(|path| fs::metadata(path).ok());
+        Ok(State { header, file: found.map(|found| found.ino()) })
+    }
+
+    /// Everything that has ended: what the file has, and what only the ledger has yet. The file
+    /// is read first, so that a row which is published meanwhile is found in the ledger.
+    fn envelopes(&self, header: Option<&Header>) -> Result<Envelopes, Problem> {
+        let mut done = IdSet::default();
+        if let Some(path) = &self.envelopes {
+            scan_output(path, |head: &EnvelopeHead| {
+                if head.ok {
+                    done.insert(&head.id);
+                }
+            })?;
+        }
+        let mut newer = Newer::default();
+        let ledger = match (&self.folder, header) {
+            (Some(folder), Some(header)) => folder.ledger(header),
+            _ => PathBuf::new(),
+        };
+        if header.is_some() {
+            scan(&ledger, |line, span, _| {
+                if let Line::Ended(head) = line
+                    && !done.contains(&head.id)
+                {
+                    newer.add(&head.id, head.number, span);
+                }
+                Ok(())
+            })?;
+        }
+        Envelopes::gathered(self.envelopes.as_deref(), &ledger, newer)
+    }
+}
+
+/// The output that a work folder stands beside.
+fn output_of(folder: &Path) -> Option<PathBuf> {
+    let name = folder.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(".rowmill")?;
+    Some(folder.with_file_name(name)).filter(|_| !name.is_empty())
+}
+
+fn no_run(path: &Path) -> Problem {
+    let shown = path.display();
+    let (what, hint) = if path.exists() {
+        (format!("`{shown}` holds no run"), "give the output of a run or its work folder, `.OUTPUT.rowmill`")
+    } else {
+        (
+            format!("there is no run `{shown}`"),
+            "give the output of a run, or its work folder; a run with `--work-dir` needs it here too",
+        )
+    };
+    Problem::new(ProblemCode::RunUnusable, what).hint(hint)
+}
+
+/// What went to standard output cannot be taken back, and elsewhere there is an end to trying.
+fn changed(run: &Path) -> Problem {
+    let message = format!("the run in `{}` changed while it was read", run.display());
+    Problem::new(ProblemCode::OutputBusy, message).hint("try again in a moment")
+}
+
+/// The first line tells whether a file is one of envelopes.
+fn check_is_output(path: &Path) -> Result<(), Problem> {
+    let unusable = |cause: &dyn std::fmt::Display| {
+        let message = format!("`{}` is not an output of rowmill", path.display());
+        Problem::new(ProblemCode::RunUnusable, message)
+            .cause(cause)
+            .hint("give the output of a run, or its work folder; a run with `--work-dir` needs it here too")
+    };
+    let mut reader = BufReader::new(fs::File::open(path).map_err(|error| unusable(&error))?);
+    let mut line = Vec::new();
+    while line.trim_ascii().is_empty() {
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(|error| unusable(&error))? == 0 {
+            return Ok(());
+        }
+    }
+    match EnvelopeHead::parse(&line) {
+        // The very first line may be on its way to the file just now.
+        Err(error) if error.is_eof() && line.last() != Some(&b'\n') => Ok(()),
+        parsed => parsed.map(drop).map_err(|error| unusable(&error)),
+    }
+}

@@ -1,0 +1,34 @@
+//! What a table and the envelopes that it is made from allow to be done with each other.
+
+use std::path::Path;
+
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::spec::{Existing, Output, RunSpec};
+
+/// Checks that a run may begin or go on with the envelopes in its work folder.
+pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    let path = WorkFolder::envelopes_in(work_folder);
+    let kept = path.metadata().is_ok_and(|found| found.len() > 0);
+    match &spec.output {
+        Output::Table(table) if spec.existing.resumes() && !path.exists() && table.target.exists() => {
+            let message = format!("the envelopes that `{}` was made from are gone", spec.output.name());
+            Err(Problem::new(ProblemCode::OutputUnusable, message)
+                .hint("move it away or use `--overwrite`; either way every row is sent again"))
+        }
+        Output::Table(_) if spec.existing == Existing::Refuse && kept => {
+            let message = format!("an earlier run left its results in `{}`", work_folder.display());
+            Err(Problem::new(ProblemCode::OutputExists, message).hint(
+                "use `--resume` or `rowmill export` to make the output again from them, or `--overwrite` to start again",
+            ))
+        }
+        Output::File(_) | Output::Stdout if spec.existing.resumes() && kept => {
+            let message = format!("the output of the run in `{}` is a table", work_folder.display());
+            Err(Problem::new(ProblemCode::ChangedRun, message).hint(
+                "resume with the same `--output-format`, `--flatten` and `--split-by`; `rowmill export` writes its envelopes as JSONL",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
