@@ -13,6 +13,7 @@ mod timeouts;
 pub use answer::Answer;
 pub use client::{HttpClient, Target};
 pub use failure::HttpFailure;
+pub use http::Method;
 pub use http::header::{HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::Url;
 pub use timeouts::Timeouts;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::build::Setup;
 use crate::call::from_error;
 use crate::connection::Connection;
+use crate::files::Uploaded;
 use crate::model_string::ModelString;
 use crate::provider::Providers;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire};
@@ -28,13 +29,13 @@ pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value
 
 /// The body for one user message `Hi "there"`.
 pub(crate) fn plain_body(wire: &impl Wire) -> String {
-    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")])).unwrap()
+    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")], &Uploaded::NONE)).unwrap()
 }
 
 /// The body for a conversation in which an answer is to be repaired.
 pub(crate) fn repair_body(wire: &impl Wire) -> String {
     let messages = [Message::user("q"), Message::assistant("{}"), Message::user("fix it")];
-    String::from_utf8(wire.body(&messages)).unwrap()
+    String::from_utf8(wire.body(&messages, &Uploaded::NONE)).unwrap()
 }
 
 /// What an answer came to.

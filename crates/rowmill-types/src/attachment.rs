@@ -30,3 +30,23 @@ impl fmt::Debug for Attachment {
         write!(out, "Attachment({}, {}, {} bytes)", self.name, self.media_type, self.bytes.len())
     }
 }
+
+/// What files a model takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachmentRules {
+    /// The kinds that it takes.
+    pub kinds: Vec<AttachmentKind>,
+    /// The most bytes that the files of one request may have together.
+    pub max_total: u64,
+    /// The most files that one request may have.
+    pub max_count: usize,
+}
+
+/// One kind of file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachmentKind {
+    /// The media type: one such as `image/png`, or a family such as `text/*`.
+    pub media_type: &'static str,
+    /// The most bytes that a file of this kind may have.
+    pub max_bytes: u64,
+}

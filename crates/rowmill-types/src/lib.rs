@@ -14,7 +14,7 @@ mod row_scan;
 mod secret;
 mod usage;
 
-pub use attachment::Attachment;
+pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
 pub use chat::{Completion, Finish, Message, Request, Role};
 pub use error_kind::{ErrorKind, RowError};
 pub use exit::ExitCode;
