@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_types::{CallError, Finish, Message, Usage};
+use rowmill_types::{Attachment, CallError, Finish, Message, Usage};
 use serde_json::Value;
 
 use crate::build::Setup;
@@ -66,4 +66,20 @@ pub(crate) fn assemble(wire: &impl Wire, events: &[&str]) -> Result<(Vec<Step>, 
     }
     let complete = steps.last() == Some(&Step::Done) || assembly.ended();
     Ok((steps, if complete { Some(assembly.finish()?) } else { None }))
+}
+
+/// A file of these bytes.
+pub(crate) fn file(name: &str, media_type: &str, bytes: &'static [u8]) -> Attachment {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    Attachment {
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        bytes: bytes.into(),
+        digest: digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// A user's message with files.
+pub(crate) fn with_files(text: &str, attachments: Vec<Attachment>) -> Message {
+    Message { attachments, ..Message::user(text) }
 }

@@ -90,7 +90,7 @@ impl Files {
     }
 
     /// Large files, and if the others are still too much for one request, the largest of them.
-    fn to_upload<'a>(&self, files: &[&'a Attachment]) -> Vec<&'a Attachment> {
+    pub(super) fn to_upload<'a>(&self, files: &[&'a Attachment]) -> Vec<&'a Attachment> {
         let can = |file: &&Attachment| self.shape.refers_to(Form::of(&file.media_type));
         let (mut wanted, mut rest): (Vec<&Attachment>, Vec<&Attachment>) =
             files.iter().partition(|file| can(file) && file.bytes.len() > LARGE);
