@@ -88,9 +88,9 @@ fn fixed_bytes(setup: &Setup) -> usize {
     let body = match setup.connection.protocol {
         Protocol::Chat => ChatWire::new(setup, delivery).body(&[], &Uploaded::NONE),
         Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[], &Uploaded::NONE),
-        Protocol::Anthropic => {
-            AnthropicWire::new(setup, delivery).map(|wire| wire.body(&[], &Uploaded::NONE)).unwrap_or_default()
-        }
+        Protocol::Anthropic => AnthropicWire::new(setup, delivery)
+            .map(|wire| wire.body(&[], &Uploaded::NONE))
+            .unwrap_or_default(),
         Protocol::Google => GoogleWire::new(setup).body(&[], &Uploaded::NONE),
         Protocol::Builtin => Vec::new(),
     };

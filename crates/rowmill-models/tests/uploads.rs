@@ -131,8 +131,7 @@ async fn failed_uploads_are_errors_of_their_call_and_are_not_tried_again_by_them
             (500, CallFailure::Server),
         ] {
             let simulator = Simulator::start(Script::new().upload_status(status)).await;
-            let error =
-                model(text, &simulator).complete(&ask("x", vec![large_pdf(3)])).await.unwrap_err();
+            let error = model(text, &simulator).complete(&ask("x", vec![large_pdf(3)])).await.unwrap_err();
             assert_eq!((error.failure, error.status), (failure, Some(status)), "{text}: {error}");
             assert!(error.message.contains("`large \"one\".pdf`"), "{text}: {error}");
             assert_eq!(simulator.requests().len(), 1, "{text}: one upload, and no call");

@@ -53,7 +53,13 @@ impl FileSeen {
     /// A file of these bytes.
     pub(crate) fn of(name: Option<&str>, media_type: &str, bytes: &[u8], sent: Sent) -> Self {
         let name = name.map(str::to_owned);
-        Self { name, media_type: media_type.to_owned(), size: bytes.len() as u64, sha256: sha256(bytes), sent }
+        Self {
+            name,
+            media_type: media_type.to_owned(),
+            size: bytes.len() as u64,
+            sha256: sha256(bytes),
+            sent,
+        }
     }
 }
 

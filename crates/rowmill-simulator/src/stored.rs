@@ -85,7 +85,12 @@ impl Shared {
         })
     }
 
-    fn file_answer(&self, protocol: Protocol, door: Door<'_>, request: &RequestSeen) -> Result<Outgoing, Refused> {
+    fn file_answer(
+        &self,
+        protocol: Protocol,
+        door: Door<'_>,
+        request: &RequestSeen,
+    ) -> Result<Outgoing, Refused> {
         let beta = request.header("anthropic-beta").unwrap_or_default();
         if protocol == Protocol::Messages && !beta.split(',').any(|one| one.trim() == FILES_BETA) {
             return Err(Refused::new(404, "Not found"));

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use support::{CHAT, Client, Reply};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
-const BETA: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\nanthropic-beta: files-api-2025-04-14\r\n";
+const BETA: &str =
+    "x-api-key: k\r\nanthropic-version: 2023-06-01\r\nanthropic-beta: files-api-2025-04-14\r\n";
 const GOOGLE: &str = "/v1beta/models/m:generateContent";
 /// The first bytes of a PNG, and their digest.
 const PNG: &str = "iVBORw0KGgo=";
@@ -45,9 +46,19 @@ fn files_are_read_in_every_vendors_form() {
             Some("a.pdf"),
             "application/pdf",
         ),
-        (CHAT, json!({"type": "input_audio", "input_audio": {"data": PNG, "format": "mp3"}}), None, "audio/mpeg"),
+        (
+            CHAT,
+            json!({"type": "input_audio", "input_audio": {"data": PNG, "format": "mp3"}}),
+            None,
+            "audio/mpeg",
+        ),
         (CHAT, json!({"type": "text", "text": "File: a.txt\n\nhello"}), Some("a.txt"), "text/plain"),
-        ("/v1/responses", json!({"type": "input_image", "image_url": png, "detail": "auto"}), None, "image/png"),
+        (
+            "/v1/responses",
+            json!({"type": "input_image", "image_url": png, "detail": "auto"}),
+            None,
+            "image/png",
+        ),
         (
             "/v1/responses",
             json!({"type": "input_file", "filename": "a.pdf", "file_data": pdf}),
@@ -93,15 +104,27 @@ fn what_a_vendor_refuses_is_refused_in_its_form() {
     let mut client = Client::to(&simulator);
     for (path, part, words) in [
         (CHAT, json!({"type": "video", "video": 1}), "no type of content part"),
-        (CHAT, json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@"}}), "Invalid base64"),
-        (CHAT, json!({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0="}}), "Unsupported MIME"),
+        (
+            CHAT,
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@"}}),
+            "Invalid base64",
+        ),
+        (
+            CHAT,
+            json!({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0="}}),
+            "Unsupported MIME",
+        ),
         (
             CHAT,
             json!({"type": "image_url", "image_url": {"url": format!("data:image/jpeg;base64,{PNG}")}}),
             "does not match",
         ),
         (CHAT, json!({"type": "input_image", "image_url": "x"}), "no type of content part"),
-        (CHAT, json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0="}}), "filename"),
+        (
+            CHAT,
+            json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0="}}),
+            "filename",
+        ),
         (CHAT, json!({"type": "input_audio", "input_audio": {"data": PNG, "format": "ogg"}}), "format"),
         ("/v1/responses", json!({"type": "input_file", "file_id": "file-9"}), "No such File object: file-9"),
         (
@@ -115,8 +138,16 @@ fn what_a_vendor_refuses_is_refused_in_its_form() {
             "does not match",
         ),
         ("/v1/messages", json!({"type": "text", "text": ""}), "non-empty"),
-        ("/v1/messages", json!({"type": "image", "source": {"type": "file", "file_id": "f"}}), "File not found: f"),
-        (GOOGLE, json!({"inlineData": {"mimeType": "image/gif", "data": PNG}}), "Unsupported MIME type: image/gif"),
+        (
+            "/v1/messages",
+            json!({"type": "image", "source": {"type": "file", "file_id": "f"}}),
+            "File not found: f",
+        ),
+        (
+            GOOGLE,
+            json!({"inlineData": {"mimeType": "image/gif", "data": PNG}}),
+            "Unsupported MIME type: image/gif",
+        ),
         (GOOGLE, json!({"fileData": {"mimeType": "image/png", "fileUri": "x/files/y"}}), "the File y"),
         (GOOGLE, json!({"picture": 1}), "Unknown name"),
     ] {

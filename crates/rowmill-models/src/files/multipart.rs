@@ -17,9 +17,8 @@ pub(super) fn form(fields: &[(&str, &str)], file: &Attachment) -> Result<Form, C
     let boundary = format!("rowmill-{}", file.digest);
     let mut body = Vec::with_capacity(file.bytes.len() + 1024);
     for (name, value) in fields {
-        let field = format!(
-            "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-        );
+        let field =
+            format!("--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
         body.extend_from_slice(field.as_bytes());
     }
     let head = format!(

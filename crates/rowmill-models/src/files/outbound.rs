@@ -112,7 +112,8 @@ impl Files {
     /// with the next try.
     pub(crate) fn judge(&self, error: CallError, uploaded: &Uploaded) -> CallError {
         if error.status == Some(413) {
-            let message = format!("the request with its files is too large for the provider: {}", error.message);
+            let message =
+                format!("the request with its files is too large for the provider: {}", error.message);
             return CallError { failure: CallFailure::Refused, message, ..error };
         }
         let words = error.message.to_lowercase();

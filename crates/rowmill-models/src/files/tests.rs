@@ -49,19 +49,59 @@ fn every_protocol_writes_every_kind_before_the_text() {
     let text = || file("d.md", "text/markdown", "# Ü\n".as_bytes());
     let said = json!({"type": "text", "text": "File: d.md\n\n# Ü\n"});
     for (model, file, expected) in [
-        ("openai.m", png(), json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}})),
-        ("generic.m", png(), json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}})),
-        ("openai.m", pdf(), json!({"type": "file", "file": {"filename": "b \"2\".pdf", "file_data": "data:application/pdf;base64,JVBERi0="}})),
-        ("openai.m", wav(), json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})),
+        (
+            "openai.m",
+            png(),
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}),
+        ),
+        (
+            "generic.m",
+            png(),
+            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}),
+        ),
+        (
+            "openai.m",
+            pdf(),
+            json!({"type": "file", "file": {"filename": "b \"2\".pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}),
+        ),
+        (
+            "openai.m",
+            wav(),
+            json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}),
+        ),
         ("openai.m", mp3(), json!({"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}})),
         ("openai.m", text(), said),
-        ("gpt-5", png(), json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw=="})),
-        ("gpt-5", pdf(), json!({"type": "input_file", "filename": "b \"2\".pdf", "file_data": "data:application/pdf;base64,JVBERi0="})),
-        ("gpt-5", wav(), json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})),
+        (
+            "gpt-5",
+            png(),
+            json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw=="}),
+        ),
+        (
+            "gpt-5",
+            pdf(),
+            json!({"type": "input_file", "filename": "b \"2\".pdf", "file_data": "data:application/pdf;base64,JVBERi0="}),
+        ),
+        (
+            "gpt-5",
+            wav(),
+            json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}),
+        ),
         ("gpt-5", text(), json!({"type": "input_text", "text": "File: d.md\n\n# Ü\n"})),
-        ("anthropic.m", png(), json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}})),
-        ("anthropic.m", pdf(), json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}, "title": "b \"2\".pdf"})),
-        ("anthropic.m", text(), json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "# Ü\n"}, "title": "d.md"})),
+        (
+            "anthropic.m",
+            png(),
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}),
+        ),
+        (
+            "anthropic.m",
+            pdf(),
+            json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}, "title": "b \"2\".pdf"}),
+        ),
+        (
+            "anthropic.m",
+            text(),
+            json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "# Ü\n"}, "title": "d.md"}),
+        ),
         ("google.m", png(), json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}})),
         ("google.m", pdf(), json!({"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}})),
         ("google.m", wav(), json!({"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}})),
@@ -84,7 +124,11 @@ fn what_is_uploaded_is_referred_to() {
         ("gpt-5", pdf(), json!({"type": "input_file", "file_id": "f-1"})),
         ("gpt-5", png(), json!({"type": "input_image", "detail": "auto", "file_id": "f-1"})),
         ("anthropic.m", png(), json!({"type": "image", "source": {"type": "file", "file_id": "f-1"}})),
-        ("anthropic.m", pdf(), json!({"type": "document", "source": {"type": "file", "file_id": "f-1"}, "title": "b \"2\".pdf"})),
+        (
+            "anthropic.m",
+            pdf(),
+            json!({"type": "document", "source": {"type": "file", "file_id": "f-1"}, "title": "b \"2\".pdf"}),
+        ),
         ("google.m", png(), json!({"fileData": {"mimeType": "image/png", "fileUri": "f-1"}})),
     ] {
         let uploaded = Uploaded::of(&file, "f-1");
@@ -131,7 +175,8 @@ fn rules_are_those_of_the_provider() {
     }
     for model in ["openai.m", "anthropic.m", "google.m", "groq.m", "generic.m", "mistral.m"] {
         let rules = attachment_rules(&setup(model, None, None));
-        let largest = rules.kinds.iter().filter(|kind| kind.media_type != "text/*").map(|kind| kind.max_bytes);
+        let largest =
+            rules.kinds.iter().filter(|kind| kind.media_type != "text/*").map(|kind| kind.max_bytes);
         assert!(largest.max() <= Some(rules.max_total), "{model}");
         assert!(rules.max_count > 1, "{model}");
     }
@@ -193,7 +238,11 @@ fn a_lost_file_is_told_apart_from_other_refusals() {
     let uploaded = Uploaded::of(&pdf(), "file-1");
     for (status, message, failure) in [
         (404, "No such File object: file-1", CallFailure::Server),
-        (403, "You do not have permission to access the File file-1 or it may not exist.", CallFailure::Server),
+        (
+            403,
+            "You do not have permission to access the File file-1 or it may not exist.",
+            CallFailure::Server,
+        ),
         (400, "The file file-1 has expired.", CallFailure::Server),
         (400, "The file file-1 is no valid PDF.", CallFailure::Refused),
         (404, "The model `m` does not exist", CallFailure::Refused),
@@ -203,6 +252,7 @@ fn a_lost_file_is_told_apart_from_other_refusals() {
         let error = CallError { status: Some(status), ..CallError::new(CallFailure::Refused, message) };
         assert_eq!(openai.judge(error, &uploaded).failure, failure, "{status} {message}");
     }
-    let error = CallError { status: Some(404), ..CallError::new(CallFailure::UnknownModel, "File not found") };
+    let error =
+        CallError { status: Some(404), ..CallError::new(CallFailure::UnknownModel, "File not found") };
     assert_eq!(openai.judge(error, &Uploaded::NONE).failure, CallFailure::UnknownModel);
 }

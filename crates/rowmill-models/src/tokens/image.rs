@@ -80,7 +80,8 @@ mod tests {
         let lossy = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\xe0\x01";
         let extended = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0";
         // 639 in the first 14 bits, 479 in the next.
-        let lossless = [&b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f"[..], &(639_u32 | 479 << 14).to_le_bytes()].concat();
+        let lossless =
+            [&b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f"[..], &(639_u32 | 479 << 14).to_le_bytes()].concat();
         for picture in [&png[..], gif, jpeg, lossy, extended, &lossless] {
             assert_eq!(dimensions(picture), Some((640, 480)), "{picture:?}");
         }

@@ -29,9 +29,8 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
 #[must_use]
 pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
     let frame = if counter.is_built_in() { 0 } else { PER_MESSAGE + PER_ROLE };
-    let files = |message: &Message| -> u64 {
-        message.attachments.iter().map(|file| counter.count_file(file)).sum()
-    };
+    let files =
+        |message: &Message| -> u64 { message.attachments.iter().map(|file| counter.count_file(file)).sum() };
     let all = |message: &Message| frame + counter.count(&message.text) + files(message);
     messages.iter().map(all).sum()
 }

@@ -141,12 +141,16 @@ impl Reader<'_> {
                 }
                 inline(None, media_type, data)
             }
-            ("document", Some("base64")) if media_type == "application/pdf" => inline(title, media_type, data),
+            ("document", Some("base64")) if media_type == "application/pdf" => {
+                inline(title, media_type, data)
+            }
             ("document", Some("text")) if media_type == "text/plain" => {
                 Ok(Part::File(FileSeen::of(title, media_type, data.as_bytes(), Sent::Text)))
             }
             ("tool_use" | "tool_result" | "thinking", _) => Ok(Part::Nothing),
-            (kind, _) => Err(Refused::invalid(format!("messages: content: Input tag '{kind}' is not supported"))),
+            (kind, _) => {
+                Err(Refused::invalid(format!("messages: content: Input tag '{kind}' is not supported")))
+            }
         }
     }
 
@@ -158,7 +162,8 @@ impl Reader<'_> {
         let kind = |data: &'v Value| text(data, "mimeType").or_else(|| text(data, "mime_type"));
         if let Some(data) = either(["inlineData", "inline_data"]) {
             let media_type = kind(data).unwrap_or_default();
-            let takes = ["image/", "audio/", "video/", "text/"].iter().any(|start| media_type.starts_with(start));
+            let takes =
+                ["image/", "audio/", "video/", "text/"].iter().any(|start| media_type.starts_with(start));
             if media_type == "image/gif" || !(takes || media_type == "application/pdf") {
                 return Err(Refused::invalid(format!("Unsupported MIME type: {media_type}")));
             }

@@ -7,7 +7,7 @@ use super::{Ask, Refused, chat, model_of, text_of};
 use crate::outgoing::event;
 use crate::reply::{Ending, Reply};
 
-pub(crate) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
+pub(super) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let mut ask = Ask { model: model_of(body)?, ..Ask::default() };
     if let Some(Value::String(instructions)) = body.get("instructions") {
         ask.say_system(instructions);
