@@ -1,6 +1,6 @@
 //! Files over real sockets: what reaches the provider, and what is kept there for how long.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at its first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -49,9 +49,9 @@ impl<'a> Form<'a> {
         match parameter(&head, "filename") {
             Some(file) => {
                 let lines = head.lines().map(str::to_ascii_lowercase);
-                let kind =
+                let mut kind =
                     lines.filter_map(|line| Some(line.strip_prefix("content-type:")?.trim().to_owned()));
-                let media_type = kind.last().unwrap_or_else(|| "application/octet-stream".to_owned());
+                let media_type = kind.next_back().unwrap_or_else(|| "application/octet-stream".to_owned());
                 self.file = Some(FormFile { name: file, media_type, bytes });
             }
             None => self.fields.push((name, String::from_utf8_lossy(bytes).into_owned())),

@@ -1,6 +1,8 @@
 //! Files that come with calls: every form is read, what a vendor refuses is refused, and what came
 //! is told.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod support;
 
 use std::io::Write;
@@ -32,13 +34,13 @@ fn call(client: &mut Client, path: &str, parts: Value) -> Reply {
     client.post(path, headers, &body.to_string())
 }
 
-#[test]
-fn files_are_read_in_every_vendors_form() {
-    let simulator = Simulator::start_blocking(Script::new());
-    let mut client = Client::to(&simulator);
+/// A path, a part with a file, and the name and the media type that the file is to have.
+type Form = (&'static str, Value, Option<&'static str>, &'static str);
+
+fn forms() -> Vec<Form> {
     let png = format!("data:image/png;base64,{PNG}");
     let pdf = format!("data:application/pdf;base64,{PDF}");
-    for (path, part, name, media_type) in [
+    vec![
         (CHAT, json!({"type": "image_url", "image_url": {"url": png}}), None, "image/png"),
         (
             CHAT,
@@ -79,7 +81,14 @@ fn files_are_read_in_every_vendors_form() {
         ),
         (GOOGLE, json!({"inlineData": {"mimeType": "image/png", "data": PNG}}), None, "image/png"),
         (GOOGLE, json!({"inline_data": {"mime_type": "audio/mp3", "data": PNG}}), None, "audio/mp3"),
-    ] {
+    ]
+}
+
+#[test]
+fn files_are_read_in_every_vendors_form() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let mut client = Client::to(&simulator);
+    for (path, part, name, media_type) in forms() {
         let text = match path {
             "/v1/responses" => json!({"type": "input_text", "text": "Hi"}),
             GOOGLE => json!({"text": "Hi"}),
@@ -98,11 +107,9 @@ fn files_are_read_in_every_vendors_form() {
     }
 }
 
-#[test]
-fn what_a_vendor_refuses_is_refused_in_its_form() {
-    let simulator = Simulator::start_blocking(Script::new());
-    let mut client = Client::to(&simulator);
-    for (path, part, words) in [
+/// A path, a part that is refused there, and words of the refusal.
+fn refused() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
         (CHAT, json!({"type": "video", "video": 1}), "no type of content part"),
         (
             CHAT,
@@ -150,7 +157,14 @@ fn what_a_vendor_refuses_is_refused_in_its_form() {
         ),
         (GOOGLE, json!({"fileData": {"mimeType": "image/png", "fileUri": "x/files/y"}}), "the File y"),
         (GOOGLE, json!({"picture": 1}), "Unknown name"),
-    ] {
+    ]
+}
+
+#[test]
+fn what_a_vendor_refuses_is_refused_in_its_form() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let mut client = Client::to(&simulator);
+    for (path, part, words) in refused() {
         let reply = call(&mut client, path, json!([part]));
         let expected = match (path, words) {
             (GOOGLE, "the File y") => 403,

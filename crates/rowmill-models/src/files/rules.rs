@@ -43,7 +43,7 @@ impl Taken {
             Some(family) => media_type.starts_with(family),
             None => media_type == *pattern,
         };
-        self.groups.iter().find(|group| group.media_types.iter().any(|pattern| fits(&pattern)))
+        self.groups.iter().find(|group| group.media_types.iter().any(&fits))
     }
 }
 

@@ -42,13 +42,22 @@ fn parts(model: &str, text: &str, file: Attachment, uploaded: &Uploaded) -> Valu
     message.get("content").or_else(|| message.get("parts")).unwrap().clone()
 }
 
-#[test]
-fn every_protocol_writes_every_kind_before_the_text() {
-    let wav = || file("c.wav", "audio/x-wav", b"RIFF");
-    let mp3 = || file("c.mp3", "audio/mpeg", b"ID3");
-    let text = || file("d.md", "text/markdown", "# Ü\n".as_bytes());
+fn wav() -> Attachment {
+    file("c.wav", "audio/x-wav", b"RIFF")
+}
+
+fn mp3() -> Attachment {
+    file("c.mp3", "audio/mpeg", b"ID3")
+}
+
+fn text() -> Attachment {
+    file("d.md", "text/markdown", "# Ü\n".as_bytes())
+}
+
+/// Files and the parts that OpenAI's protocols make of them.
+fn parts_of_openai() -> Vec<(&'static str, Attachment, Value)> {
     let said = json!({"type": "text", "text": "File: d.md\n\n# Ü\n"});
-    for (model, file, expected) in [
+    vec![
         (
             "openai.m",
             png(),
@@ -87,6 +96,12 @@ fn every_protocol_writes_every_kind_before_the_text() {
             json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}),
         ),
         ("gpt-5", text(), json!({"type": "input_text", "text": "File: d.md\n\n# Ü\n"})),
+    ]
+}
+
+/// Files and the parts that the others make of them.
+fn parts_of_others() -> Vec<(&'static str, Attachment, Value)> {
+    vec![
         (
             "anthropic.m",
             png(),
@@ -107,7 +122,12 @@ fn every_protocol_writes_every_kind_before_the_text() {
         ("google.m", wav(), json!({"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}})),
         ("google.m", mp3(), json!({"inlineData": {"mimeType": "audio/mp3", "data": "SUQz"}})),
         ("google.m", text(), json!({"text": "File: d.md\n\n# Ü\n"})),
-    ] {
+    ]
+}
+
+#[test]
+fn every_protocol_writes_every_kind_before_the_text() {
+    for (model, file, expected) in parts_of_openai().into_iter().chain(parts_of_others()) {
         let name = file.name.clone();
         let found = parts(model, "Hi", file.clone(), &Uploaded::NONE);
         assert_eq!(found[0], expected, "{model} {name}");
