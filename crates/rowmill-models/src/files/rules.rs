@@ -85,8 +85,8 @@ pub(crate) const OPENAI_FILES: Taken = Taken {
 };
 
 /// Anthropic's guide to images: jpeg, png, gif and webp, 600 of them (100 for models with a context
-/// of 200,000 tokens), 5 MB each in its older and 10 MB in its newer editions. Its guide to PDFs:
-/// 32 MB for the request, for larger ones its Files API, which takes 500 MB a file.
+/// of 200,000 tokens). How large an image may be has changed, from 5 MB; 10 MB leaves the last word
+/// to the provider. Its guide to PDFs: 32 MB for the request; its Files API takes 500 MB a file.
 pub(crate) const ANTHROPIC_FILES: Taken = Taken {
     groups: &[
         Group { media_types: COMMON_IMAGES, max_bytes: 10 * MIB },
