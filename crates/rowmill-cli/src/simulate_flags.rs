@@ -1,6 +1,7 @@
 //! The flags of `rowmill simulate`. Their texts are the reference manual.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -123,6 +124,11 @@ pub(crate) struct SimulateFlags {
     /// `/stats` then has `cost_usd`: what all answers cost that were made, whether they arrived or not.
     #[arg(long, value_name = "PRICES", value_parser = notation::price, help_heading = "Statistics")]
     price: Option<Price>,
+
+    /// Write a line of JSON for every call to this file: model, prompt, and name, media type,
+    /// size and SHA-256 of each file that came with it.
+    #[arg(long, value_name = "FILE", help_heading = "Statistics")]
+    pub(crate) log_requests: Option<PathBuf>,
 
     /// Count answers by the text of their prompt in `/stats`.
     #[arg(long, help_heading = "Statistics")]

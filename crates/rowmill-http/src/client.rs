@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http_body_util::Full;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
@@ -127,12 +128,31 @@ impl HttpClient {
         if let Some((name, value)) = extra {
             headers.insert(name, value);
         }
+        self.dispatch(Method::POST, target, headers, body).await
+    }
+
+    /// Sends `body`, which may be empty, with any method.
+    ///
+    /// # Errors
+    ///
+    /// No answer's head came, or not in time. Any status is an answer.
+    pub async fn send(&self, method: Method, target: &Target, body: Bytes) -> Result<Answer, HttpFailure> {
+        self.dispatch(method, target, target.headers.clone(), body).await
+    }
+
+    async fn dispatch(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, HttpFailure> {
         if self.pools.proxied {
-            let request = self.general()?.post(target.url.clone()).headers(headers).body(body);
+            let request = self.general()?.request(method, target.url.clone()).headers(headers).body(body);
             return self.general_answer(request).await;
         }
         let mut request = http::Request::new(Full::new(body));
-        *request.method_mut() = http::Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = headers;
         self.direct_answer(request).await

@@ -14,6 +14,7 @@ mod timeouts;
 pub use answer::Answer;
 pub use client::{HttpClient, Target};
 pub use failure::HttpFailure;
+pub use http::Method;
 pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::Url;
 pub use retrieval::{Credential, Extent, Redirects, Retrieval, Retrieved};

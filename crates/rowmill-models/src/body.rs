@@ -3,21 +3,14 @@
 use rowmill_types::{Message, Role};
 use serde_json::{Map, Value};
 
+use crate::files::{Shape, Uploaded, room, write_message};
+
 /// A request body with a gap for the messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
     shape: Shape,
-}
-
-/// How a protocol writes a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// `{"role":"user","content":"…"}`, the model being `assistant`.
-    Content,
-    /// `{"role":"user","parts":[{"text":"…"}]}`, the model being `model`.
-    Parts,
 }
 
 /// What a [`Template`] is made of.
@@ -53,21 +46,26 @@ impl Template {
         Self { prefix: prefix.into_bytes(), suffix: suffix.into_bytes(), shape: parts.shape }
     }
 
-    /// The body of one call.
-    pub(crate) fn body(&self, messages: &[Message]) -> Vec<u8> {
+    /// The body of one call, with its files except those that are uploaded.
+    pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
         // An eighth more than the text leaves room for the usual escapes.
-        let text: usize = messages.iter().map(|message| message.text.len() * 9 / 8 + 64).sum();
+        let size = |message: &Message| message.text.len() * 9 / 8 + 64 + room(message, uploaded);
+        let text: usize = messages.iter().map(size).sum();
         let mut body = Vec::with_capacity(self.prefix.len() + text + self.suffix.len());
         body.extend_from_slice(&self.prefix);
         for (index, message) in messages.iter().enumerate() {
             if index > 0 {
                 body.push(b',');
             }
+            if !message.attachments.is_empty() {
+                write_message(&mut body, self.shape, message, uploaded);
+                continue;
+            }
             let (before, after): (&[u8], &[u8]) = match (self.shape, message.role) {
-                (Shape::Content, Role::User) => (br#"{"role":"user","content":"#, b"}"),
-                (Shape::Content, Role::Assistant) => (br#"{"role":"assistant","content":"#, b"}"),
-                (Shape::Parts, Role::User) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
-                (Shape::Parts, Role::Assistant) => (br#"{"role":"model","parts":[{"text":"#, b"}]}"),
+                (Shape::Google, Role::User) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
+                (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":[{"text":"#, b"}]}"),
+                (_, Role::User) => (br#"{"role":"user","content":"#, b"}"),
+                (_, Role::Assistant) => (br#"{"role":"assistant","content":"#, b"}"),
             };
             body.extend_from_slice(before);
             write_text(&mut body, &message.text);
@@ -79,7 +77,7 @@ impl Template {
 }
 
 /// Writes `text` as a JSON string.
-fn write_text(body: &mut Vec<u8>, text: &str) {
+pub(crate) fn write_text(body: &mut Vec<u8>, text: &str) {
     let written = serde_json::to_writer(body, text);
     debug_assert!(written.is_ok(), "a string is always JSON, and a vector takes it");
 }

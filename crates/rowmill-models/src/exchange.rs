@@ -1,5 +1,6 @@
 //! One HTTP call: a prepared body out, a whole or streamed answer in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Request};
 use tokio::time::Instant;
 
 use crate::call::Reporter;
+use crate::files::{Files, Uploaded, have_files};
 use crate::rates::rates;
 use crate::reading::{Assembly, Reading, Step, Wire};
 use crate::sse::Parser;
@@ -41,13 +43,30 @@ pub(crate) struct Exchange<W> {
     pub(crate) delivery: Delivery,
     pub(crate) idempotency: bool,
     pub(crate) reporter: Reporter,
+    pub(crate) files: Arc<Files>,
 }
 
 impl<W: Wire> Exchange<W> {
     pub(crate) async fn call(&self, request: &Request) -> Result<Completion, CallError> {
+        if have_files(&request.messages) {
+            return Box::pin(self.call_with_files(request)).await;
+        }
+        self.ask(request, &Uploaded::NONE).await
+    }
+
+    /// Apart from the others, so that calls without files stay as small as they are.
+    async fn call_with_files(&self, request: &Request) -> Result<Completion, CallError> {
+        let uploaded = self.files.prepare(&request.messages).await?;
+        let answered = self.ask(request, &uploaded).await;
+        answered.map_err(|error| self.files.judge(error, &uploaded))
+    }
+
+    async fn ask(&self, request: &Request, uploaded: &Uploaded) -> Result<Completion, CallError> {
         let started = Instant::now();
-        let body = Bytes::from(self.wire.body(&request.messages));
-        let answer = self.http.post(&self.target, self.idempotency_key(request), body).await;
+        let body = Bytes::from(self.wire.body(&request.messages, uploaded));
+        // No provider has both an idempotency key and a header for files.
+        let extra = self.idempotency_key(request).or_else(|| uploaded.header.clone());
+        let answer = self.http.post(&self.target, extra, body).await;
         let answer = answer.map_err(|failure| self.reporter.transport(&failure))?;
         if !(200..300).contains(&answer.status()) {
             return Err(self.refusal(answer).await);
@@ -141,6 +160,10 @@ impl<W: Wire> Exchange<W> {
 impl<W: Wire> Model for Exchange<W> {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         self.call(request).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.files.close().boxed()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use rowmill_types::{CallError, Finish, Message, Usage};
+use rowmill_types::{Attachment, CallError, Finish, Message, Usage};
 use serde_json::Value;
 
 use crate::build::Setup;
 use crate::call::from_error;
 use crate::connection::Connection;
+use crate::files::Uploaded;
 use crate::model_string::ModelString;
 use crate::provider::Providers;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire};
@@ -28,13 +29,13 @@ pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value
 
 /// The body for one user message `Hi "there"`.
 pub(crate) fn plain_body(wire: &impl Wire) -> String {
-    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")])).unwrap()
+    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")], &Uploaded::NONE)).unwrap()
 }
 
 /// The body for a conversation in which an answer is to be repaired.
 pub(crate) fn repair_body(wire: &impl Wire) -> String {
     let messages = [Message::user("q"), Message::assistant("{}"), Message::user("fix it")];
-    String::from_utf8(wire.body(&messages)).unwrap()
+    String::from_utf8(wire.body(&messages, &Uploaded::NONE)).unwrap()
 }
 
 /// What an answer came to.
@@ -65,4 +66,20 @@ pub(crate) fn assemble(wire: &impl Wire, events: &[&str]) -> Result<(Vec<Step>, 
     }
     let complete = steps.last() == Some(&Step::Done) || assembly.ended();
     Ok((steps, if complete { Some(assembly.finish()?) } else { None }))
+}
+
+/// A file of these bytes.
+pub(crate) fn file(name: &str, media_type: &str, bytes: &'static [u8]) -> Attachment {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    Attachment {
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        bytes: bytes.into(),
+        digest: digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// A user's message with files.
+pub(crate) fn with_files(text: &str, attachments: Vec<Attachment>) -> Message {
+    Message { attachments, ..Message::user(text) }
 }

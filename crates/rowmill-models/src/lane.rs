@@ -6,6 +6,7 @@ use crate::anthropic::wire::{AnthropicWire, most_output};
 use crate::build::{Setup, delivery};
 use crate::chat::wire::ChatWire;
 use crate::exchange::Delivery;
+use crate::files::Uploaded;
 use crate::google::wire::GoogleWire;
 use crate::provider::Protocol;
 use crate::provider_table::is_builtin;
@@ -85,12 +86,12 @@ fn fixed_bytes(setup: &Setup) -> usize {
     // A setup that contradicts itself is refused before any call.
     let delivery = delivery(setup).unwrap_or(Delivery::Whole);
     let body = match setup.connection.protocol {
-        Protocol::Chat => ChatWire::new(setup, delivery).body(&[]),
-        Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[]),
-        Protocol::Anthropic => {
-            AnthropicWire::new(setup, delivery).map(|wire| wire.body(&[])).unwrap_or_default()
-        }
-        Protocol::Google => GoogleWire::new(setup).body(&[]),
+        Protocol::Chat => ChatWire::new(setup, delivery).body(&[], &Uploaded::NONE),
+        Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[], &Uploaded::NONE),
+        Protocol::Anthropic => AnthropicWire::new(setup, delivery)
+            .map(|wire| wire.body(&[], &Uploaded::NONE))
+            .unwrap_or_default(),
+        Protocol::Google => GoogleWire::new(setup).body(&[], &Uploaded::NONE),
         Protocol::Builtin => Vec::new(),
     };
     body.len()

@@ -16,6 +16,7 @@ mod config;
 mod connection;
 mod error_body;
 mod exchange;
+mod files;
 #[cfg(test)]
 mod fixture;
 mod google;
@@ -42,6 +43,7 @@ pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
 pub use config::ProviderConfig;
 pub use connection::{Connection, Environment};
+pub use files::attachment_rules;
 pub use lane::{LaneFacts, lane_facts};
 pub use model_string::ModelString;
 pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};

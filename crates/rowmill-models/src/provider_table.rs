@@ -1,8 +1,11 @@
 //! The providers that are known, as data: one row each.
 
 use crate::Protocol;
+use crate::files::{
+    ALIYUN_FILES, GROQ_FILES, IMAGES_ONLY, MISTRAL_FILES, OPENROUTER_FILES, TEXT_ONLY, XAI_FILES,
+};
 use crate::quirks::{
-    ANTHROPIC, ANTHROPIC_KEYS, CHAT, CHAT_KEYS, Cache, GOOGLE, GOOGLE_KEYS, GROQ_KEYS, JSON_OBJECT,
+    ANTHROPIC, ANTHROPIC_KEYS, BUILT_IN, CHAT, CHAT_KEYS, Cache, GOOGLE, GOOGLE_KEYS, GROQ_KEYS, JSON_OBJECT,
     OPEN_KEYS, OPENAI, OPENAI_KEYS, OPENAI_TIERS, Quirks, RESPONSES_KEYS, Reasoning,
 };
 use crate::settings::Key;
@@ -37,7 +40,8 @@ const HOSTED: Row = Row {
     quirks: CHAT,
 };
 const LOCAL: Row = Row { needs_key: false, keys: OPEN_KEYS, ..HOSTED };
-const BUILTIN: Row = Row { protocol: Protocol::Builtin, needs_key: false, keys: &[], ..HOSTED };
+const BUILTIN: Row =
+    Row { protocol: Protocol::Builtin, needs_key: false, keys: &[], quirks: BUILT_IN, ..HOSTED };
 
 /// What a provider is that the configuration adds, by its protocol.
 pub(crate) fn added(protocol: Protocol) -> &'static Row {
@@ -135,7 +139,7 @@ pub(crate) static ROWS: &[Row] = &[
         base_url_variables: &["AZURE_OPENAI_ENDPOINT", "AZURE_BASE_URL"],
         about: "Azure OpenAI; the model is the deployment's name",
         keys: OPENAI_KEYS,
-        quirks: Quirks { api_key_header: true, idempotency: false, ..OPENAI },
+        quirks: Quirks { api_key_header: true, idempotency: false, files: &IMAGES_ONLY, ..OPENAI },
         ..HOSTED
     },
     Row {
@@ -145,7 +149,7 @@ pub(crate) static ROWS: &[Row] = &[
         base_url_variables: &["OPENROUTER_BASE_URL"],
         about: "OpenRouter",
         keys: OPEN_KEYS,
-        quirks: Quirks { reasoning: Reasoning::Object, ..CHAT },
+        quirks: Quirks { reasoning: Reasoning::Object, files: &OPENROUTER_FILES, ..CHAT },
         ..HOSTED
     },
     Row {
@@ -158,6 +162,7 @@ pub(crate) static ROWS: &[Row] = &[
         quirks: Quirks {
             max_tokens: "max_completion_tokens",
             tiers: &["auto", "on_demand", "flex", "performance"],
+            files: &GROQ_FILES,
             ..CHAT
         },
         ..HOSTED
@@ -168,7 +173,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["MISTRAL_API_KEY"],
         base_url_variables: &["MISTRAL_BASE_URL"],
         about: "Mistral",
-        quirks: Quirks { seed: "random_seed", ..CHAT },
+        quirks: Quirks { seed: "random_seed", files: &MISTRAL_FILES, ..CHAT },
         ..HOSTED
     },
     Row {
@@ -177,7 +182,12 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["DEEPSEEK_API_KEY"],
         base_url_variables: &["DEEPSEEK_BASE_URL"],
         about: "DeepSeek",
-        quirks: Quirks { reasoning: Reasoning::Toggle, cache: Cache::From(64), ..JSON_OBJECT },
+        quirks: Quirks {
+            reasoning: Reasoning::Toggle,
+            cache: Cache::From(64),
+            files: &TEXT_ONLY,
+            ..JSON_OBJECT
+        },
         ..HOSTED
     },
     Row {
@@ -187,6 +197,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["XAI_API_KEY"],
         base_url_variables: &["XAI_BASE_URL"],
         about: "xAI",
+        quirks: Quirks { files: &XAI_FILES, ..CHAT },
         ..HOSTED
     },
     Row {
@@ -232,7 +243,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["ALIYUN_API_KEY", "DASHSCOPE_API_KEY"],
         base_url_variables: &["ALIYUN_BASE_URL"],
         about: "Alibaba Cloud Model Studio",
-        quirks: Quirks { reasoning: Reasoning::Enable, ..JSON_OBJECT },
+        quirks: Quirks { reasoning: Reasoning::Enable, files: &ALIYUN_FILES, ..JSON_OBJECT },
         ..HOSTED
     },
     Row {

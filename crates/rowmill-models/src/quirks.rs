@@ -1,5 +1,6 @@
 //! How providers of one protocol differ, and the keys that each kind takes.
 
+use crate::files::{ANTHROPIC_FILES, BUILT_IN_FILES, GOOGLE_FILES, IMAGES_ONLY, OPENAI_FILES, Taken};
 use crate::settings::Key;
 
 /// How a provider differs from others of its protocol.
@@ -23,6 +24,8 @@ pub(crate) struct Quirks {
     pub(crate) api_key_header: bool,
     /// How prefixes that requests share are kept.
     pub(crate) cache: Cache,
+    /// Which files are taken, and where large ones are kept.
+    pub(crate) files: &'static Taken,
 }
 
 /// How a provider keeps the prefix that requests share.
@@ -118,6 +121,7 @@ pub(crate) const CHAT: Quirks = Quirks {
     idempotency: false,
     api_key_header: false,
     cache: Cache::Unknown,
+    files: &IMAGES_ONLY,
 };
 /// The tiers of OpenAI.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
@@ -127,6 +131,7 @@ pub(crate) const OPENAI: Quirks = Quirks {
     tiers: OPENAI_TIERS,
     idempotency: true,
     cache: Cache::OpenAi,
+    files: &OPENAI_FILES,
     ..CHAT
 };
 /// A chat server that enforces JSON but no schema.
@@ -137,10 +142,14 @@ pub(crate) const ANTHROPIC: Quirks = Quirks {
     structured: Structured::Tool,
     tiers: &["auto", "standard_only"],
     cache: Cache::Anthropic,
+    files: &ANTHROPIC_FILES,
     ..CHAT
 };
 /// Gemini.
-pub(crate) const GOOGLE: Quirks = Quirks { reasoning: Reasoning::Google, cache: Cache::Google, ..CHAT };
+pub(crate) const GOOGLE: Quirks =
+    Quirks { reasoning: Reasoning::Google, cache: Cache::Google, files: &GOOGLE_FILES, ..CHAT };
+/// Answers in this process.
+pub(crate) const BUILT_IN: Quirks = Quirks { files: &BUILT_IN_FILES, ..CHAT };
 
 /// What every chat server takes.
 pub(crate) const CHAT_KEYS: &[Key] = &[

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rowmill_types::{Finish, Usage};
+use rowmill_types::{Finish, Message, Usage};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error_body::ErrorBody;
+use crate::files::Uploaded;
 use crate::sse::Event;
 
 /// An answer, before the time that it took is known.
@@ -70,8 +71,8 @@ pub(crate) trait Wire: Send + Sync + fmt::Debug {
     /// What puts streamed answers together.
     type Assembly: Assembly;
 
-    /// The body of a call.
-    fn body(&self, messages: &[rowmill_types::Message]) -> Vec<u8>;
+    /// The body of a call, which refers to the files that are uploaded.
+    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8>;
 
     /// Reads a whole answer.
     fn read(&self, body: &[u8]) -> Result<Reading, Unread>;

@@ -103,8 +103,10 @@ impl Shared {
     ) -> Result<Plan<'_>, Rejection> {
         self.check_outage()?;
         protocol.check_headers(request, self.script.key.as_deref())?;
-        let ask = protocol.ask(request)?;
+        protocol.check_size(request, self.script.body_limit)?;
+        let ask = protocol.ask(request, &self.stored)?;
         protocol.check_model(&ask.model, &self.script.models)?;
+        self.recorder.call_seen(&self.script, request, &ask, call.number);
         let input = self.script.tokenizer.count_prompt(&ask);
         let key = protocol.key(request).unwrap_or_default();
         let admission = self.admit(protocol, &ask, key, input)?;

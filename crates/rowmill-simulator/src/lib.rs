@@ -7,11 +7,14 @@
 
 mod admission;
 mod bucket;
+mod call_log;
 mod conditions;
 mod deliver;
 mod distribution;
 mod exchange;
 mod fault;
+mod file_seen;
+mod form;
 mod gate;
 mod incoming;
 mod instant;
@@ -32,12 +35,14 @@ mod server;
 mod shared;
 mod simulator;
 mod stats;
+mod stored;
 mod tokens;
 mod websocket;
 
 pub use conditions::Change;
 pub use distribution::Distribution;
 pub use fault::{Fault, When};
+pub use file_seen::{CallSeen, FileSeen, Sent};
 pub use limits::{Limits, Measure};
 pub use outage::OutageKind;
 pub use recorder::RequestSeen;

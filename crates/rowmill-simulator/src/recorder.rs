@@ -9,6 +9,9 @@ use rowmill_types::{Money, Usage};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::file_seen::CallSeen;
+use crate::protocol::Ask;
+use crate::script::Script;
 use crate::stats::{Minute, Stats};
 
 /// One request as it came.
@@ -43,6 +46,7 @@ struct Held {
     stats: Stats,
     prompts: HashMap<u64, PromptCounts>,
     requests: VecDeque<RequestSeen>,
+    calls: VecDeque<CallSeen>,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +119,43 @@ impl Recorder {
             }
             held.requests.push_back(request.clone());
         });
+    }
+
+    /// Keeps what a call brought, and writes it to the log of the script.
+    pub(crate) fn call_seen(&self, script: &Script, request: &RequestSeen, ask: &Ask, number: u64) {
+        if self.keep_requests == 0 && script.log.is_none() {
+            return;
+        }
+        let seen = CallSeen {
+            call: number,
+            path: request.path.clone(),
+            model: ask.model.clone(),
+            prompt: ask.prompt.clone(),
+            files: ask.files.clone(),
+        };
+        if let Some(log) = &script.log {
+            log.write(&seen);
+        }
+        if self.keep_requests > 0 {
+            self.change(|held| {
+                if held.calls.len() == self.keep_requests {
+                    held.calls.pop_front();
+                }
+                held.calls.push_back(seen);
+            });
+        }
+    }
+
+    pub(crate) fn calls(&self) -> Vec<CallSeen> {
+        self.lock().calls.iter().cloned().collect()
+    }
+
+    pub(crate) fn file_uploaded(&self) {
+        self.change(|held| held.stats.uploads += 1);
+    }
+
+    pub(crate) fn file_deleted(&self) {
+        self.change(|held| held.stats.deleted_files += 1);
     }
 
     /// A model call begins; it is in flight until the guard is dropped.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use rowmill_core::cost::Price;
 use serde_json::Value;
 
+use crate::call_log::CallLog;
 use crate::conditions::Change;
 use crate::distribution::Distribution;
 use crate::fault::{Fault, When};
@@ -71,6 +73,10 @@ pub struct Script {
     pub(crate) keep_requests: usize,
     pub(crate) keep_prompts: bool,
     pub(crate) instant: Option<String>,
+    pub(crate) body_limit: Option<usize>,
+    pub(crate) upload_status: Option<u16>,
+    pub(crate) file_processing: u32,
+    pub(crate) log: Option<CallLog>,
 }
 
 impl Script {
@@ -103,6 +109,10 @@ impl Script {
             keep_requests: 256,
             keep_prompts: true,
             instant: None,
+            body_limit: None,
+            upload_status: None,
+            file_processing: 0,
+            log: None,
         }
     }
 
@@ -277,6 +287,35 @@ impl Script {
     #[must_use]
     pub fn forget_prompts(mut self) -> Self {
         self.keep_prompts = false;
+        self
+    }
+
+    /// Refuses calls with a larger body, instead of those that the vendor would find too large.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = Some(bytes);
+        self
+    }
+
+    /// Refuses every upload of a file with this status.
+    #[must_use]
+    pub fn upload_status(mut self, status: u16) -> Self {
+        self.upload_status = Some(status);
+        self
+    }
+
+    /// Says of files in Google's interface that they are worked on, this many times.
+    #[must_use]
+    pub fn file_processing(mut self, times: u32) -> Self {
+        self.file_processing = times;
+        self
+    }
+
+    /// Writes a line of JSON for every call that is understood, a [`crate::CallSeen`] with the
+    /// digests of its files, before the call is answered.
+    #[must_use]
+    pub fn log_calls(mut self, log: impl Write + Send + 'static) -> Self {
+        self.log = Some(CallLog::new(log));
         self
     }
 

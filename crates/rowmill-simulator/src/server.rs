@@ -134,6 +134,9 @@ async fn serve_one(
     if path != "/stats" {
         shared.recorder.keep(request);
     }
+    if let Some(outgoing) = shared.serve_file(request) {
+        return deliver_whole(stream, buffer, shared, &Exchange::whole(outgoing)).await;
+    }
     let protocol = Protocol::of(path);
     let Some(protocol) = protocol.filter(|_| request.method == "POST") else {
         let exchange = Exchange::whole(document(shared, request, path, protocol.is_some()));

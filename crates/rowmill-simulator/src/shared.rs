@@ -12,6 +12,7 @@ use crate::limits::Measure;
 use crate::recorder::Recorder;
 use crate::script::Script;
 use crate::stats::Stats;
+use crate::stored::Stored;
 use crate::tokens::Tokenizer;
 
 /// The script, what changes on it, and what was seen.
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) recorder: Recorder,
     pub(crate) gate: Gate,
+    pub(crate) stored: Stored,
     conditions: Mutex<Conditions>,
     /// Tells the server that an outage was begun or ended from outside.
     pub(crate) steered: Notify,
@@ -42,7 +44,7 @@ impl Shared {
         let recorder = Recorder::new(script.keep_requests, script.keep_prompts, money);
         let gate = Gate::new(script.hold_after, script.drip_every);
         let conditions = Mutex::new(Conditions::new(&script, clock()));
-        Self { script, recorder, gate, conditions, steered: Notify::new() }
+        Self { script, recorder, gate, stored: Stored::default(), conditions, steered: Notify::new() }
     }
 
     /// What is in force now.
@@ -54,7 +56,8 @@ impl Shared {
 
     /// What happened so far, with what was allowed beside it.
     pub(crate) fn stats(&self) -> Stats {
-        let stats = self.recorder.look(Stats::clone);
+        let mut stats = self.recorder.look(Stats::clone);
+        stats.stored_files = self.stored.count();
         self.with_allowed(stats)
     }
 

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use crate::file_seen::CallSeen;
 use crate::limits::Limits;
 use crate::outage::OutageKind;
 use crate::recorder::RequestSeen;
@@ -102,6 +103,18 @@ impl Simulator {
     #[must_use]
     pub fn requests(&self) -> Vec<RequestSeen> {
         self.shared.recorder.requests()
+    }
+
+    /// The last calls with the files that came with them, oldest first. Calls that were refused
+    /// because of what they ask are not among them.
+    #[must_use]
+    pub fn calls(&self) -> Vec<CallSeen> {
+        self.shared.recorder.calls()
+    }
+
+    /// Has none of the uploaded files any more, as if they had expired.
+    pub fn expire_files(&self) {
+        self.shared.stored.clear();
     }
 
     /// Lets every held answer go, and all later ones.

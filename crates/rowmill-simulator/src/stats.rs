@@ -33,6 +33,12 @@ pub struct Stats {
     pub quota_refused: u64,
     /// Calls that met an outage.
     pub outage_refused: u64,
+    /// Files that were uploaded.
+    pub uploads: u64,
+    /// Uploaded files that were deleted.
+    pub deleted_files: u64,
+    /// Uploaded files that are there now; told by `/stats` and [`crate::Simulator::stats`].
+    pub stored_files: u64,
     /// Prompt tokens of all answers that were made, whether they arrived or not.
     pub input_tokens: u64,
     /// Prompt tokens among them that came from the cache.

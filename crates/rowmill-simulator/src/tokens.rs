@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use tiktoken_rs::o200k_base_singleton;
 
+use crate::file_seen::Sent;
 use crate::protocol::Ask;
 
 /// How tokens are counted.
@@ -19,6 +20,9 @@ pub enum Tokenizer {
 /// What OpenAI counts for each message beside its role and text, and for the answer's begin.
 const PER_MESSAGE: u64 = 3;
 
+/// What a file counts that is no text, whatever it is.
+const PER_FILE: u64 = 258;
+
 impl Tokenizer {
     /// The tokens of a text.
     pub(crate) fn count(self, text: &str) -> u64 {
@@ -30,16 +34,18 @@ impl Tokenizer {
 
     /// The tokens of all that a call says.
     pub(crate) fn count_prompt(self, ask: &Ask) -> u64 {
+        // What came as text is counted as text.
+        let files = ask.files.iter().filter(|file| file.sent != Sent::Text).count() as u64 * PER_FILE;
         match self {
             Self::Characters => {
                 let characters: usize = ask.said.iter().map(|(_, text)| text.chars().count()).sum();
-                (characters.div_ceil(4) as u64).max(1)
+                (characters.div_ceil(4) as u64 + files).max(1)
             }
             Self::O200k => {
                 let messages = ask.said.iter();
                 let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
                 let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
-                said.sum::<u64>() + PER_MESSAGE + schema
+                said.sum::<u64>() + PER_MESSAGE + schema + files
             }
         }
     }

@@ -1,5 +1,8 @@
 //! `rowmill simulate`: a provider on this machine, until it is told to stop.
 
+use std::fs::File;
+use std::path::Path;
+
 use rowmill::{ExitCode, Problem, ProblemCode};
 use rowmill_simulator::Simulator;
 
@@ -27,9 +30,24 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         // Signals are heard before anybody is told that the server is there.
         let mut signals = Signals::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
-        let simulator = Simulator::try_start(flags.script()).map_err(cannot)?;
+        let log = flags.log_requests.as_deref().map(create).transpose()?;
+        let script = flags.script();
+        let script = match log {
+            Some(log) => script.log_calls(log),
+            None => script,
+        };
+        let simulator = Simulator::try_start(script).map_err(cannot)?;
         printer::data(&format!("listening on {}", simulator.url()));
         signals.next().await;
         Ok(ExitCode::Ok)
+    })
+}
+
+/// A new file for the log of calls.
+fn create(path: &Path) -> Result<File, Problem> {
+    File::create(path).map_err(|error| {
+        Problem::new(ProblemCode::WriteFailed, format!("`{}` cannot be written", path.display()))
+            .cause(error)
+            .hint("name a file in a folder that exists with `--log-requests`")
     })
 }

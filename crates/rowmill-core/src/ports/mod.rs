@@ -32,6 +32,15 @@ use crate::record::Record;
 pub trait Model: Send + Sync + Debug {
     /// Sends one turn and waits for the answer.
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>>;
+
+    /// Gives back what it keeps at the provider, such as uploaded files; called once when the
+    /// run ends.
+    ///
+    /// It does what it can within half a minute, and what it cannot do is no error. A call that
+    /// comes later is answered as ever.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Answers that were paid for, by the key of what was asked. Only good answers are kept.

@@ -10,6 +10,7 @@ use super::wire::AnthropicWire;
 use crate::build::{Setup, delivery, json_headers};
 use crate::call::Reporter;
 use crate::exchange::Exchange;
+use crate::files::{Files, Place, Shape};
 
 /// The version of the API that is spoken.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -27,6 +28,8 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         headers.insert(HeaderName::from_static("x-api-key"), connection.credential(key.reveal())?);
     }
     headers.extend(connection.headers.clone());
+    let stored = connection.address(if has_version { "/files" } else { "/v1/files" })?;
+    let place = Place { upload: stored.clone(), files: stored, headers: headers.clone() };
     Ok(Arc::new(Exchange {
         http: http.clone(),
         wire: AnthropicWire::new(setup, delivery)?,
@@ -34,5 +37,6 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         idempotency: false,
         reporter: Reporter { connection: connection.clone(), address: url.to_string() },
         target: Target::new(url, headers)?,
+        files: Arc::new(Files::new(connection, http, Shape::Anthropic, place)),
     }))
 }

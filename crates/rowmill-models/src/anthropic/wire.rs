@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::stream::AnthropicAssembly;
-use crate::body::{Parts, Shape, Template, put};
+use crate::body::{Parts, Template, put};
 use crate::build::{Setup, contradiction};
 use crate::exchange::Delivery;
+use crate::files::{Shape, Uploaded};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
 use crate::settings::{Key, Setting};
@@ -88,7 +89,7 @@ impl AnthropicWire {
         }
         put(&mut after, "stream", (delivery == Delivery::Stream).then_some(true));
         let template =
-            Template::new(Parts { before, field: "messages", first: None, after, shape: Shape::Content });
+            Template::new(Parts { before, field: "messages", first: None, after, shape: Shape::Anthropic });
         Ok(Self { template, wrapped: prepared.is_some_and(|prepared| prepared.wrapped) })
     }
 }
@@ -163,8 +164,8 @@ fn max_tokens(setup: &Setup, thinking: Thinking) -> Result<i64, Problem> {
 impl Wire for AnthropicWire {
     type Assembly = AnthropicAssembly;
 
-    fn body(&self, messages: &[Message]) -> Vec<u8> {
-        self.template.body(messages)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
+        self.template.body(messages, uploaded)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

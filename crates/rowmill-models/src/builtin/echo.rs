@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use rowmill_core::ports::Model;
-use rowmill_types::{CallError, Completion, Request};
+use rowmill_types::{Attachment, CallError, Completion, Request};
 use tokio::time::Instant;
 
-use super::make::{answer, last_text};
+use super::make::{answer, last_files, last_text};
 
 /// Makes what follows it the answer to this and every later row.
 const FIXED: &str = "***FIXED_RESPONSE";
@@ -29,8 +29,24 @@ impl Passthrough {
             return fixed;
         }
         let fixed = self.fixed.read().unwrap_or_else(PoisonError::into_inner);
-        fixed.as_deref().unwrap_or(said).to_owned()
+        match fixed.as_deref() {
+            Some(fixed) => fixed.to_owned(),
+            None => with_files(said, last_files(request)),
+        }
     }
+}
+
+/// A text and, after it, a line for each file that came with it.
+fn with_files(said: &str, files: &[Attachment]) -> String {
+    let mut text = said.to_owned();
+    for file in files {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let Attachment { name, media_type, bytes, digest } = file;
+        text.push_str(&format!("[file {name} {media_type} {} bytes sha256:{digest}]", bytes.len()));
+    }
+    text
 }
 
 impl Model for Passthrough {

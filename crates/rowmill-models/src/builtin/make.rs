@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::ports::Model;
-use rowmill_types::{CallTiming, Completion, Problem, ProblemCode, Request, Role, Usage};
+use rowmill_types::{Attachment, CallTiming, Completion, Problem, ProblemCode, Request, Role, Usage};
 use tokio::time::Instant;
 
 use super::echo::{Passthrough, Silent, Slow};
@@ -39,6 +39,12 @@ pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
 pub(super) fn last_text(request: &Request) -> &str {
     let said = request.messages.iter().rev().find(|message| message.role == Role::User);
     said.map_or("", |message| message.text.as_str())
+}
+
+/// The files that came with it.
+pub(super) fn last_files(request: &Request) -> &[Attachment] {
+    let said = request.messages.iter().rev().find(|message| message.role == Role::User);
+    said.map_or(&[], |message| message.attachments.as_slice())
 }
 
 /// An answer with an estimate of its tokens, four characters each.

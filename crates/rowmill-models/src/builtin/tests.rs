@@ -5,7 +5,7 @@ use rowmill_core::ports::Model;
 use rowmill_types::{Message, Request};
 
 use super::build;
-use crate::fixture::setup;
+use crate::fixture::{file, setup, with_files};
 
 fn model(name: &str) -> Arc<dyn Model> {
     build(&setup(name, None, None)).unwrap()
@@ -110,4 +110,21 @@ async fn simulated_latency_strays_no_further_than_its_jitter() {
     }
     spans.dedup();
     assert!(spans.len() > 1);
+}
+
+#[tokio::test]
+async fn passthrough_tells_which_files_it_got() {
+    let files = vec![file("a b.png", "image/png", b"x"), file("c.txt", "text/plain", b"hello")];
+    let request = |text: &str| {
+        let messages = vec![with_files(text, files.clone())];
+        Request { key: "k".to_owned(), attempt: 1, messages }
+    };
+    let lines = "[file a b.png image/png 1 bytes sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881]\n\
+                 [file c.txt text/plain 5 bytes sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824]";
+    let model = model("passthrough");
+    assert_eq!(model.complete(&request("hi")).await.unwrap().text, format!("hi\n{lines}"));
+    assert_eq!(model.complete(&request("")).await.unwrap().text, lines);
+    let simulated = simulated("", None);
+    let with = simulated.complete(&request("hi")).await.unwrap().text;
+    assert!(!with.contains("sha256"));
 }

@@ -11,11 +11,13 @@ use crate::build::{Setup, delivery, json_headers};
 use crate::call::Reporter;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
+use crate::files::{Files, Place, Shape};
 
 /// A model behind a chat completions server.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
     let target = target(&setup.connection, "/chat/completions", delivery)?;
+    let files = files(setup, http, Shape::Chat, &target)?;
     Ok(Arc::new(Exchange {
         http: http.clone(),
         wire: ChatWire::new(setup, delivery),
@@ -23,7 +25,20 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         idempotency: setup.connection.quirks.idempotency,
         reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
         target,
+        files,
     }))
+}
+
+/// How files reach an OpenAI-style server; those that are uploaded lie beside its models.
+pub(crate) fn files(
+    setup: &Setup,
+    http: &HttpClient,
+    shape: Shape,
+    target: &Target,
+) -> Result<Arc<Files>, Problem> {
+    let url = setup.connection.address("/files")?;
+    let place = Place { upload: url.clone(), files: url, headers: target.headers().clone() };
+    Ok(Arc::new(Files::new(&setup.connection, http, shape, place)))
 }
 
 /// An address of an OpenAI-style server, with its key as that server wants it.

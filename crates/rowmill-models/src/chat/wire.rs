@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, ToolCall};
 use super::stream::ChatAssembly;
-use crate::body::{Parts, Shape, Template, put};
+use crate::body::{Parts, Template, put};
 use crate::build::Setup;
 use crate::error_body::ErrorBody;
 use crate::exchange::Delivery;
+use crate::files::{Shape, Uploaded};
 use crate::quirks::{Quirks, Reasoning, Structured};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
@@ -57,7 +58,7 @@ impl ChatWire {
             field: "messages",
             first: instruction.map(|text| json!({"role": "system", "content": text})),
             after,
-            shape: Shape::Content,
+            shape: Shape::Chat,
         });
         Self { template, wrapped: prepared.is_some_and(|prepared| prepared.wrapped) }
     }
@@ -66,8 +67,8 @@ impl ChatWire {
 impl Wire for ChatWire {
     type Assembly = ChatAssembly;
 
-    fn body(&self, messages: &[Message]) -> Vec<u8> {
-        self.template.body(messages)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
+        self.template.body(messages, uploaded)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

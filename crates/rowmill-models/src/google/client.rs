@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderName, HttpClient, Target};
+use rowmill_http::{HeaderName, HttpClient, Target, Url};
 use rowmill_types::Problem;
 
 use super::wire::GoogleWire;
 use crate::build::{Setup, delivery, json_headers};
 use crate::call::Reporter;
+use crate::connection::Connection;
 use crate::exchange::{Delivery, Exchange};
+use crate::files::{Files, Place, Shape};
 
 /// A model behind the Gemini API.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
@@ -29,6 +31,11 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         headers.insert(HeaderName::from_static("x-goog-api-key"), connection.credential(key.reveal())?);
     }
     headers.extend(connection.headers.clone());
+    let place = Place {
+        upload: upload_address(connection, version)?,
+        files: connection.address(&format!("{version}/files"))?,
+        headers: headers.clone(),
+    };
     Ok(Arc::new(Exchange {
         http: http.clone(),
         wire: GoogleWire::new(setup),
@@ -36,5 +43,18 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         idempotency: false,
         reporter: Reporter { connection: connection.clone(), address: url.to_string() },
         target: Target::new(url, headers)?,
+        files: Arc::new(Files::new(connection, http, Shape::Google, place)),
     }))
+}
+
+/// Where files are sent to: below `/upload`, which stands before the version.
+fn upload_address(connection: &Connection, version: &str) -> Result<Url, Problem> {
+    let mut url = connection.address("")?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    let (before, version) = match path.rsplit_once('/') {
+        Some((before, last)) if version.is_empty() => (before.to_owned(), format!("/{last}")),
+        _ => (path, version.to_owned()),
+    };
+    url.set_path(&format!("{before}/upload{version}/files"));
+    Ok(url)
 }

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::body::{Parts, Shape, Template, put};
+use crate::body::{Parts, Template, put};
 use crate::build::Setup;
 use crate::error_body::ErrorBody;
+use crate::files::{Shape, Uploaded};
 use crate::reading::{Assembly, Reading, Step, Unread, Wire, keep, no_error};
 use crate::settings::{Key, Setting};
 use crate::sse::Event;
@@ -48,7 +49,7 @@ impl GoogleWire {
                 field: "contents",
                 first: None,
                 after,
-                shape: Shape::Parts,
+                shape: Shape::Google,
             }),
         }
     }
@@ -75,8 +76,8 @@ fn thinking(setting: Option<&Setting>, model: &str) -> Option<Value> {
 impl Wire for GoogleWire {
     type Assembly = GoogleAssembly;
 
-    fn body(&self, messages: &[Message]) -> Vec<u8> {
-        self.template.body(messages)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
+        self.template.body(messages, uploaded)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

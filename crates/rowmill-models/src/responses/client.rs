@@ -10,8 +10,9 @@ use super::socket::{Fallback, SocketModel, Sockets};
 use super::wire::{Carrier, ResponsesWire};
 use crate::build::{Setup, delivery};
 use crate::call::Reporter;
-use crate::chat::client::target;
+use crate::chat::client::{files, target};
 use crate::exchange::{Delivery, Exchange};
+use crate::files::{Files, Shape};
 use crate::settings::Key;
 
 /// A model behind the Responses API.
@@ -19,13 +20,15 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     let delivery = delivery(setup)?;
     let transport = setup.model.settings.word(Key::Transport);
     if !matches!(transport, Some("ws" | "auto")) {
-        return Ok(Arc::new(exchange(setup, http, delivery)?));
+        return Ok(Arc::new(exchange(setup, http, delivery, None)?));
     }
     let target = target(&setup.connection, "/responses", Delivery::Stream)?;
+    let files = files(setup, http, Shape::Responses, &target)?;
     let reporter = Reporter { connection: setup.connection.clone(), address: target.url().to_string() };
     let fallback = match transport {
         Some("auto") => {
-            Some(Fallback::new(exchange(setup, http, Delivery::Stream)?, Arc::clone(&setup.notice)))
+            let exchange = exchange(setup, http, Delivery::Stream, Some(Arc::clone(&files)))?;
+            Some(Fallback::new(exchange, Arc::clone(&setup.notice)))
         }
         _ => None,
     };
@@ -34,6 +37,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         sockets: Sockets::new(&target, http.timeouts())?,
         reporter,
         fallback,
+        files,
     }))
 }
 
@@ -41,8 +45,13 @@ fn exchange(
     setup: &Setup,
     http: &HttpClient,
     delivery: Delivery,
+    shared: Option<Arc<Files>>,
 ) -> Result<Exchange<ResponsesWire>, Problem> {
     let target = target(&setup.connection, "/responses", delivery)?;
+    let files = match shared {
+        Some(files) => files,
+        None => files(setup, http, Shape::Responses, &target)?,
+    };
     let carrier = match delivery {
         Delivery::Whole => Carrier::Whole,
         Delivery::Stream => Carrier::Stream,
@@ -54,5 +63,6 @@ fn exchange(
         idempotency: setup.connection.quirks.idempotency,
         reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
         target,
+        files,
     })
 }

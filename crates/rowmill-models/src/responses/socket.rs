@@ -21,6 +21,7 @@ use super::wire::ResponsesWire;
 use crate::build::Notice;
 use crate::call::Reporter;
 use crate::exchange::{ANSWER_LIMIT, Exchange, completion};
+use crate::files::{Files, Uploaded, have_files};
 use crate::reading::{Assembly, Step, Wire};
 
 type Socket = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
@@ -145,6 +146,7 @@ pub(super) struct SocketModel {
     pub(super) sockets: Sockets,
     pub(super) reporter: Reporter,
     pub(super) fallback: Option<Fallback>,
+    pub(super) files: Arc<Files>,
 }
 
 impl SocketModel {
@@ -152,9 +154,23 @@ impl SocketModel {
         if let Some(fallback) = self.fallback.as_ref().filter(|one| one.taken.load(Ordering::Relaxed)) {
             return fallback.exchange.call(request).await;
         }
+        if have_files(&request.messages) {
+            return Box::pin(self.call_with_files(request)).await;
+        }
+        self.ask(request, &Uploaded::NONE).await
+    }
+
+    /// Apart from the others, so that calls without files stay as small as they are.
+    async fn call_with_files(&self, request: &Request) -> Result<Completion, CallError> {
+        let uploaded = self.files.prepare(&request.messages).await?;
+        let answered = self.ask(request, &uploaded).await;
+        answered.map_err(|error| self.files.judge(error, &uploaded))
+    }
+
+    async fn ask(&self, request: &Request, uploaded: &Uploaded) -> Result<Completion, CallError> {
         let started = Instant::now();
         match (self.sockets.take().await, &self.fallback) {
-            (Ok(socket), _) => self.converse(socket, request, started).await,
+            (Ok(socket), _) => self.converse(socket, request, uploaded, started).await,
             (Err(error), Some(fallback)) => {
                 fallback.take(&self.not_opened(error));
                 fallback.exchange.call(request).await
@@ -167,10 +183,11 @@ impl SocketModel {
         &self,
         mut socket: Socket,
         request: &Request,
+        uploaded: &Uploaded,
         started: Instant,
     ) -> Result<Completion, CallError> {
         let broken = |what: String| self.reporter.transport(&HttpFailure::Broken(what));
-        let body = String::from_utf8(self.wire.body(&request.messages))
+        let body = String::from_utf8(self.wire.body(&request.messages, uploaded))
             .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
         let timeouts = self.sockets.timeouts;
         let asking = async {
@@ -236,5 +253,9 @@ impl SocketModel {
 impl Model for SocketModel {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         self.call(request).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.files.close().boxed()
     }
 }

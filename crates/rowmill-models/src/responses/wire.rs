@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::stream::ResponsesAssembly;
-use crate::body::{Parts, Shape, Template, put};
+use crate::body::{Parts, Template, put};
 use crate::build::Setup;
 use crate::chat::wire::{InputDetails, OutputDetails, effort, tier};
 use crate::error_body::ErrorBody;
+use crate::files::{Shape, Uploaded};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
 use crate::settings::Key;
@@ -64,7 +65,7 @@ impl ResponsesWire {
         put(&mut text, "format", format);
         put(&mut after, "text", (!text.is_empty()).then_some(Value::Object(text)));
         put(&mut after, "stream", (carrier == Carrier::Stream).then_some(true));
-        let parts = Parts { before, field: "input", first: None, after, shape: Shape::Content };
+        let parts = Parts { before, field: "input", first: None, after, shape: Shape::Responses };
         Self { template: Template::new(parts), wrapped: prepared.is_some_and(|prepared| prepared.wrapped) }
     }
 }
@@ -72,8 +73,8 @@ impl ResponsesWire {
 impl Wire for ResponsesWire {
     type Assembly = ResponsesAssembly;
 
-    fn body(&self, messages: &[Message]) -> Vec<u8> {
-        self.template.body(messages)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
+        self.template.body(messages, uploaded)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

@@ -1,6 +1,9 @@
 //! Counting the tokens of a text for a model.
 
+use rowmill_types::{Attachment, Message};
+
 use super::families::{Family, family};
+use super::files::file_tokens;
 use crate::provider_table::is_builtin;
 
 /// How far a count can be trusted.
@@ -18,6 +21,9 @@ pub enum Accuracy {
         percent: u32,
     },
 }
+
+/// How far off the count of pictures, PDFs and sounds can be, in percent.
+const FILES_PERCENT: u32 = 50;
 
 /// Counts the tokens of texts for a model.
 ///
@@ -64,6 +70,28 @@ impl TokenCounter {
             Kind::BuiltIn => Accuracy::Exact { name: "characters / 4" },
             Kind::Family(Family { error: Some(percent), .. }) => Accuracy::Estimate { percent },
             Kind::Family(family) => Accuracy::Exact { name: family.vocabulary.name() },
+        }
+    }
+
+    /// How far the count of these messages can be trusted: files that are no text make it an
+    /// estimate, whatever the tokenizer.
+    #[must_use]
+    pub fn accuracy_of(&self, messages: &[Message]) -> Accuracy {
+        let files = messages.iter().flat_map(|message| &message.attachments);
+        let is_guessed = files.into_iter().any(|file| file.text().is_none());
+        match self.accuracy() {
+            accuracy if !is_guessed || self.is_built_in() => accuracy,
+            Accuracy::Estimate { percent } if percent > FILES_PERCENT => Accuracy::Estimate { percent },
+            _ => Accuracy::Estimate { percent: FILES_PERCENT },
+        }
+    }
+
+    /// The prompt tokens of a file; nothing for built-in models, which do not look at files.
+    #[must_use]
+    pub fn count_file(&self, file: &Attachment) -> u64 {
+        match self.0 {
+            Kind::BuiltIn => 0,
+            Kind::Family(family) => file_tokens(self, family.vision, file),
         }
     }
 

@@ -1,5 +1,6 @@
 //! How texts are counted for a model, by its name.
 
+use super::files::{Vision, vision};
 use super::vocabulary::Vocabulary;
 
 /// How texts are counted for a family of models.
@@ -13,10 +14,18 @@ pub(super) struct Family {
     pub(super) single_digits: bool,
     /// How far off the count can be, in percent; nothing where the vocabulary is the family's own.
     pub(super) error: Option<u32>,
+    /// How files that are no text are counted.
+    pub(super) vision: Vision,
 }
 
-const O200K: Family =
-    Family { vocabulary: Vocabulary::O200k, percent: 100, single_digits: false, error: None };
+const O200K: Family = Family {
+    vocabulary: Vocabulary::O200k,
+    percent: 100,
+    single_digits: false,
+    error: None,
+    // The name tells it, once there is one.
+    vision: Vision::UNKNOWN,
+};
 const CL100K: Family = Family { vocabulary: Vocabulary::Cl100k, ..O200K };
 
 /// An estimate: the count of `o200k_base`, which follows words, code and numbers far better than a
@@ -78,5 +87,6 @@ pub(super) fn family(model: &str) -> Family {
     let name = tuned.rsplit('/').next().unwrap_or(tuned).to_ascii_lowercase();
     // OpenRouter writes Claude's versions with a dot.
     let name = if name.starts_with("claude") { name.replace('.', "-") } else { name };
-    FAMILIES.iter().find(|(start, _)| name.starts_with(start)).map_or(UNKNOWN, |(_, family)| *family)
+    let known = FAMILIES.iter().find(|(start, _)| name.starts_with(start));
+    Family { vision: vision(&name), ..known.map_or(UNKNOWN, |(_, family)| *family) }
 }

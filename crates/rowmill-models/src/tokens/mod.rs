@@ -2,6 +2,8 @@
 
 mod counter;
 mod families;
+mod files;
+mod image;
 mod request;
 #[cfg(test)]
 mod tests;

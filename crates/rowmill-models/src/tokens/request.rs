@@ -25,11 +25,14 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
     said + schema + REPLY
 }
 
-/// The prompt tokens of a row's own messages.
+/// The prompt tokens of a row's own messages, with their files.
 #[must_use]
 pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
     let frame = if counter.is_built_in() { 0 } else { PER_MESSAGE + PER_ROLE };
-    messages.iter().map(|message| frame + counter.count(&message.text)).sum()
+    let files =
+        |message: &Message| -> u64 { message.attachments.iter().map(|file| counter.count_file(file)).sum() };
+    let all = |message: &Message| frame + counter.count(&message.text) + files(message);
+    messages.iter().map(all).sum()
 }
 
 /// JSON without the space between its parts, as it is sent.

@@ -1,6 +1,7 @@
 use rowmill_types::Message;
 
 use super::*;
+use crate::fixture::{file, with_files};
 
 fn gpt() -> TokenCounter {
     counter("responses", "gpt-5.4-mini")
@@ -91,4 +92,18 @@ fn a_request_has_the_overhead_of_its_messages_and_its_reply() {
     let talk = [Message::user("hello world"), Message::assistant("hello"), Message::user("again")];
     assert_eq!(message_tokens(&gpt(), &talk), 4 + 3 * 4);
     assert_eq!(request_tokens(&counter("simulated", "simulated"), Some("x"), None, &hello), 3);
+}
+
+#[test]
+fn files_are_counted_with_their_message_and_make_the_count_an_estimate() {
+    let text = with_files("hello world", vec![file("a.txt", "text/plain", b"hello world")]);
+    let picture = with_files("hello world", vec![file("a.png", "image/png", b"no header")]);
+    let (text, picture) = ([text], [picture]);
+    assert_eq!(message_tokens(&gpt(), &text), 2 + 4 + 2 + gpt().count("a.txt") + 4);
+    assert_eq!(message_tokens(&gpt(), &picture), 2 + 4 + 70 + 140 * 4);
+    assert_eq!(gpt().accuracy_of(&text), Accuracy::Exact { name: "o200k_base" });
+    assert_eq!(gpt().accuracy_of(&picture), Accuracy::Estimate { percent: 50 });
+    let built_in = counter("simulated", "simulated");
+    assert_eq!(message_tokens(&built_in, &picture), 3, "built-in models look at no files");
+    assert_eq!(built_in.accuracy_of(&picture), built_in.accuracy());
 }

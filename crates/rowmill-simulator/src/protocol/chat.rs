@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::parts::Reader;
 use super::{Ask, Refused, model_of, text_of};
 use crate::outgoing::event;
 use crate::reply::{Ending, Reply};
 
 const CREATED: u64 = 1_760_000_000;
 
-pub(super) fn ask(body: &Value) -> Result<Ask, Refused> {
+pub(super) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let mut ask = Ask { model: model_of(body)?, ..Ask::default() };
     let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
     let Some(messages) = messages else {
@@ -18,7 +19,7 @@ pub(super) fn ask(body: &Value) -> Result<Ask, Refused> {
         let text = text_of(message.get("content"));
         match message.get("role").and_then(Value::as_str) {
             Some("system" | "developer") => ask.say_system(&text),
-            Some("user") => ask.say_user(text),
+            Some("user") => reader.user(&mut ask, message.get("content"))?,
             Some("assistant" | "tool") => ask.say_other(&text),
             _ => return Err(Refused::invalid("a message has no valid role")),
         }

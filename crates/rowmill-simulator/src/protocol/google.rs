@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::parts::Reader;
 use super::{Ask, Refused, text_of};
 use crate::outgoing::{Outgoing, event};
 use crate::reply::{Ending, Reply};
@@ -13,7 +14,7 @@ pub(super) fn model_and_method(path: &str) -> Option<(&str, &str)> {
     matches!(method, "generateContent" | "streamGenerateContent").then_some((model, method))
 }
 
-pub(super) fn ask(path: &str, body: &Value) -> Result<Ask, Refused> {
+pub(super) fn ask(path: &str, body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let (model, method) = model_and_method(path).unwrap_or_default();
     let mut ask = Ask { model: model.to_owned(), ..Ask::default() };
     let system = body.get("systemInstruction").or_else(|| body.get("system_instruction"));
@@ -25,7 +26,7 @@ pub(super) fn ask(path: &str, body: &Value) -> Result<Ask, Refused> {
     for content in contents {
         let text = text_of(content.get("parts"));
         match content.get("role").and_then(Value::as_str) {
-            None | Some("user") => ask.say_user(text),
+            None | Some("user") => reader.user(&mut ask, content.get("parts"))?,
             Some("model" | "function") => ask.say_other(&text),
             Some(_) => return Err(Refused::invalid("Please use a valid role: user, model.")),
         }

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::parts::Reader;
 use super::{Ask, Refused, model_of, text_of};
 use crate::outgoing::{Outgoing, event};
 use crate::reply::{Ending, Reply};
 
-pub(super) fn ask(body: &Value) -> Result<Ask, Refused> {
+pub(super) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let mut ask = Ask { model: model_of(body)?, ..Ask::default() };
     ask.max_tokens = body.get("max_tokens").and_then(Value::as_u64);
     if ask.max_tokens.is_none() {
@@ -23,7 +24,7 @@ pub(super) fn ask(body: &Value) -> Result<Ask, Refused> {
     for message in messages {
         let text = text_of(message.get("content"));
         match message.get("role").and_then(Value::as_str) {
-            Some("user") => ask.say_user(text),
+            Some("user") => reader.user(&mut ask, message.get("content"))?,
             Some("assistant") => ask.say_other(&text),
             _ => return Err(Refused::invalid("messages: unexpected role")),
         }

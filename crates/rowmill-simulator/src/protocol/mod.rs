@@ -4,13 +4,17 @@
 mod chat;
 mod google;
 mod messages;
+mod parts;
 pub(crate) mod responses;
 
 use serde_json::Value;
 
+use self::parts::Reader;
+use crate::file_seen::FileSeen;
 use crate::outgoing::{Headers, Outgoing};
 use crate::recorder::RequestSeen;
 use crate::reply::Reply;
+use crate::stored::Stored;
 
 /// A vendor's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub(crate) struct Ask {
     pub(crate) last: String,
     /// All that was said, each with who said it.
     pub(crate) said: Vec<(&'static str, String)>,
+    /// The files of all messages, in order.
+    pub(crate) files: Vec<FileSeen>,
     /// Whether the system prompt is marked for the cache.
     pub(crate) marks_cache: bool,
     /// The most tokens that may be generated, where the request states it.
@@ -103,7 +109,7 @@ impl Refused {
         Self::new(status, message)
     }
 
-    fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, message)
     }
 }
@@ -120,18 +126,29 @@ impl Protocol {
     }
 
     /// Reads what a request asks.
-    pub(crate) fn ask(self, request: &RequestSeen) -> Result<Ask, Refused> {
+    pub(crate) fn ask(self, request: &RequestSeen, stored: &Stored) -> Result<Ask, Refused> {
         let body: Value = serde_json::from_slice(&request.body)
             .map_err(|error| Refused::invalid(format!("We could not parse the JSON body: {error}")))?;
         if !body.is_object() {
             return Err(Refused::invalid("The JSON body must be an object."));
         }
+        let reader = Reader { protocol: self, request, stored };
         match self {
-            Self::Chat => chat::ask(&body),
-            Self::Responses => responses::ask(&body),
-            Self::Messages => messages::ask(&body),
-            Self::Google => google::ask(&request.path, &body),
+            Self::Chat => chat::ask(&body, reader),
+            Self::Responses => responses::ask(&body, reader),
+            Self::Messages => messages::ask(&body, reader),
+            Self::Google => google::ask(&request.path, &body, reader),
         }
+    }
+
+    /// Refuses a body that is larger than the vendor takes, or than `most` where that is said.
+    pub(crate) fn check_size(self, request: &RequestSeen, most: Option<usize>) -> Result<(), Refused> {
+        let (usual, status, message) = match self {
+            Self::Chat | Self::Responses => (50 << 20, 413, "Request too large."),
+            Self::Messages => (32 << 20, 413, "Request exceeds the maximum size"),
+            Self::Google => (20 << 20, 400, "Request payload size exceeds the limit: 20971520 bytes."),
+        };
+        if request.body.len() <= most.unwrap_or(usual) { Ok(()) } else { Err(Refused::new(status, message)) }
     }
 
     /// The key that a request carries.

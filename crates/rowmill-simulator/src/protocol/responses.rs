@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::parts::Reader;
 use super::{Ask, Refused, chat, model_of, text_of};
 use crate::outgoing::event;
 use crate::reply::{Ending, Reply};
 
-pub(crate) fn ask(body: &Value) -> Result<Ask, Refused> {
+pub(super) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
     let mut ask = Ask { model: model_of(body)?, ..Ask::default() };
     if let Some(Value::String(instructions)) = body.get("instructions") {
         ask.say_system(instructions);
@@ -18,7 +19,7 @@ pub(crate) fn ask(body: &Value) -> Result<Ask, Refused> {
                 let text = text_of(item.get("content"));
                 match item.get("role").and_then(Value::as_str) {
                     Some("system" | "developer") => ask.say_system(&text),
-                    Some("user") => ask.say_user(text),
+                    Some("user") => reader.user(&mut ask, item.get("content"))?,
                     _ => ask.say_other(&text),
                 }
             }

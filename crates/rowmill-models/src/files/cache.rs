@@ -1,0 +1,161 @@
+//! Files that a provider keeps for this run, each of them once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rowmill_http::{HeaderName, HeaderValue};
+use rowmill_types::Attachment;
+use tokio::sync::OnceCell;
+
+/// So many files are kept at the provider at once; beyond that, those go first that came first and
+/// that no call uses. It bounds what a run of many rows holds, here and there.
+const MOST: usize = 256;
+
+/// A file at the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// Its name there, by which it is deleted and by which errors speak of it.
+    pub(crate) id: String,
+    /// What a request refers to it with.
+    pub(crate) reference: String,
+}
+
+/// The place of a file, filled once it is uploaded.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    key: Key,
+    pub(crate) remote: OnceCell<Remote>,
+}
+
+type Key = (String, String);
+
+/// Files by content and media type.
+#[derive(Debug, Default)]
+pub(crate) struct Cache(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    entries: HashMap<Key, Arc<Entry>>,
+    order: VecDeque<Key>,
+}
+
+impl Cache {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a file, and the files that must go so that there is room for it.
+    pub(crate) fn entry(&self, file: &Attachment) -> (Arc<Entry>, Vec<Remote>) {
+        let key = (file.digest.clone(), file.media_type.clone());
+        let mut held = self.lock();
+        if let Some(entry) = held.entries.get(&key) {
+            return (Arc::clone(entry), Vec::new());
+        }
+        let entry = Arc::new(Entry { key: key.clone(), remote: OnceCell::new() });
+        held.entries.insert(key.clone(), Arc::clone(&entry));
+        held.order.push_back(key);
+        (entry, held.evict())
+    }
+
+    /// Forgets a file, unless it has been uploaded anew meanwhile.
+    pub(crate) fn forget(&self, entry: &Arc<Entry>) {
+        let mut held = self.lock();
+        if held.entries.get(&entry.key).is_some_and(|kept| Arc::ptr_eq(kept, entry)) {
+            held.entries.remove(&entry.key);
+            held.order.retain(|key| *key != entry.key);
+        }
+    }
+
+    /// Forgets all files, and gives those that were uploaded.
+    pub(crate) fn drain(&self) -> Vec<Remote> {
+        let held = std::mem::take(&mut *self.lock());
+        held.entries.into_values().filter_map(|entry| entry.remote.get().cloned()).collect()
+    }
+}
+
+impl Held {
+    fn evict(&mut self) -> Vec<Remote> {
+        let mut gone = Vec::new();
+        while self.order.len() > MOST {
+            // Whoever uses an entry holds it, and nobody can begin to while this is locked.
+            let idle = |key: &Key| self.entries.get(key).is_none_or(|entry| Arc::strong_count(entry) == 1);
+            let Some(at) = self.order.iter().position(idle) else { break };
+            let entry = self.order.remove(at).and_then(|key| self.entries.remove(&key));
+            gone.extend(entry.and_then(|entry| entry.remote.get().cloned()));
+        }
+        gone
+    }
+}
+
+/// The files of one request that the provider has already.
+#[derive(Debug, Default)]
+pub(crate) struct Uploaded {
+    pub(super) entries: Vec<Arc<Entry>>,
+    /// What a request must say to be allowed to refer to files.
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Uploaded {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { entries: Vec::new(), header: None };
+
+    /// What to refer to a file with, if it was uploaded.
+    pub(crate) fn reference(&self, file: &Attachment) -> Option<&str> {
+        let is_it = |entry: &&Arc<Entry>| entry.key.0 == file.digest && entry.key.1 == file.media_type;
+        let entry = self.entries.iter().find(is_it)?;
+        Some(entry.remote.get()?.reference.as_str())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(file: &Attachment, reference: &str) -> Self {
+        let key = (file.digest.clone(), file.media_type.clone());
+        let remote = Remote { id: reference.to_owned(), reference: reference.to_owned() };
+        let entry = Entry { key, remote: OnceCell::new_with(Some(remote)) };
+        Self { entries: vec![Arc::new(entry)], header: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn file(number: usize) -> Attachment {
+        let bytes = Bytes::from_static(b"x");
+        Attachment { name: "x".into(), media_type: "image/png".into(), bytes, digest: number.to_string() }
+    }
+
+    fn fill(cache: &Cache, number: usize) -> (Arc<Entry>, Vec<Remote>) {
+        let (entry, gone) = cache.entry(&file(number));
+        let remote = Remote { id: number.to_string(), reference: number.to_string() };
+        entry.remote.set(remote).unwrap();
+        (entry, gone)
+    }
+
+    #[test]
+    fn files_beyond_the_bound_go_unless_a_call_uses_them() {
+        let cache = Cache::default();
+        let (used, _) = fill(&cache, 0);
+        for number in 1..MOST {
+            assert_eq!(fill(&cache, number).1, []);
+        }
+        let (_, gone) = fill(&cache, MOST);
+        assert_eq!(gone.len(), 1);
+        assert_eq!(gone[0].id, "1", "0 is in use");
+        drop(used);
+        assert_eq!(fill(&cache, MOST + 1).1[0].id, "0");
+        assert_eq!(cache.drain().len(), MOST);
+        assert!(cache.drain().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_was_uploaded_anew_is_not_forgotten() {
+        let cache = Cache::default();
+        let (old, _) = fill(&cache, 1);
+        cache.forget(&old);
+        let (new, _) = fill(&cache, 1);
+        cache.forget(&old);
+        assert!(Arc::ptr_eq(&cache.entry(&file(1)).0, &new));
+    }
+}

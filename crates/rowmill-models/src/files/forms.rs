@@ -1,0 +1,42 @@
+//! What a file is, as far as the ways to send it differ.
+
+/// The kinds of files that protocols tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Image,
+    Pdf,
+    Audio,
+    Text,
+    /// Anything else, such as a video.
+    Other,
+}
+
+impl Form {
+    /// The form of a file with this media type.
+    pub(crate) fn of(media_type: &str) -> Self {
+        match media_type.split('/').next() {
+            Some("image") => Self::Image,
+            Some("audio") => Self::Audio,
+            Some("text") => Self::Text,
+            _ if media_type == "application/pdf" => Self::Pdf,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a media type is one of the names of WAV.
+pub(crate) fn is_wave(media_type: &str) -> bool {
+    matches!(media_type, "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave")
+}
+
+/// The name that Gemini has for a media type.
+pub(super) fn name_for_google(media_type: &str) -> &str {
+    match media_type {
+        "audio/mpeg" => "audio/mp3",
+        "audio/x-flac" => "audio/flac",
+        "audio/x-aiff" => "audio/aiff",
+        "image/jpg" => "image/jpeg",
+        media_type if is_wave(media_type) => "audio/wav",
+        media_type => media_type,
+    }
+}

@@ -1,0 +1,155 @@
+//! The files of a request on their way out: checked, and uploaded where that is better.
+
+use std::collections::HashSet;
+
+use rowmill_http::HttpClient;
+use rowmill_types::{Attachment, CallError, CallFailure, Message};
+
+use super::cache::Uploaded;
+use super::forms::Form;
+use super::parts::Shape;
+use super::rules::{Storage, Taken};
+use super::stores::Place;
+use super::uploads::Uploads;
+use crate::call::Reporter;
+use crate::connection::Connection;
+
+/// Larger files are uploaded once instead of being sent with every try.
+const LARGE: usize = 8 << 20;
+
+/// What providers say of a file that they do not have, or no longer.
+const LOST_WORDS: [&str; 6] =
+    ["not found", "not exist", "no such", "expired", "been deleted", "is not available"];
+
+/// Whether any message has files.
+pub(crate) fn have_files(messages: &[Message]) -> bool {
+    messages.iter().any(|message| !message.attachments.is_empty())
+}
+
+/// How a model sends files.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) taken: &'static Taken,
+    pub(crate) shape: Shape,
+    /// The provider's file interface, where it has one.
+    pub(crate) uploads: Option<Uploads>,
+}
+
+impl Files {
+    pub(crate) fn new(connection: &Connection, http: &HttpClient, shape: Shape, place: Place) -> Self {
+        let taken = connection.quirks.files;
+        let reporter = Reporter { connection: connection.clone(), address: place.upload.to_string() };
+        let uploads =
+            (taken.storage != Storage::None).then(|| Uploads::new(http, taken.storage, place, reporter));
+        Self { taken, shape, uploads }
+    }
+
+    /// Checks the files of a request and uploads those that are not sent with it.
+    pub(crate) async fn prepare(&self, messages: &[Message]) -> Result<Uploaded, CallError> {
+        let files: Vec<&Attachment> = messages.iter().flat_map(|message| &message.attachments).collect();
+        self.check(&files)?;
+        let mut uploaded = Uploaded::default();
+        if let Some(uploads) = &self.uploads {
+            for file in self.to_upload(&files) {
+                let Some(entry) = uploads.obtain(file).await? else { break };
+                uploaded.entries.push(entry);
+            }
+            uploaded.header = uploads.header().filter(|_| !uploaded.entries.is_empty());
+        }
+        let inline = files.iter().filter(|file| uploaded.reference(file).is_none());
+        let inline: u64 = inline.map(|file| encoded(file)).sum();
+        if inline > self.taken.inline {
+            let most = self.taken.inline;
+            return Err(refused(format!(
+                "the files of the request are {inline} bytes as they are sent, and the provider takes {most}"
+            )));
+        }
+        Ok(uploaded)
+    }
+
+    /// A fallback model may take other files than the one that they were read for.
+    fn check(&self, files: &[&Attachment]) -> Result<(), CallError> {
+        if files.len() > self.taken.count {
+            let (files, most) = (files.len(), self.taken.count);
+            return Err(refused(format!("the request has {files} files, and the provider takes {most}")));
+        }
+        for file in files {
+            let (name, media_type) = (&file.name, &file.media_type);
+            let Some(group) = self.taken.group(media_type) else {
+                return Err(refused(format!("the model takes no `{media_type}`, which `{name}` is")));
+            };
+            if file.bytes.len() as u64 > group.max_bytes {
+                let (bytes, most) = (file.bytes.len(), group.max_bytes);
+                return Err(refused(format!("`{name}` has {bytes} bytes, and the provider takes {most}")));
+            }
+            if Form::of(media_type) == Form::Text && file.text().is_none() {
+                return Err(refused(format!("`{name}` is said to be text and is not UTF-8")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Large files, and if the others are still too much for one request, the largest of them.
+    pub(super) fn to_upload<'a>(&self, files: &[&'a Attachment]) -> Vec<&'a Attachment> {
+        let can = |file: &&Attachment| self.shape.refers_to(Form::of(&file.media_type));
+        let (mut wanted, mut rest): (Vec<&Attachment>, Vec<&Attachment>) =
+            files.iter().partition(|file| can(file) && file.bytes.len() > LARGE);
+        rest.sort_by_key(|file| std::cmp::Reverse(file.bytes.len()));
+        let mut inline: u64 = rest.iter().map(|file| encoded(file)).sum();
+        for file in rest.into_iter().filter(can) {
+            if inline <= self.taken.inline {
+                break;
+            }
+            inline -= encoded(file);
+            wanted.push(file);
+        }
+        let mut seen = HashSet::new();
+        wanted.retain(|file| seen.insert((file.digest.as_str(), file.media_type.as_str())));
+        wanted
+    }
+
+    /// What a failed call with files means: a file that the provider has lost is uploaded again
+    /// with the next try.
+    pub(crate) fn judge(&self, error: CallError, uploaded: &Uploaded) -> CallError {
+        if error.status == Some(413) {
+            let message =
+                format!("the request with its files is too large for the provider: {}", error.message);
+            return CallError { failure: CallFailure::Refused, message, ..error };
+        }
+        let words = error.message.to_lowercase();
+        let is_lost = matches!(error.status, Some(400 | 403 | 404))
+            && words.contains("file")
+            && LOST_WORDS.iter().any(|lost| words.contains(lost));
+        let Some(uploads) = self.uploads.as_ref().filter(|_| is_lost && !uploaded.entries.is_empty()) else {
+            return error;
+        };
+        let named: Vec<_> = uploaded.entries.iter().filter(|entry| names(&error.message, entry)).collect();
+        let lost = if named.is_empty() { uploaded.entries.iter().collect() } else { named };
+        for entry in lost {
+            uploads.forget(entry);
+        }
+        let message = format!("the provider no longer has the file that was uploaded: {}", error.message);
+        CallError { failure: CallFailure::Server, message, ..error }
+    }
+
+    /// Deletes what was uploaded.
+    pub(crate) async fn close(&self) {
+        if let Some(uploads) = &self.uploads {
+            uploads.delete_all().await;
+        }
+    }
+}
+
+fn names(message: &str, entry: &super::cache::Entry) -> bool {
+    entry.remote.get().is_some_and(|remote| message.contains(&remote.id))
+}
+
+/// The bytes that a file has in the body of a request.
+fn encoded(file: &Attachment) -> u64 {
+    let bytes = file.bytes.len() as u64;
+    if Form::of(&file.media_type) == Form::Text { bytes } else { bytes.div_ceil(3) * 4 }
+}
+
+fn refused(message: String) -> CallError {
+    CallError::new(CallFailure::Refused, message)
+}

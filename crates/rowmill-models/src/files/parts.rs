@@ -1,0 +1,231 @@
+//! Messages with files, as each protocol writes them. Files stand before the text.
+//!
+//! Text files are text wherever the protocol has no form of its own for them: a line `File: NAME`,
+//! an empty line, and the text.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rowmill_types::{Attachment, Message, Role};
+
+use super::Uploaded;
+use super::forms::{Form, is_wave, name_for_google};
+use crate::body::write_text;
+
+/// How a protocol writes a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Chat completions: `{"role":"user","content":"…"}`, the model being `assistant`.
+    Chat,
+    /// The Responses API: as in chat completions, with parts of other names.
+    Responses,
+    /// The Messages API: as in chat completions, with blocks instead of parts.
+    Anthropic,
+    /// Gemini: `{"role":"user","parts":[{"text":"…"}]}`, the model being `model`.
+    Google,
+}
+
+impl Shape {
+    /// Whether a request can refer to an uploaded file of this form.
+    pub(crate) fn refers_to(self, form: Form) -> bool {
+        match self {
+            Self::Chat => form == Form::Pdf,
+            Self::Responses | Self::Anthropic => matches!(form, Form::Image | Form::Pdf),
+            Self::Google => form != Form::Text,
+        }
+    }
+}
+
+/// The bytes that the files of a message take up in a body, about.
+pub(crate) fn room(message: &Message, uploaded: &Uploaded) -> usize {
+    let files = message.attachments.iter().filter(|file| uploaded.reference(file).is_none());
+    files.map(|file| file.bytes.len() * 4 / 3 + 256).sum()
+}
+
+/// Writes the content of a message with files: an array of parts.
+pub(crate) fn write_message(body: &mut Vec<u8>, shape: Shape, message: &Message, uploaded: &Uploaded) {
+    let (before, after): (&[u8], &[u8]) = match (shape, message.role) {
+        (Shape::Google, Role::User) => (br#"{"role":"user","parts":["#, b"]}"),
+        (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":["#, b"]}"),
+        (_, Role::User) => (br#"{"role":"user","content":["#, b"]}"),
+        (_, Role::Assistant) => (br#"{"role":"assistant","content":["#, b"]}"),
+    };
+    body.extend_from_slice(before);
+    let mut writer = Writer { body, shape };
+    for (index, file) in message.attachments.iter().enumerate() {
+        if index > 0 {
+            writer.raw(",");
+        }
+        match uploaded.reference(file) {
+            Some(reference) => writer.reference(file, reference),
+            None => writer.file(file),
+        }
+    }
+    // Some providers refuse a part without text.
+    if !message.text.is_empty() {
+        writer.raw(",");
+        writer.text_part(&message.text);
+    }
+    body.extend_from_slice(after);
+}
+
+/// Writes the parts of one message.
+struct Writer<'a> {
+    body: &'a mut Vec<u8>,
+    shape: Shape,
+}
+
+impl Writer<'_> {
+    fn raw(&mut self, text: &str) {
+        self.body.extend_from_slice(text.as_bytes());
+    }
+
+    fn string(&mut self, text: &str) {
+        write_text(self.body, text);
+    }
+
+    /// Writes base64 straight into the body, inside a string that is open.
+    fn base64(&mut self, bytes: &[u8]) {
+        let start = self.body.len();
+        self.body.resize(start + bytes.len().div_ceil(3) * 4, 0);
+        let written = STANDARD.encode_slice(bytes, self.body.get_mut(start..).unwrap_or_default());
+        debug_assert!(written.is_ok(), "the room is what base64 needs");
+    }
+
+    fn text_part(&mut self, text: &str) {
+        self.raw(match self.shape {
+            Shape::Chat | Shape::Anthropic => r#"{"type":"text","text":"#,
+            Shape::Responses => r#"{"type":"input_text","text":"#,
+            Shape::Google => r#"{"text":"#,
+        });
+        self.string(text);
+        self.raw("}");
+    }
+
+    /// A file that stands in the body itself.
+    fn file(&mut self, file: &Attachment) {
+        if let Some(text) = file.text() {
+            return self.text_file(file, text);
+        }
+        match self.shape {
+            Shape::Chat | Shape::Responses => self.openai(file),
+            Shape::Anthropic => self.block(file),
+            Shape::Google => {
+                self.raw(r#"{"inlineData":{"mimeType":"#);
+                self.string(name_for_google(&file.media_type));
+                self.raw(r#","data":""#);
+                self.base64(&file.bytes);
+                self.raw(r#""}}"#);
+            }
+        }
+    }
+
+    fn text_file(&mut self, file: &Attachment, text: &str) {
+        if self.shape != Shape::Anthropic {
+            return self.text_part(&format!("File: {}\n\n{text}", file.name));
+        }
+        self.raw(r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"#);
+        self.string(text);
+        self.raw(r#"},"title":"#);
+        self.string(&file.name);
+        self.raw("}");
+    }
+
+    fn openai(&mut self, file: &Attachment) {
+        let chat = self.shape == Shape::Chat;
+        match Form::of(&file.media_type) {
+            Form::Image => {
+                self.raw(if chat {
+                    r#"{"type":"image_url","image_url":{"url":""#
+                } else {
+                    r#"{"type":"input_image","detail":"auto","image_url":""#
+                });
+                self.data_url(file);
+                self.raw(if chat { r#""}}"# } else { r#""}"# });
+            }
+            Form::Audio => {
+                self.raw(r#"{"type":"input_audio","input_audio":{"data":""#);
+                self.base64(&file.bytes);
+                self.raw(r#"","format":"#);
+                self.string(if is_wave(&file.media_type) { "wav" } else { "mp3" });
+                self.raw("}}");
+            }
+            Form::Pdf | Form::Text | Form::Other => {
+                self.raw(if chat {
+                    r#"{"type":"file","file":{"filename":"#
+                } else {
+                    r#"{"type":"input_file","filename":"#
+                });
+                self.string(&file.name);
+                self.raw(r#","file_data":""#);
+                self.data_url(file);
+                self.raw(if chat { r#""}}"# } else { r#""}"# });
+            }
+        }
+    }
+
+    fn data_url(&mut self, file: &Attachment) {
+        self.raw("data:");
+        // What is checked before the call leaves only media types that need no escapes.
+        self.raw(&file.media_type);
+        self.raw(";base64,");
+        self.base64(&file.bytes);
+    }
+
+    fn block(&mut self, file: &Attachment) {
+        let is_image = Form::of(&file.media_type) == Form::Image;
+        self.raw(if is_image {
+            r#"{"type":"image","source":{"type":"base64","media_type":"#
+        } else {
+            r#"{"type":"document","source":{"type":"base64","media_type":"#
+        });
+        self.string(&file.media_type);
+        self.raw(r#","data":""#);
+        self.base64(&file.bytes);
+        self.raw(r#""}"#);
+        self.title(file, is_image);
+    }
+
+    /// The title of a document, and the end of its block.
+    fn title(&mut self, file: &Attachment, is_image: bool) {
+        if !is_image {
+            self.raw(r#","title":"#);
+            self.string(&file.name);
+        }
+        self.raw("}");
+    }
+
+    /// A file that the provider has already.
+    fn reference(&mut self, file: &Attachment, reference: &str) {
+        let is_image = Form::of(&file.media_type) == Form::Image;
+        match self.shape {
+            Shape::Chat => {
+                self.raw(r#"{"type":"file","file":{"file_id":"#);
+                self.string(reference);
+                self.raw("}}");
+            }
+            Shape::Responses => {
+                self.raw(if is_image {
+                    r#"{"type":"input_image","detail":"auto","file_id":"#
+                } else {
+                    r#"{"type":"input_file","file_id":"#
+                });
+                self.string(reference);
+                self.raw("}");
+            }
+            Shape::Anthropic => {
+                self.raw(if is_image { r#"{"type":"image""# } else { r#"{"type":"document""# });
+                self.raw(r#","source":{"type":"file","file_id":"#);
+                self.string(reference);
+                self.raw("}");
+                self.title(file, is_image);
+            }
+            Shape::Google => {
+                self.raw(r#"{"fileData":{"mimeType":"#);
+                self.string(name_for_google(&file.media_type));
+                self.raw(r#","fileUri":"#);
+                self.string(reference);
+                self.raw("}}");
+            }
+        }
+    }
+}

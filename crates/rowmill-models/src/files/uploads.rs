@@ -1,0 +1,78 @@
+//! Uploading each file once, and giving all of them back at the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use rowmill_http::{HeaderName, HeaderValue, HttpClient};
+use rowmill_types::{Attachment, CallError};
+
+use super::cache::{Cache, Entry};
+use super::rules::Storage;
+use super::stores::{Place, Store};
+use crate::call::Reporter;
+
+/// How many files are deleted at once, and for how long that may go on.
+const AT_ONCE: usize = 8;
+const AT_MOST: Duration = Duration::from_secs(30);
+
+/// The files that this run has at its provider.
+#[derive(Debug)]
+pub(crate) struct Uploads {
+    store: Store,
+    cache: Cache,
+    /// Set once it turns out that the server has no file interface.
+    absent: AtomicBool,
+}
+
+impl Uploads {
+    pub(crate) fn new(http: &HttpClient, storage: Storage, place: Place, reporter: Reporter) -> Self {
+        let store = Store::new(http.clone(), storage, place, reporter);
+        Self { store, cache: Cache::default(), absent: AtomicBool::new(false) }
+    }
+
+    /// What a request must carry to refer to files.
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.store.header()
+    }
+
+    /// The file at the provider, uploaded unless it is there; `None` where the server, which is not
+    /// the vendor's own, has no file interface.
+    ///
+    /// Calls that need the same file wait for one upload. Where that is dropped or fails, the next
+    /// of them uploads it.
+    pub(super) async fn obtain(&self, file: &Attachment) -> Result<Option<Arc<Entry>>, CallError> {
+        if self.absent.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let (entry, gone) = self.cache.entry(file);
+        for remote in gone {
+            self.store.delete(&remote).await;
+        }
+        let uploaded = entry.remote.get_or_try_init(|| self.store.upload(file)).await;
+        match uploaded {
+            Ok(_) => Ok(Some(entry)),
+            Err(error) if matches!(error.status, Some(404 | 405 | 501)) => {
+                self.absent.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets a file that the provider no longer has.
+    pub(super) fn forget(&self, entry: &Arc<Entry>) {
+        self.cache.forget(entry);
+    }
+
+    /// Deletes all files, as far as time allows.
+    pub(super) async fn delete_all(&self) {
+        let remotes = self.cache.drain();
+        let deletions = stream::iter(remotes).for_each_concurrent(AT_ONCE, async |remote| {
+            self.store.delete(&remote).await;
+        });
+        // What is left expires, or stays with the account; the run does not wait for it.
+        drop(tokio::time::timeout(AT_MOST, deletions).await);
+    }
+}

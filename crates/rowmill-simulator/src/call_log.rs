@@ -1,0 +1,31 @@
+//! A log of calls, a line of JSON each.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::file_seen::CallSeen;
+
+/// Where calls are written down. Clones write to the same place.
+#[derive(Clone)]
+pub(crate) struct CallLog(Arc<Mutex<dyn Write + Send>>);
+
+impl CallLog {
+    pub(crate) fn new(log: impl Write + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(log)))
+    }
+
+    /// Writes a line. A log that cannot be written keeps nobody from being answered.
+    pub(crate) fn write(&self, seen: &CallSeen) {
+        let Ok(mut line) = serde_json::to_vec(seen) else { return };
+        line.push(b'\n');
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(log.write_all(&line).and_then(|()| log.flush()));
+    }
+}
+
+impl fmt::Debug for CallLog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("CallLog")
+    }
+}

@@ -1,0 +1,112 @@
+//! Files as they reached the simulator.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+
+use crate::protocol::Refused;
+
+/// A file that came with a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileSeen {
+    /// Its name, where the protocol has one.
+    pub name: Option<String>,
+    /// What it was said to be.
+    pub media_type: String,
+    /// Its bytes, without what carried them.
+    pub size: u64,
+    /// The SHA-256 of those bytes, in hexadecimal.
+    pub sha256: String,
+    /// How it came.
+    pub sent: Sent,
+}
+
+/// How a file came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sent {
+    /// In the body of the call, in base64.
+    Inline,
+    /// In the body of the call, as text.
+    Text,
+    /// Uploaded before the call, which refers to it.
+    Upload,
+}
+
+/// A model call and the files that came with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallSeen {
+    /// Its number among all calls, from 1.
+    pub call: u64,
+    /// The path with its query.
+    pub path: String,
+    /// The model that it names.
+    pub model: String,
+    /// The first user message, without its files.
+    pub prompt: String,
+    /// The files of all its messages, in order.
+    pub files: Vec<FileSeen>,
+}
+
+impl FileSeen {
+    /// A file of these bytes.
+    pub(crate) fn of(name: Option<&str>, media_type: &str, bytes: &[u8], sent: Sent) -> Self {
+        let name = name.map(str::to_owned);
+        Self {
+            name,
+            media_type: media_type.to_owned(),
+            size: bytes.len() as u64,
+            sha256: sha256(bytes),
+            sent,
+        }
+    }
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads base64, which providers do strictly.
+pub(crate) fn decode(data: &str) -> Result<Vec<u8>, Refused> {
+    let refuse = |error| Refused::invalid(format!("Invalid base64 data: {error}"));
+    let bytes = STANDARD.decode(data).map_err(refuse)?;
+    if bytes.is_empty() {
+        return Err(Refused::invalid("The file is empty."));
+    }
+    Ok(bytes)
+}
+
+/// Checks that bytes are what they are said to be, as far as their beginning tells.
+pub(crate) fn check(media_type: &str, bytes: &[u8]) -> Result<(), Refused> {
+    let found = found(bytes);
+    let fits = match media_type {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "application/pdf" => found == media_type,
+        "audio/wav" => found == "audio/wav",
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Refused::invalid(format!("The file does not match the provided media type {media_type}.")))
+}
+
+fn found(bytes: &[u8]) -> &'static str {
+    let part = |range| bytes.get::<std::ops::Range<usize>>(range).unwrap_or_default();
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        "image/png"
+    } else if bytes.starts_with(b"\xff\xd8\xff") {
+        "image/jpeg"
+    } else if bytes.starts_with(b"GIF8") {
+        "image/gif"
+    } else if bytes.starts_with(b"RIFF") && part(8..12) == b"WEBP" {
+        "image/webp"
+    } else if bytes.starts_with(b"RIFF") && part(8..12) == b"WAVE" {
+        "audio/wav"
+    } else if memchr::memmem::find(bytes.get(..1024).unwrap_or(bytes), b"%PDF-").is_some() {
+        "application/pdf"
+    } else {
+        "unknown"
+    }
+}

@@ -1,0 +1,212 @@
+//! The content of a message: texts and files, in every vendor's form.
+
+use serde_json::Value;
+
+use super::{Ask, Protocol, Refused};
+use crate::file_seen::{FileSeen, Sent, check, decode};
+use crate::recorder::RequestSeen;
+use crate::stored::{FILES_BETA, Stored, unknown};
+
+const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The most that Anthropic takes of an image.
+const ANTHROPIC_IMAGE: usize = 10 << 20;
+
+/// Reads the content of user messages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub(super) protocol: Protocol,
+    pub(super) request: &'a RequestSeen,
+    pub(super) stored: &'a Stored,
+}
+
+impl Reader<'_> {
+    /// Reads what a user says: texts go into the prompt, files beside it.
+    pub(super) fn user(&self, ask: &mut Ask, content: Option<&Value>) -> Result<(), Refused> {
+        let parts = match content {
+            Some(Value::Array(parts)) => parts,
+            content => {
+                ask.say_user(super::text_of(content));
+                return Ok(());
+            }
+        };
+        let mut texts = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            let is_last = index + 1 == parts.len();
+            match self.part(part)? {
+                Part::Text(text) => match text_file(text).filter(|_| !is_last) {
+                    Some(file) => {
+                        ask.said.push(("user", text.to_owned()));
+                        ask.files.push(file);
+                    }
+                    None => texts.push(text),
+                },
+                Part::File(file) => ask.files.push(file),
+                Part::Nothing => {}
+            }
+        }
+        ask.say_user(texts.join("\n"));
+        Ok(())
+    }
+
+    fn part<'v>(&self, part: &'v Value) -> Result<Part<'v>, Refused> {
+        match self.protocol {
+            Protocol::Google => self.google(part),
+            Protocol::Messages => self.block(part),
+            Protocol::Chat | Protocol::Responses => self.openai(part),
+        }
+    }
+
+    fn openai<'v>(&self, part: &'v Value) -> Result<Part<'v>, Refused> {
+        let is_chat = self.protocol == Protocol::Chat;
+        let kind = text(part, "type").unwrap_or_default();
+        match kind {
+            "text" if is_chat => Ok(Part::Text(text(part, "text").unwrap_or_default())),
+            "input_text" | "output_text" if !is_chat => {
+                Ok(Part::Text(text(part, "text").unwrap_or_default()))
+            }
+            "image_url" if is_chat => self.data_url(part.pointer("/image_url/url"), None, IMAGES),
+            "input_image" if !is_chat => match text(part, "file_id") {
+                Some(id) => self.stored_file(id),
+                None => self.data_url(part.get("image_url"), None, IMAGES),
+            },
+            "file" if is_chat => self.file(part.get("file").unwrap_or(part)),
+            "input_file" if !is_chat => self.file(part),
+            "input_audio" => {
+                let audio = part.get("input_audio").unwrap_or(part);
+                let media_type = match text(audio, "format") {
+                    Some("wav") => "audio/wav",
+                    Some("mp3") => "audio/mpeg",
+                    _ => return Err(Refused::invalid("Invalid value: 'format' must be 'wav' or 'mp3'.")),
+                };
+                inline(None, media_type, text(audio, "data").unwrap_or_default())
+            }
+            "refusal" => Ok(Part::Nothing),
+            other => Err(Refused::invalid(format!("Invalid value: '{other}' is no type of content part."))),
+        }
+    }
+
+    /// OpenAI's file: its data, or its id.
+    fn file<'v>(&self, file: &'v Value) -> Result<Part<'v>, Refused> {
+        if let Some(id) = text(file, "file_id") {
+            return self.stored_file(id);
+        }
+        let Some(name) = text(file, "filename") else {
+            return Err(Refused::invalid("Missing required parameter: 'filename'."));
+        };
+        self.data_url(file.get("file_data"), Some(name), &["application/pdf"])
+    }
+
+    fn data_url<'v>(
+        &self,
+        url: Option<&'v Value>,
+        name: Option<&str>,
+        media_types: &[&str],
+    ) -> Result<Part<'v>, Refused> {
+        let url = url.and_then(Value::as_str).unwrap_or_default();
+        if url.starts_with("https://") {
+            // What lies elsewhere is not looked at.
+            return Ok(Part::Nothing);
+        }
+        let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        let Some((media_type, data)) = parts else {
+            return Err(Refused::invalid("Invalid data URL: expected 'data:<type>;base64,<data>'."));
+        };
+        if !media_types.contains(&media_type) {
+            return Err(Refused::invalid(format!("Unsupported MIME type: '{media_type}'.")));
+        }
+        inline(name, media_type, data)
+    }
+
+    fn block<'v>(&self, block: &'v Value) -> Result<Part<'v>, Refused> {
+        let kind = text(block, "type").unwrap_or_default();
+        let source = block.get("source").unwrap_or(&Value::Null);
+        let media_type = text(source, "media_type").unwrap_or_default();
+        let data = text(source, "data").unwrap_or_default();
+        let title = text(block, "title");
+        match (kind, text(source, "type")) {
+            ("text", _) if text(block, "text").is_none_or(str::is_empty) => {
+                Err(Refused::invalid("messages: text content blocks must be non-empty"))
+            }
+            ("text", _) => Ok(Part::Text(text(block, "text").unwrap_or_default())),
+            ("image" | "document", Some("file")) => {
+                let beta = self.request.header("anthropic-beta").unwrap_or_default();
+                if !beta.split(',').any(|one| one.trim() == FILES_BETA) {
+                    return Err(Refused::invalid("messages: source: Input tag 'file' needs a beta header"));
+                }
+                self.stored_file(text(source, "file_id").unwrap_or_default())
+            }
+            ("image", Some("base64")) if IMAGES.contains(&media_type) => {
+                if data.len() / 4 * 3 > ANTHROPIC_IMAGE {
+                    return Err(Refused::invalid("messages: image exceeds 10 MB maximum"));
+                }
+                inline(None, media_type, data)
+            }
+            ("document", Some("base64")) if media_type == "application/pdf" => {
+                inline(title, media_type, data)
+            }
+            ("document", Some("text")) if media_type == "text/plain" => {
+                Ok(Part::File(FileSeen::of(title, media_type, data.as_bytes(), Sent::Text)))
+            }
+            ("tool_use" | "tool_result" | "thinking", _) => Ok(Part::Nothing),
+            (kind, _) => {
+                Err(Refused::invalid(format!("messages: content: Input tag '{kind}' is not supported")))
+            }
+        }
+    }
+
+    fn google<'v>(&self, part: &'v Value) -> Result<Part<'v>, Refused> {
+        let either = |names: [&str; 2]| names.into_iter().find_map(|name| part.get(name));
+        if let Some(said) = text(part, "text") {
+            return Ok(Part::Text(said));
+        }
+        let kind = |data: &'v Value| text(data, "mimeType").or_else(|| text(data, "mime_type"));
+        if let Some(data) = either(["inlineData", "inline_data"]) {
+            let media_type = kind(data).unwrap_or_default();
+            let takes =
+                ["image/", "audio/", "video/", "text/"].iter().any(|start| media_type.starts_with(start));
+            if media_type == "image/gif" || !(takes || media_type == "application/pdf") {
+                return Err(Refused::invalid(format!("Unsupported MIME type: {media_type}")));
+            }
+            return inline(None, media_type, text(data, "data").unwrap_or_default());
+        }
+        if let Some(data) = either(["fileData", "file_data"]) {
+            let uri = text(data, "fileUri").or_else(|| text(data, "file_uri")).unwrap_or_default();
+            return self.stored_file(uri.rsplit('/').next().unwrap_or_default());
+        }
+        match part.as_object().and_then(|fields| fields.keys().next()) {
+            Some(name) if !name.starts_with("function") && !name.starts_with("thought") => {
+                Err(Refused::invalid(format!("Invalid JSON payload received. Unknown name \"{name}\"")))
+            }
+            _ => Ok(Part::Nothing),
+        }
+    }
+
+    fn stored_file<'v>(&self, id: &str) -> Result<Part<'v>, Refused> {
+        self.stored.find(id).map(Part::File).ok_or_else(|| unknown(self.protocol, id))
+    }
+}
+
+/// A part of a message.
+#[derive(Debug)]
+enum Part<'v> {
+    Text(&'v str),
+    File(FileSeen),
+    /// Something that is taken and not looked at.
+    Nothing,
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
+    value.get(field)?.as_str()
+}
+
+fn inline<'v>(name: Option<&str>, media_type: &str, data: &str) -> Result<Part<'v>, Refused> {
+    let bytes = decode(data)?;
+    check(media_type, &bytes)?;
+    Ok(Part::File(FileSeen::of(name, media_type, &bytes, Sent::Inline)))
+}
+
+/// A text file that came as a text: its name in the first line, its text after an empty one.
+fn text_file(text: &str) -> Option<FileSeen> {
+    let (name, text) = text.strip_prefix("File: ")?.split_once("\n\n")?;
+    Some(FileSeen::of(Some(name), "text/plain", text.as_bytes(), Sent::Text))
+}
