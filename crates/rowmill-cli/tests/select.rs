@@ -70,7 +70,8 @@ fn a_query_goes_together_with_offset_limit_sample_and_parallel() {
     run(&place, &["--sql", query, "--offset", "1", "--limit", "2", "--parallel", "4"]).ok();
     assert_eq!(seen(&place), [json!({"id": 11}), json!({"id": 10})]);
     // Of 20 rows these are the ones that Python's `random` draws with seed 7.
-    let twenty = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19) SELECT i FROM n";
+    let twenty =
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19) SELECT i FROM n";
     run(&place, &["--sql", twenty, "--sample", "5", "--seed", "7", "--overwrite"]).ok();
     assert_eq!(each(&seen(&place), "/i"), [json!(1), json!(2), json!(4), json!(10), json!(12)]);
 }
@@ -94,7 +95,8 @@ fn a_resume_needs_the_same_query_unless_rows_have_ids() {
 fn standard_input_can_be_queried() {
     let place = orders();
     let rows = place.read("rows.jsonl");
-    let flags = ["--input-format", "jsonl", "-o", "out.jsonl", "--sql", "SELECT max(amount) AS most FROM input"];
+    let flags =
+        ["--input-format", "jsonl", "-o", "out.jsonl", "--sql", "SELECT max(amount) AS most FROM input"];
     place.pipe(rows.as_bytes(), &[&ECHO, &flags[..]].concat()).ok();
     assert_eq!(seen(&place), [json!({"most": 120})]);
     assert_eq!(place.names(""), ["out.jsonl", "rows.csv", "rows.jsonl", "tmp"], "no copy is left");

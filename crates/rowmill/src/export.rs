@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
-use rowmill_data::load_text;
 use rowmill_data::output::{Claim, Envelopes, Newer, scan_output};
 use rowmill_data::table::{InputPart, TableTarget, draft};
-use rowmill_http::HttpClient;
 use rowmill_store::file::{Header, Line, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment::environment;
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
+use crate::texts::text_of;
 
 /// A run that ends while it is read moves its records; then everything is read again.
 const TRIES: usize = 5;
@@ -56,7 +54,7 @@ pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
     spec.table.target.check(claim)?;
     let schema = match &spec.schema {
-        Some(source) => Some(load_text(source, "--json-schema", &HttpClient::new(&environment)).await?),
+        Some(source) => Some(text_of(source, "--json-schema").await?),
         None => None,
     };
     let done = tokio::task::spawn_blocking(move || {

@@ -19,7 +19,11 @@ pub(crate) fn fetch_notices(control: &Control) -> impl Fn(FetchEvent) + Send + S
             notice(Notice::Info(format!("fetching {name}{}", of_total(total))));
         }
         FetchStep::Started { done, total } => {
-            notice(Notice::Info(format!("fetching the rest of {name}, from {}{}", size(done), of_total(total))));
+            notice(Notice::Info(format!(
+                "fetching the rest of {name}, from {}{}",
+                size(done),
+                of_total(total)
+            )));
         }
         FetchStep::Progress { done, total } => {
             let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
 use rowmill_core::prompt::Template;
-use rowmill_data::{InputSpec, dataset, load_text, local_files};
-use rowmill_http::HttpClient;
+use rowmill_data::{InputSpec, Purpose, dataset, local_files};
 use rowmill_types::{Problem, RowError, SourceRow};
 use serde::Serialize;
 
-use crate::environment::environment;
+use crate::inputs;
 use crate::kinds::{Kind, KindCounts};
 use crate::spec::Prompt;
+use crate::texts::text_of;
 
 /// How many rows are looked at for the types of columns.
 const LOOKED_AT: usize = 1000;
@@ -78,13 +78,14 @@ pub struct HeadRow {
 /// # Errors
 ///
 /// The input or the template cannot be read.
-pub async fn head(spec: &HeadSpec) -> Result<Head, Problem> {
+pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
+    inputs::bring_input(&mut spec.input.location, Purpose::Rows, &|_| {}).await?;
     let template = match &spec.prompt {
         None => None,
         Some(Prompt::Default) => Some(Template::default_template()),
         Some(Prompt::Inline(text)) => Some(Template::parse(text.clone())),
         Some(Prompt::Source(source)) => {
-            let text = load_text(source, "--template", &HttpClient::new(&environment)).await?;
+            let text = text_of(source, "--template").await?;
             Some(Template::parse(text))
         }
     };

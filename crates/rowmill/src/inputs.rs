@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, local_files, spool, sql_dataset, where_dataset,
+    FetchEvent, FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, local_files,
+    spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -25,16 +26,20 @@ pub(crate) fn warnings(control: &Control) -> Tell {
     Arc::new(move |text| notice(Notice::Warning(text)))
 }
 
-/// Brings an input that is elsewhere onto this machine.
-pub(crate) async fn fetch(spec: &mut RunSpec, http: &HttpClient, control: &Control) -> Result<(), Problem> {
-    if !matches!(spec.input.location, Location::Web(_) | Location::Hub(_)) {
-        return Ok(());
-    }
-    let settings = FetchSettings::from_environment(&environment);
-    let told = fetch_notices(control);
-    let fetcher = Fetcher { settings: &settings, http, told: &told };
+/// Brings the input of a run onto this machine, if it is elsewhere.
+pub(crate) async fn fetch(spec: &mut RunSpec, control: &Control) -> Result<(), Problem> {
     let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
-    spec.input.location = bring(&spec.input.location, purpose, &fetcher).await?;
+    bring_input(&mut spec.input.location, purpose, &fetch_notices(control)).await
+}
+
+/// Brings an input onto this machine, if it is elsewhere.
+pub(crate) async fn bring_input(
+    location: &mut Location,
+    purpose: Purpose,
+    told: &(dyn Fn(FetchEvent) + Send + Sync),
+) -> Result<(), Problem> {
+    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+    *location = bring(location, purpose, &Fetcher { settings: &settings, http: &http, told }).await?;
     Ok(())
 }
 
@@ -67,9 +72,11 @@ fn narrowed(
     let temp = WorkFolder::open(folder)?.path().to_owned();
     if let Some(sql) = &query.sql {
         if spec.id_field.is_none() {
-            warn("rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
+            warn(
+                "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
                   knows them even if the input changes"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         return sql_dataset(input, sql, &temp, Arc::clone(warn));
     }

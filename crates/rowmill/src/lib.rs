@@ -8,20 +8,20 @@ pub mod cache;
 mod config;
 mod counting;
 mod environment;
+mod export;
 mod fetching;
 mod files;
-mod export;
 mod finish;
-mod inputs;
 mod head;
+mod inputs;
 mod kinds;
 mod lanes;
 mod output;
 mod plan;
 mod prepare;
 mod report;
-mod resume;
 pub mod results;
+mod resume;
 mod rows;
 mod run;
 mod schema_model;
@@ -30,9 +30,9 @@ mod texts;
 
 pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
 pub use environment::environment;
+pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};
-pub use export::{ExportReport, ExportSpec, export};
 pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
 pub use rowmill_core::cost::{Price, TokenPrices};
@@ -50,6 +50,4 @@ pub use rowmill_models::{
 };
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
-pub use spec::{
-    Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
-};
+pub use spec::{Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags};

@@ -14,8 +14,8 @@ use rowmill_engine::{
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, attachment_rules, counter,
-    fixed_tokens, lane_facts,
+    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, attachment_rules, counter, fixed_tokens,
+    lane_facts,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Money, Problem, Usage};
@@ -108,7 +108,7 @@ pub async fn plan(
     let prices = PriceTable::with_config(&spec.prices)?;
     let setup = keyless(|environment| setup(&spec.model, &providers, &texts, control, environment))?;
     let priced = priced(&prices, &setup.model);
-    inputs::fetch(&mut spec, &http, control).await?;
+    inputs::fetch(&mut spec, control).await?;
     let experience = experience(&spec, sample_calls, &setup, &texts, control).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
     let (end, input) = count(&spec, &texts, &setup, counter, control).await?;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::Location;
+use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::table::TableTarget;
 use rowmill_engine::IdCheck;
 use rowmill_models::ModelString;
@@ -106,8 +106,7 @@ pub(crate) fn rows(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Rows, P
     let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
     let selector = Selector::new(&spec.selection, candidates)?;
     let must_check = ids.field.is_some() && !is_sure;
-    let id_check =
-        if must_check && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    let id_check = if must_check && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
     if must_check && dataset.rereadable() {
         check_ids(&*dataset, &ids, &spec.selection, candidates)?;
     }

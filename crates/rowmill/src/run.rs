@@ -69,15 +69,14 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
     let Lanes { model: model_string, lanes, identity, rules } = lanes(&spec, &texts, &http, control)?;
-    inputs::fetch(&mut spec, &http, control).await?;
+    inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
-    let files = files(&spec, &*rows.dataset, rules, &http)
-        .inspect_err(|_| WorkFolder::take_back(&folder))?;
+    let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
     let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
     let header = Header {
         schema: texts.schema_text.clone(),

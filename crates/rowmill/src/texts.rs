@@ -72,6 +72,12 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     Ok(Texts { schema, schema_text, template, instruction, variables })
 }
 
+/// Loads one text for a command that runs nothing.
+pub(crate) async fn text_of(source: &str, flag: &'static str) -> Result<String, Problem> {
+    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+    text(source, flag, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
+}
+
 async fn text(source: &str, flag: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
     load_text(source, flag, fetcher).await
 }

@@ -48,12 +48,12 @@ pub(crate) struct HeadFlags {
 /// Runs the command.
 pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let prompt = flags.prompt.map(Prompt::Inline).or(flags.template.map(Prompt::Source));
-    let input = InputSpec { location: Location::parse(&flags.input)?, format: flags.input_format };
+    let input = InputSpec::new(Location::parse(&flags.input)?, flags.input_format);
     let spec = HeadSpec { input, rows: usize::try_from(flags.rows).unwrap_or(usize::MAX), prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;
-    let head = runtime.block_on(rowmill::head(&spec))?;
+    let head = runtime.block_on(rowmill::head(spec))?;
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, screen_width()) });
     Ok(ExitCode::Ok)
 }
@@ -138,11 +138,14 @@ fn table(head: &Head) -> Table {
     let mut sides = vec![Side::Right];
     sides.extend(head.columns.iter().map(|_| Side::Left));
     let mut table = Table::new(&sides);
-    table.row(std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))));
+    table.row(
+        std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))),
+    );
     for row in &head.rows {
         match &row.row {
             Ok(row) => {
-                let cells = head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
+                let cells =
+                    head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
                 table.row(std::iter::once(row.number().to_string()).chain(cells));
             }
             Err(bad) => table.spanning(bad.number.to_string(), bad_text(bad.kind.name(), &bad.message)),
@@ -195,7 +198,8 @@ fn shown(json: &str) -> String {
     match serde_json::from_str::<String>(json) {
         Ok(text) => printable(&text),
         Err(_) => {
-            let compact = serde_json::from_str::<Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string());
+            let compact = serde_json::from_str::<Value>(json)
+                .map_or_else(|_| json.to_owned(), |value| value.to_string());
             // The text of a number says more than its value.
             let is_number = matches!(Kind::of(json), Kind::Integer | Kind::Number);
             printable(if is_number { json } else { &compact })
@@ -218,10 +222,8 @@ fn as_json(head: &Head) -> String {
         if let (Some(prompt), Value::Object(shown)) = (&row.prompt, &mut shown) {
             match prompt {
                 Ok(prompt) => shown.insert("prompt".into(), prompt.as_str().into()),
-                Err(error) => shown.insert(
-                    "error".into(),
-                    json!({ "type": error.kind.name(), "message": error.message }),
-                ),
+                Err(error) => shown
+                    .insert("error".into(), json!({ "type": error.kind.name(), "message": error.message })),
             };
         }
         shown

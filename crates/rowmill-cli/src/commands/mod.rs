@@ -1,8 +1,8 @@
 //! One module per command.
 
 mod cache;
-mod head;
 mod export;
+mod head;
 mod models;
 mod plan;
 mod results;
@@ -18,9 +18,9 @@ use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
 pub(crate) use cache::CacheFlags;
+pub(crate) use export::ExportFlags;
 pub(crate) use head::HeadFlags;
 pub(crate) use results::ResultsFlags;
-pub(crate) use export::ExportFlags;
 
 /// Runs the command line of this process.
 #[must_use]

@@ -52,7 +52,9 @@ fn sent(model: &FakeModel) -> Vec<Vec<Vec<String>>> {
     let content = |file: &Attachment| String::from_utf8(file.bytes.to_vec()).unwrap();
     let seen = model.seen();
     let messages = seen.iter().map(|request| &request.messages);
-    messages.map(|all| all.iter().map(|one| one.attachments.iter().map(content).collect()).collect()).collect()
+    messages
+        .map(|all| all.iter().map(|one| one.attachments.iter().map(content).collect()).collect())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

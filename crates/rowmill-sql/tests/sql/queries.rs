@@ -145,7 +145,11 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "no such column: nmae\n    SELECT nmae\n           ^",
             "did you mean `name`? columns: `id`",
         ),
-        ("SELECT id\nFORM input", "near \"input\": syntax error\n    FORM input\n         ^", "`docs/sql.md`"),
+        (
+            "SELECT id\nFORM input",
+            "near \"input\": syntax error\n    FORM input\n         ^",
+            "`docs/sql.md`",
+        ),
         ("SELECT \"Ada\" FROM input", "no such column: \"Ada\"", "strings stand between single quotes"),
         ("SELECT * FROM data", "no such table: data", "the rows of `--input` are the table `input`"),
         (

@@ -18,7 +18,9 @@ const QUERIES: &[(&str, &str)] = &[
 pub(super) fn selecting(stage: &Stage) -> Result<Section, Failure> {
     let count = stage.rows(ROWS) / 10;
     let mut table = Table {
-        head: ["input", "query", "rowmill s", "rowmill MB", "DuckDB s", "DuckDB MB"].map(str::to_owned).to_vec(),
+        head: ["input", "query", "rowmill s", "rowmill MB", "DuckDB s", "DuckDB MB"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: Vec::new(),
     };
     for format in ["jsonl", "parquet"] {

@@ -6,7 +6,8 @@ use crate::bench::measure::{Cost, cost_of, shown};
 use crate::bench::report::{Section, Table, Verdict, whole};
 use crate::bench::stage::Stage;
 
-const QUERY: &str = "SELECT id, title, meta ->> 'lang' AS lang FROM input WHERE split = 'eval' AND score > 0.5";
+const QUERY: &str =
+    "SELECT id, title, meta ->> 'lang' AS lang FROM input WHERE split = 'eval' AND score > 0.5";
 
 /// Ways to choose rows, each with its flags.
 const CHOICES: &[(&str, &[&str])] = &[
