@@ -1,5 +1,5 @@
 //! What developers and CI run besides `cargo`: generated documents, the crate graph,
-//! licences, benchmarks, and a run with a real model.
+//! licences, benchmarks, made rows, and a run with a real model.
 
 mod arguments;
 mod bench;
@@ -8,6 +8,7 @@ mod failure;
 mod generate;
 mod layers;
 mod licences;
+mod make_rows;
 mod real_model;
 mod talk;
 mod workspace;
