@@ -1,14 +1,15 @@
 //! The tasks and their flags.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::SuiteName;
 use crate::generate::Mode;
 use crate::read_rows::ReadRowsFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, bench, deny, generate, layers, licences, read_rows, real_model, talk};
+use crate::{Failure, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk};
 
 /// Tasks of rowmill's developers and its CI.
 #[derive(Debug, Parser)]
@@ -33,6 +34,7 @@ enum Task {
     /// Run cargo-deny, where it is installed.
     Deny,
     Bench(BenchFlags),
+    MakeRows(MakeRowsFlags),
     RealModel(RealModelFlags),
     ReadRows(ReadRowsFlags),
 }
@@ -55,6 +57,34 @@ pub(crate) struct BenchFlags {
     /// Measure only scenarios whose name contains this text; leaves `docs/benchmarks.md` alone.
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+}
+
+/// Write a made dataset: the same rows in every format, for benchmarks and comparisons.
+#[derive(Debug, Args)]
+pub(crate) struct MakeRowsFlags {
+    /// How many rows.
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: u64,
+    /// How they are written.
+    #[arg(long, value_enum)]
+    pub(crate) format: RowsFormat,
+    /// The file to write; one that exists is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The same seed gives the same rows.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// How made rows are written.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RowsFormat {
+    /// One JSON object per line.
+    Jsonl,
+    /// Values between commas; lists and objects are JSON text.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
 }
 
 /// Classify twenty reviews with a real model on this machine, without a key.
@@ -85,6 +115,7 @@ fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
         Task::Deny => deny::deny(workspace),
         Task::Bench(flags) => bench::bench(workspace, &flags),
         Task::ReadRows(flags) => read_rows::read_rows(&flags),
+        Task::MakeRows(flags) => make_rows::make_rows(&flags),
         Task::RealModel(flags) => real_model::real_model(workspace, &flags),
     }
 }

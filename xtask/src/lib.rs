@@ -1,5 +1,5 @@
 //! What developers and CI run besides `cargo`: generated documents, the crate graph,
-//! licences, benchmarks, and a run with a real model.
+//! licences, benchmarks, made rows, and a run with a real model.
 
 mod arguments;
 mod bench;
@@ -9,6 +9,7 @@ mod generate;
 mod layers;
 mod licences;
 mod read_rows;
+mod make_rows;
 mod real_model;
 mod talk;
 mod workspace;

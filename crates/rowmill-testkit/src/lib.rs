@@ -1,10 +1,11 @@
-//! What tests stand on: fakes for the ports, the conformance suite, and the
+//! What tests stand on: fakes for the ports, the conformance suite, made rows, and the
 //! provider simulator under the same roof.
 
 pub mod conformance;
 mod fake_model;
 mod fake_source;
 pub mod hub;
+pub mod made_rows;
 
 pub use fake_model::{FakeModel, answer, busy, failure};
 pub use fake_source::FakeDataset;

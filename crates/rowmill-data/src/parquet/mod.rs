@@ -1,13 +1,37 @@
 //! Rows from Parquet files.
+//!
+//! Several files are one table, their columns joined by name. Values become JSON like this:
+//!
+//! | in the file | in the row |
+//! |---|---|
+//! | integers of any width, up to 64 bits without a sign | a number, exact |
+//! | floats | the shortest number that reads back as the same float; NaN and infinities, for which JSON has no number, are `null` |
+//! | decimals | text with all digits after the point: `"12.50"` |
+//! | booleans, nulls | `true`, `false`, `null` |
+//! | text, JSON, enums | text |
+//! | bytes, of fixed length too | text where they are UTF-8, otherwise Base64 |
+//! | UUIDs | text in the usual groups of digits |
+//! | dates and times | `"2024-05-01"`, `"10:00:00"`, with `.123456` (or nine digits) only where the fraction is not zero |
+//! | timestamps | `"2024-05-01T10:00:00"`, with `+00:00` where they are adjusted to UTC |
+//! | durations and intervals | ISO 8601 text: `"P1DT2H"`, `"P1M2DT0.5S"` |
+//! | lists, structs | arrays and objects, nested as they are |
+//! | maps | objects; arrays of `[key, value]` where a key is a list or an object |
 
-use std::sync::Arc;
+mod bytes;
+mod cells;
+mod civil;
+mod conditions;
+mod dataset;
+mod decimals;
+mod file;
+mod footer;
+mod group;
+mod layout;
+mod packed;
+mod problems;
+mod pruning;
+mod shape;
+mod source;
+mod table;
 
-use rowmill_core::ports::Dataset;
-use rowmill_types::{Problem, ProblemCode};
-
-use crate::FileList;
-
-/// The dataset of Parquet files.
-pub(crate) fn dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Problem::new(ProblemCode::InputFormat, format!("`{}` cannot be read yet", list.name)))
-}
+pub(crate) use dataset::dataset;

@@ -1,0 +1,320 @@
+//! The values of a decoded column, written as JSON one by one.
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array as _, ArrayRef, OffsetSizeTrait};
+use arrow_schema::{DataType, TimeUnit};
+use rowmill_core::json_text::write_string;
+
+use super::bytes::{NotText, write_bytes, write_text, write_uuid};
+use super::civil::{write_date, write_duration, write_interval, write_time, write_timestamp};
+use super::decimals::write_decimal;
+use super::shape::Shape;
+
+/// Appends the value of a row that is not null.
+type Write = Box<dyn Fn(usize, &mut String) -> Result<(), NotText> + Send>;
+
+/// The values of a decoded column.
+pub(super) struct Cells {
+    /// The array that knows which values are null, where some are.
+    nulls: Option<ArrayRef>,
+    write: Write,
+}
+
+impl Cells {
+    /// The values of an array; `None` where the decoder made another kind than was asked for.
+    pub(super) fn new(shape: &Shape, array: &ArrayRef) -> Option<Self> {
+        let nulls = (array.null_count() > 0).then(|| ArrayRef::clone(array));
+        Some(Self { nulls, write: writer(shape, array)? })
+    }
+
+    /// Appends a value as JSON.
+    pub(super) fn write(&self, row: usize, out: &mut String) -> Result<(), NotText> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            out.push_str("null");
+            return Ok(());
+        }
+        (self.write)(row, out)
+    }
+}
+
+fn writer(shape: &Shape, array: &ArrayRef) -> Option<Write> {
+    match shape {
+        Shape::Null => always(|_, out| out.push_str("null")),
+        Shape::Boolean => {
+            let values = array.as_boolean_opt()?.clone();
+            always(move |row, out| out.push_str(if values.value(row) { "true" } else { "false" }))
+        }
+        Shape::Integer => integers(array),
+        Shape::Real => reals(array),
+        Shape::Decimal(_, scale) => decimals(array, *scale),
+        Shape::Text => {
+            let values = array.as_binary_view_opt()?.clone();
+            Some(Box::new(move |row, out| write_text(values.value(row), out)))
+        }
+        Shape::Bytes => match array.as_binary_view_opt() {
+            Some(values) => {
+                let values = values.clone();
+                always(move |row, out| write_bytes(values.value(row), out))
+            }
+            None => fixed(array, write_bytes),
+        },
+        Shape::Uuid => fixed(array, write_uuid),
+        Shape::Interval => fixed(array, |bytes, out| {
+            out.push('"');
+            write_interval(bytes, out);
+            out.push('"');
+        }),
+        Shape::Date => match array.data_type() {
+            DataType::Date32 => moments::<Date32Type>(array, write_date),
+            _ => moments::<Date64Type>(array, |value, out| write_date(value.div_euclid(86_400_000), out)),
+        },
+        Shape::Time => times(array),
+        Shape::Timestamp { utc } => timestamps(array, *utc),
+        Shape::Duration => durations(array),
+        Shape::List(item) => lists(item, array),
+        Shape::Struct(fields) => structs(fields, array),
+        Shape::Map(key, value) => maps(key, value, array),
+    }
+}
+
+/// Values of a kind that can always be written.
+fn always(write: impl Fn(usize, &mut String) + Send + 'static) -> Option<Write> {
+    Some(Box::new(move |row, out| {
+        write(row, out);
+        Ok(())
+    }))
+}
+
+fn integers(array: &ArrayRef) -> Option<Write> {
+    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef) -> Option<Write> {
+        let values = array.as_primitive_opt::<T>()?.values().clone();
+        always(move |row, out| {
+            if let Some(value) = values.get(row) {
+                out.push_str(itoa::Buffer::new().format(*value));
+            }
+        })
+    }
+    match array.data_type() {
+        DataType::Int8 => of::<Int8Type>(array),
+        DataType::Int16 => of::<Int16Type>(array),
+        DataType::Int32 => of::<Int32Type>(array),
+        DataType::Int64 => of::<Int64Type>(array),
+        DataType::UInt8 => of::<UInt8Type>(array),
+        DataType::UInt16 => of::<UInt16Type>(array),
+        DataType::UInt32 => of::<UInt32Type>(array),
+        _ => of::<UInt64Type>(array),
+    }
+}
+
+fn reals(array: &ArrayRef) -> Option<Write> {
+    fn write<F: zmij::Float>(value: F, is_finite: bool, out: &mut String) {
+        let mut buffer = zmij::Buffer::new();
+        out.push_str(if is_finite { buffer.format_finite(value) } else { "null" });
+    }
+    match array.data_type() {
+        DataType::Float64 => {
+            let values = array.as_primitive_opt::<Float64Type>()?.clone();
+            always(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive_opt::<Float32Type>()?.clone();
+            always(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
+        }
+        _ => {
+            let values = array.as_primitive_opt::<Float16Type>()?.clone();
+            always(move |row, out| write(values.value(row).to_f32(), values.value(row).is_finite(), out))
+        }
+    }
+}
+
+fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
+    fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef, scale: i8) -> Option<Write> {
+        let values = array.as_primitive_opt::<T>()?.clone();
+        always(move |row, out| {
+            out.push('"');
+            write_decimal(itoa::Buffer::new().format(values.value(row)), scale, out);
+            out.push('"');
+        })
+    }
+    match array.data_type() {
+        DataType::Decimal32(..) => of::<Decimal32Type>(array, scale),
+        DataType::Decimal64(..) => of::<Decimal64Type>(array, scale),
+        DataType::Decimal128(..) => of::<Decimal128Type>(array, scale),
+        _ => {
+            let values = array.as_primitive_opt::<Decimal256Type>()?.clone();
+            always(move |row, out| {
+                out.push('"');
+                write_decimal(&values.value(row).to_string(), scale, out);
+                out.push('"');
+            })
+        }
+    }
+}
+
+/// Bytes of fixed length.
+fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut String) + Send + 'static) -> Option<Write> {
+    let values = array.as_fixed_size_binary_opt()?.clone();
+    always(move |row, out| write(values.value(row), out))
+}
+
+/// Values that count from some beginning and are written as text.
+fn moments<T: ArrowPrimitiveType<Native: Into<i64>>>(
+    array: &ArrayRef,
+    write: impl Fn(i64, &mut String) + Send + 'static,
+) -> Option<Write> {
+    let values = array.as_primitive_opt::<T>()?.clone();
+    always(move |row, out| {
+        out.push('"');
+        write(values.value(row).into(), out);
+        out.push('"');
+    })
+}
+
+fn times(array: &ArrayRef) -> Option<Write> {
+    let in_unit = |unit| move |value, out: &mut String| write_time(value, unit, out);
+    match array.data_type() {
+        DataType::Time32(TimeUnit::Second) => moments::<Time32SecondType>(array, in_unit(TimeUnit::Second)),
+        DataType::Time32(unit) => moments::<Time32MillisecondType>(array, in_unit(*unit)),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            moments::<Time64MicrosecondType>(array, in_unit(TimeUnit::Microsecond))
+        }
+        _ => moments::<Time64NanosecondType>(array, in_unit(TimeUnit::Nanosecond)),
+    }
+}
+
+fn timestamps(array: &ArrayRef, utc: bool) -> Option<Write> {
+    let DataType::Timestamp(unit, _) = *array.data_type() else { return None };
+    let write = move |value, out: &mut String| write_timestamp(value, unit, utc, out);
+    match unit {
+        TimeUnit::Second => moments::<TimestampSecondType>(array, write),
+        TimeUnit::Millisecond => moments::<TimestampMillisecondType>(array, write),
+        TimeUnit::Microsecond => moments::<TimestampMicrosecondType>(array, write),
+        TimeUnit::Nanosecond => moments::<TimestampNanosecondType>(array, write),
+    }
+}
+
+fn durations(array: &ArrayRef) -> Option<Write> {
+    let DataType::Duration(unit) = *array.data_type() else { return None };
+    let write = move |value, out: &mut String| write_duration(value, unit, out);
+    match unit {
+        TimeUnit::Second => moments::<DurationSecondType>(array, write),
+        TimeUnit::Millisecond => moments::<DurationMillisecondType>(array, write),
+        TimeUnit::Microsecond => moments::<DurationMicrosecondType>(array, write),
+        TimeUnit::Nanosecond => moments::<DurationNanosecondType>(array, write),
+    }
+}
+
+fn lists(item: &Shape, array: &ArrayRef) -> Option<Write> {
+    fn of<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
+        let list = array.as_list_opt::<O>()?.clone();
+        let items = Cells::new(item, list.values())?;
+        Some(Box::new(move |row, out| {
+            let place = |at: usize| list.value_offsets().get(at).map_or(0, |offset| offset.as_usize());
+            write_items(&items, place(row)..place(row + 1), out)
+        }))
+    }
+    fn of_view<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
+        let list = array.as_list_view_opt::<O>()?.clone();
+        let items = Cells::new(item, list.values())?;
+        Some(Box::new(move |row, out| {
+            let start = list.value_offset(row).as_usize();
+            write_items(&items, start..start + list.value_size(row).as_usize(), out)
+        }))
+    }
+    match array.data_type() {
+        DataType::List(_) => of::<i32>(item, array),
+        DataType::LargeList(_) => of::<i64>(item, array),
+        DataType::ListView(_) => of_view::<i32>(item, array),
+        DataType::LargeListView(_) => of_view::<i64>(item, array),
+        _ => {
+            let list = array.as_fixed_size_list_opt()?.clone();
+            let length = usize::try_from(list.value_length()).ok()?;
+            let items = Cells::new(item, list.values())?;
+            Some(Box::new(move |row, out| write_items(&items, row * length..(row + 1) * length, out)))
+        }
+    }
+}
+
+fn write_items(items: &Cells, places: std::ops::Range<usize>, out: &mut String) -> Result<(), NotText> {
+    out.push('[');
+    for at in places.clone() {
+        if at > places.start {
+            out.push(',');
+        }
+        items.write(at, out)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn structs(fields: &[(String, Shape)], array: &ArrayRef) -> Option<Write> {
+    let array = array.as_struct_opt()?;
+    let mut parts = Vec::with_capacity(fields.len());
+    for ((name, shape), values) in fields.iter().zip(array.columns()) {
+        let mut start = String::from(if parts.is_empty() { "{" } else { "," });
+        write_string(name, &mut start);
+        start.push(':');
+        parts.push((start, Cells::new(shape, values)?));
+    }
+    if parts.is_empty() {
+        return always(|_, out| out.push_str("{}"));
+    }
+    Some(Box::new(move |row, out| {
+        for (start, cells) in &parts {
+            out.push_str(start);
+            cells.write(row, out)?;
+        }
+        out.push('}');
+        Ok(())
+    }))
+}
+
+fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
+    let map = array.as_map_opt()?.clone();
+    let keys = Cells::new(key, map.keys())?;
+    let values = Cells::new(value, map.values())?;
+    let names_fields = key.names_fields();
+    Some(Box::new(move |row, out| {
+        let offset = |at: usize| map.value_offsets().get(at).copied().unwrap_or(0);
+        let place = |at| usize::try_from(offset(at)).unwrap_or(0);
+        let places = place(row)..place(row + 1);
+        out.push(if names_fields { '{' } else { '[' });
+        for at in places.clone() {
+            if at > places.start {
+                out.push(',');
+            }
+            if names_fields {
+                write_name(&keys, at, out)?;
+                out.push(':');
+                values.write(at, out)?;
+            } else {
+                out.push('[');
+                keys.write(at, out)?;
+                out.push(',');
+                values.write(at, out)?;
+                out.push(']');
+            }
+        }
+        out.push(if names_fields { '}' } else { ']' });
+        Ok(())
+    }))
+}
+
+/// Appends a key as a JSON string, whatever it is.
+fn write_name(keys: &Cells, at: usize, out: &mut String) -> Result<(), NotText> {
+    let start = out.len();
+    keys.write(at, out)?;
+    if out.as_bytes().get(start) != Some(&b'"') {
+        out.insert(start, '"');
+        out.push('"');
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Rows that break a condition are left out, where that is cheap to tell.
+//!
+//! A value is compared as rows show it: dates and timestamps as their text, booleans as 0
+//! and 1. Whoever asks looks again, so a row is kept wherever there is a doubt.
+
+use std::cmp::Ordering;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_schema::{DataType, TimeUnit};
+use rowmill_core::ports::{Comparison, Scalar};
+
+use super::civil::{write_date, write_timestamp};
+use super::shape::Shape;
+
+/// A comparison with a value.
+#[derive(Debug, Clone)]
+pub(super) struct Test {
+    pub(super) comparison: Comparison,
+    pub(super) value: Scalar,
+}
+
+impl Test {
+    /// Whether columns of this shape can be compared with the value here.
+    pub(super) fn suits(&self, shape: &Shape) -> bool {
+        match (&self.value, shape) {
+            (_, Shape::Null) => true,
+            (Scalar::Real(value), _) if value.is_nan() => false,
+            (Scalar::Integer(_) | Scalar::Real(_), Shape::Boolean | Shape::Integer | Shape::Real) => true,
+            (Scalar::Text(_), Shape::Text | Shape::Date | Shape::Timestamp { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Which values satisfy it; null stays null. `None` where they cannot be compared.
+    pub(super) fn check(&self, shape: &Shape, array: &ArrayRef) -> Option<BooleanArray> {
+        match shape {
+            Shape::Null => Some(BooleanArray::new_null(array.len())),
+            Shape::Boolean => {
+                let values = array.as_boolean_opt()?;
+                Some(BooleanArray::from_unary(values, |value| self.holds_integer(i128::from(value))))
+            }
+            Shape::Integer => self.check_integers(array),
+            Shape::Real => self.check_reals(array),
+            Shape::Text => {
+                let Scalar::Text(text) = &self.value else { return None };
+                let values = array.as_binary_view_opt()?;
+                // A value that is no text makes a bad row, which must not go unseen.
+                Some(BooleanArray::from_unary(values, |value| {
+                    self.holds(value.cmp(text.as_bytes())) || std::str::from_utf8(value).is_err()
+                }))
+            }
+            Shape::Date => match array.data_type() {
+                DataType::Date32 => self.check_shown::<Date32Type>(array, write_date),
+                _ => self.check_shown::<Date64Type>(array, |value, out| {
+                    write_date(value.div_euclid(86_400_000), out);
+                }),
+            },
+            Shape::Timestamp { utc } => self.check_timestamps(array, *utc),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, ordering: Ordering) -> bool {
+        match self.comparison {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::AtMost => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::AtLeast => ordering.is_ge(),
+        }
+    }
+
+    fn holds_integer(&self, value: i128) -> bool {
+        match &self.value {
+            Scalar::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
+            // Beyond 64 bits with a sign, numbers are no integers to everybody.
+            _ if value > i128::from(i64::MAX) => true,
+            Scalar::Real(other) => self.holds(against_real(value, *other)),
+            Scalar::Text(_) => true,
+        }
+    }
+
+    fn holds_real(&self, value: f64) -> bool {
+        match &self.value {
+            Scalar::Integer(other) => self.holds(against_real(i128::from(*other), value).reverse()),
+            Scalar::Real(other) => value.partial_cmp(other).is_none_or(|ordering| self.holds(ordering)),
+            Scalar::Text(_) => true,
+        }
+    }
+
+    fn check_integers(&self, array: &ArrayRef) -> Option<BooleanArray> {
+        fn of<T: ArrowPrimitiveType<Native: Into<i128>>>(
+            test: &Test,
+            array: &ArrayRef,
+        ) -> Option<BooleanArray> {
+            let values = array.as_primitive_opt::<T>()?;
+            Some(BooleanArray::from_unary(values, |value| test.holds_integer(value.into())))
+        }
+        match array.data_type() {
+            DataType::Int8 => of::<Int8Type>(self, array),
+            DataType::Int16 => of::<Int16Type>(self, array),
+            DataType::Int32 => of::<Int32Type>(self, array),
+            DataType::Int64 => of::<Int64Type>(self, array),
+            DataType::UInt8 => of::<UInt8Type>(self, array),
+            DataType::UInt16 => of::<UInt16Type>(self, array),
+            DataType::UInt32 => of::<UInt32Type>(self, array),
+            _ => of::<UInt64Type>(self, array),
+        }
+    }
+
+    fn check_reals(&self, array: &ArrayRef) -> Option<BooleanArray> {
+        match array.data_type() {
+            // NaN and infinities are null in rows.
+            DataType::Float64 => {
+                let values = array.as_primitive_opt::<Float64Type>()?;
+                Some(BooleanArray::from_unary(values, |value| value.is_finite() && self.holds_real(value)))
+            }
+            // The shortest text of a short float is a number nearby: 0.1 and not 0.10000000149.
+            DataType::Float32 => {
+                let values = array.as_primitive_opt::<Float32Type>()?;
+                Some(BooleanArray::from_unary(values, |value| {
+                    value.is_finite() && (self.is_near(value) || self.holds_real(f64::from(value)))
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the value that is compared with lies next to a short float.
+    fn is_near(&self, value: f32) -> bool {
+        let (low, high) = (f64::from(value.next_down()), f64::from(value.next_up()));
+        match &self.value {
+            Scalar::Real(other) => (low..=high).contains(other),
+            Scalar::Integer(other) => {
+                against_real(i128::from(*other), low).is_ge()
+                    && against_real(i128::from(*other), high).is_le()
+            }
+            Scalar::Text(_) => true,
+        }
+    }
+
+    fn check_timestamps(&self, array: &ArrayRef, utc: bool) -> Option<BooleanArray> {
+        let DataType::Timestamp(unit, _) = *array.data_type() else { return None };
+        let write = move |value, out: &mut String| write_timestamp(value, unit, utc, out);
+        match unit {
+            TimeUnit::Second => self.check_shown::<TimestampSecondType>(array, write),
+            TimeUnit::Millisecond => self.check_shown::<TimestampMillisecondType>(array, write),
+            TimeUnit::Microsecond => self.check_shown::<TimestampMicrosecondType>(array, write),
+            TimeUnit::Nanosecond => self.check_shown::<TimestampNanosecondType>(array, write),
+        }
+    }
+
+    /// Compares values by the text that stands for them in rows.
+    fn check_shown<T: ArrowPrimitiveType<Native: Into<i64>>>(
+        &self,
+        array: &ArrayRef,
+        write: impl Fn(i64, &mut String),
+    ) -> Option<BooleanArray> {
+        let Scalar::Text(text) = &self.value else { return None };
+        let values = array.as_primitive_opt::<T>()?;
+        let mut shown = String::new();
+        Some(BooleanArray::from_unary(values, |value| {
+            shown.clear();
+            write(value.into(), &mut shown);
+            self.holds(shown.as_str().cmp(text))
+        }))
+    }
+}
+
+/// Compares without loss; NaN counts as more than everything.
+fn against_real(integer: i128, real: f64) -> Ordering {
+    const BEYOND: f64 = 1.0e38;
+    if real.is_nan() || real > BEYOND {
+        return Ordering::Less;
+    }
+    if real < -BEYOND {
+        return Ordering::Greater;
+    }
+    // Within this range the part before the point is exact as an integer.
+    let whole = real.trunc();
+    let fraction = real - whole;
+    integer.cmp(&(whole as i128)).then(0.0f64.partial_cmp(&fraction).unwrap_or(Ordering::Equal))
+}
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+//! The dataset of Parquet files.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, RowSource};
+use rowmill_types::Problem;
+
+use super::conditions::Test;
+use super::source::ParquetSource;
+use super::table::Table;
+use crate::FileList;
+use crate::files::identity;
+
+/// The dataset of Parquet files. Their footers are read now, so that what is wrong with them
+/// is told before anything is done.
+pub(crate) fn dataset(list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
+    let table = Arc::new(Table::new(&list)?);
+    Ok(Arc::new(ParquetDataset { list, table }))
+}
+
+#[derive(Debug)]
+struct ParquetDataset {
+    list: FileList,
+    table: Arc<Table>,
+}
+
+impl Dataset for ParquetDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        self.open_part(&Part::default())
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        identity(&self.list)
+    }
+
+    fn open_part(&self, part: &Part) -> Result<Box<dyn RowSource>, Problem> {
+        let all = 0..self.table.columns.len();
+        let columns: Vec<usize> = match &part.columns {
+            None => all.collect(),
+            Some(names) => {
+                let wanted = names.iter().map(|name| self.table.column(name));
+                let wanted: HashSet<usize> = wanted.collect::<Result<_, _>>()?;
+                all.filter(|column| wanted.contains(column)).collect()
+            }
+        };
+        let mut tests = Vec::with_capacity(part.conditions.len());
+        for condition in &part.conditions {
+            self.table.column(&condition.column)?;
+            let test = Test { comparison: condition.comparison, value: condition.value.clone() };
+            tests.push((condition.column.clone(), test));
+        }
+        Ok(Box::new(ParquetSource::new(Arc::clone(&self.table), &columns, tests)))
+    }
+
+    fn count(&self) -> Result<Option<u64>, Problem> {
+        Ok(Some(self.table.rows()))
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        let described = |column: &super::table::TableColumn| Column {
+            name: column.name.clone(),
+            kind: column.shape.kind(),
+        };
+        Ok(Some(self.table.columns.iter().map(described).collect()))
+    }
+}

@@ -1,0 +1,238 @@
+//! A file that is being read: its row groups one after the other.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::{Array as _, BooleanArray, RecordBatch};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::errors::{ParquetError, Result as Decoded};
+use parquet::file::metadata::RowGroupMetaData;
+use rowmill_types::Problem;
+
+use super::cells::Cells;
+use super::conditions::Test;
+use super::footer::{load, rows_of};
+use super::group::{Batch, Group, Reader};
+use super::layout::Layout;
+use super::problems;
+use super::problems::guarded;
+use super::pruning::groups_of_use;
+use super::shape::Shape;
+use super::table::TableFile;
+use crate::dataset::cannot_open;
+
+/// How many decoded bytes a batch should have, as far as the footer can tell.
+const BATCH_BYTES: u64 = 4 << 20;
+/// The most rows of a batch.
+const BATCH_ROWS: u64 = 4096;
+
+/// A condition on a column of a file.
+#[derive(Debug)]
+pub(super) struct Check {
+    /// Which column of the file.
+    pub(super) column: usize,
+    pub(super) shape: Shape,
+    pub(super) test: Test,
+}
+
+/// A file that is being read.
+pub(super) struct OpenFile {
+    handle: File,
+    metadata: ArrowReaderMetadata,
+    layout: Arc<Layout>,
+    /// The columns to decode, in the order of the file.
+    decoded: Vec<usize>,
+    /// Where each wanted column is among the decoded ones; the file lacks the others.
+    places: Vec<Option<usize>>,
+    checks: Vec<Check>,
+    /// Whether each row group may hold rows of use; empty when all do.
+    of_use: Vec<bool>,
+    next_group: usize,
+    /// The rows of the groups that were passed.
+    rows_passed: u64,
+    /// The bytes of the groups that were passed.
+    bytes_passed: u64,
+}
+
+impl OpenFile {
+    /// Opens a file for a read of the columns of these names. Rows that break a test on the
+    /// column before it are left out where that is easy.
+    pub(super) fn new(file: &TableFile, wanted: &[&str], tests: &[(String, Test)]) -> Result<Self, Problem> {
+        let layout = Arc::clone(&file.layout);
+        let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
+        let found: Vec<Option<usize>> = wanted.iter().map(|name| columns.get(name).copied()).collect();
+        let mut decoded: Vec<usize> = found.iter().flatten().copied().collect();
+        decoded.sort_unstable();
+        let places = found.iter().map(|column| column.and_then(|column| decoded.binary_search(&column).ok()));
+        let places = places.collect();
+        let mut checks = Vec::new();
+        let mut lacks_column = false;
+        for (name, test) in tests {
+            match columns.get(name.as_str()) {
+                // A column that the file lacks is null in all its rows.
+                None => lacks_column = true,
+                Some(column) => {
+                    let shape = layout.shapes.get(*column).filter(|shape| test.suits(shape));
+                    if let Some(shape) = shape.cloned() {
+                        checks.push(Check { column: *column, shape, test: test.clone() });
+                    }
+                }
+            }
+        }
+        let handle = File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+        let leaves: Vec<usize> = checks.iter().filter_map(|check| layout.leaf(check.column)).collect();
+        let metadata =
+            load(&handle, &layout, &leaves).map_err(|error| problems::bad_footer(&file.name, error))?;
+        let groups = metadata.metadata().row_groups();
+        let rows: Decoded<u64> = groups.iter().map(rows_of).sum();
+        if rows.ok() != Some(file.rows) {
+            return Err(problems::changed(&file.name));
+        }
+        let of_use = if lacks_column {
+            vec![false; groups.len()]
+        } else if checks.is_empty() {
+            Vec::new()
+        } else {
+            groups_of_use(&metadata, &layout, &checks)
+        };
+        Ok(Self {
+            handle,
+            metadata,
+            layout,
+            decoded,
+            places,
+            checks,
+            of_use,
+            next_group: 0,
+            rows_passed: 0,
+            bytes_passed: 0,
+        })
+    }
+
+    /// How many rows of the file belong to row groups that were taken up.
+    pub(super) fn rows_passed(&self) -> u64 {
+        self.rows_passed
+    }
+
+    /// How many bytes of the file belong to row groups that were taken up.
+    pub(super) fn bytes_passed(&self) -> u64 {
+        self.bytes_passed
+    }
+
+    /// The next row group with rows of use.
+    pub(super) fn next_group(&mut self) -> Decoded<Option<Group>> {
+        let metadata = Arc::clone(self.metadata.metadata());
+        while let Some(described) = metadata.row_groups().get(self.next_group) {
+            let index = self.next_group;
+            let first = self.rows_passed;
+            let rows = rows_of(described)?;
+            let bytes = u64::try_from(described.compressed_size()).unwrap_or(0);
+            let of_use = self.of_use.get(index).copied().unwrap_or(true);
+            let picked =
+                if of_use && !self.checks.is_empty() { Some(self.pick(index, described)?) } else { None };
+            self.next_group += 1;
+            self.rows_passed += rows;
+            self.bytes_passed += bytes;
+            let count = picked.as_ref().map_or(rows, |picked| picked.true_count() as u64);
+            if of_use && count > 0 {
+                let row_bytes = decoded_bytes(described, |leaf| self.is_decoded(leaf)) / rows.max(1);
+                return Ok(Some(Group::new(index, first, count, bytes, row_bytes.max(1), picked)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Begins to decode the rows of a group, after the first ones.
+    pub(super) fn reader(&self, group: &Group, after: u64) -> Decoded<Reader> {
+        let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        let mut builder = self.builder(group.index, &self.decoded, rows)?.with_offset(after);
+        if let Some(picked) = &group.picked {
+            builder = builder.with_row_selection(RowSelection::from_boolean_buffer(picked.values().clone()));
+        }
+        guarded(|| builder.build())
+    }
+
+    /// The cells of a batch, one entry for each wanted column.
+    pub(super) fn cells(&self, batch: &RecordBatch) -> Decoded<Batch> {
+        let mut cells = Vec::with_capacity(self.places.len());
+        for place in &self.places {
+            let Some(place) = *place else {
+                cells.push(None);
+                continue;
+            };
+            let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
+            let made = match (self.layout.shapes.get(column), batch.columns().get(place)) {
+                (Some(shape), Some(array)) => Cells::new(shape, array),
+                _ => None,
+            };
+            let Some(made) = made else {
+                let name = self.layout.names.get(column).map_or("", String::as_str);
+                return Err(ParquetError::General(format!("column `{name}` was decoded as another type")));
+            };
+            cells.push(Some(made));
+        }
+        Ok(Batch::new(cells, batch.num_rows()))
+    }
+
+    /// Looks which rows of a group satisfy the conditions, by the columns that these name.
+    fn pick(&self, group: usize, described: &RowGroupMetaData) -> Decoded<BooleanArray> {
+        let mut columns: Vec<usize> = self.checks.iter().map(|check| check.column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let rows = rows_of(described)?;
+        let is_checked = |leaf| columns.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok();
+        let row_bytes = (decoded_bytes(described, is_checked) / rows.max(1)).max(1);
+        let batch = usize::try_from((BATCH_BYTES / row_bytes).clamp(1, 2 * BATCH_ROWS)).unwrap_or(1);
+        let builder = self.builder(group, &columns, batch)?;
+        let mut reader = guarded(|| builder.build())?;
+        let mut picked = BooleanBufferBuilder::new(0);
+        while let Some(batch) = guarded(|| Ok(reader.next().transpose()?))? {
+            let masks: Vec<BooleanArray> =
+                self.checks.iter().filter_map(|check| mask(&batch, &columns, check)).collect();
+            for row in 0..batch.num_rows() {
+                picked.append(masks.iter().all(|mask| mask.is_valid(row) && mask.value(row)));
+            }
+        }
+        if picked.len() as u64 != rows {
+            let found = picked.len();
+            return Err(ParquetError::EOF(format!(
+                "a row group has {found} rows where {rows} were announced"
+            )));
+        }
+        Ok(BooleanArray::new(picked.finish(), None))
+    }
+
+    fn builder(
+        &self,
+        group: usize,
+        columns: &[usize],
+        rows: usize,
+    ) -> Decoded<ParquetRecordBatchReaderBuilder<File>> {
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+        let handle = self.handle.try_clone()?;
+        Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(handle, self.metadata.clone())
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_batch_size(rows))
+    }
+
+    fn is_decoded(&self, leaf: usize) -> bool {
+        self.decoded.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok()
+    }
+}
+
+/// Which rows of a batch of these columns satisfy one condition.
+fn mask(batch: &RecordBatch, columns: &[usize], check: &Check) -> Option<BooleanArray> {
+    let place = columns.binary_search(&check.column).ok()?;
+    check.test.check(&check.shape, batch.columns().get(place)?)
+}
+
+/// How many bytes these leaves of a row group take unpacked, before the decoder.
+fn decoded_bytes(group: &RowGroupMetaData, is_counted: impl Fn(usize) -> bool) -> u64 {
+    let counted = group.columns().iter().enumerate().filter(|(leaf, _)| is_counted(*leaf));
+    counted.map(|(_, column)| u64::try_from(column.uncompressed_size()).unwrap_or(0)).sum()
+}

@@ -1,0 +1,103 @@
+//! The footer of a file: what is in it, and where.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::{ParquetError, Result as Decoded};
+use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
+use rowmill_types::Problem;
+
+use super::layout::Layout;
+use super::problems::{self, guarded};
+use crate::dataset::cannot_open;
+
+/// What a file holds, without what grows with its rows.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) rows: u64,
+    pub(super) size: u64,
+    pub(super) layout: Layout,
+}
+
+/// Reads what a file holds, and checks that it is whole as far as the footer can tell.
+pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
+    let mut file = File::open(path).map_err(|error| cannot_open(path, &error))?;
+    let size = file.metadata().map_err(|error| cannot_open(path, &error))?.len();
+    check_ends(name, &mut file, size)?;
+    let options = || without_statistics(ArrowReaderOptions::new());
+    let understood = guarded(|| ArrowReaderMetadata::load(&file, options()))
+        // What the writer noted about its types may be of a kind that is not known here; the
+        // columns can be read all the same.
+        .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
+        .map_err(|error| problems::bad_footer(name, error))?;
+    let summary = guarded(|| {
+        let rows = check_groups(understood.metadata(), size)?;
+        let layout = Layout::new(understood.parquet_schema(), understood.schema())?;
+        Ok(Summary { rows, size, layout })
+    });
+    summary.map_err(|error| problems::bad_footer(name, error))
+}
+
+/// Reads the footer for a read of the rows. Statistics are kept of these leaves only.
+pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<ArrowReaderMetadata> {
+    let options = without_statistics(ArrowReaderOptions::new())
+        .with_column_stats_policy(match leaves {
+            [] => ParquetStatisticsPolicy::SkipAll,
+            leaves => ParquetStatisticsPolicy::skip_except(leaves),
+        })
+        .with_parquet_schema(Arc::clone(&layout.stored))
+        .with_schema(Arc::clone(&layout.decoded));
+    guarded(|| ArrowReaderMetadata::load(file, options))
+}
+
+/// How many rows a row group says to have.
+pub(super) fn rows_of(group: &RowGroupMetaData) -> Decoded<u64> {
+    u64::try_from(group.num_rows())
+        .map_err(|_| ParquetError::General(format!("a row group of {} rows", group.num_rows())))
+}
+
+fn without_statistics(options: ArrowReaderOptions) -> ArrowReaderOptions {
+    options
+        .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+        .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
+}
+
+/// Tells the common ways of not being a whole Parquet file apart.
+fn check_ends(name: &str, file: &mut File, size: u64) -> Result<(), Problem> {
+    let unreadable = |error| problems::bad_footer(name, error);
+    if size == 0 {
+        return Err(problems::empty(name));
+    }
+    let mut start = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut start).map_err(unreadable)?;
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(size.saturating_sub(4))).map_err(unreadable)?;
+    file.take(4).read_to_end(&mut end).map_err(unreadable)?;
+    match (start.as_slice(), end.as_slice()) {
+        (b"PARE", _) | (_, b"PARE") => Err(problems::encrypted(name)),
+        (b"PAR1", b"PAR1") if size >= 12 => Ok(()),
+        (b"PAR1", _) => Err(problems::cut_off(name)),
+        _ => Err(problems::not_parquet(name)),
+    }
+}
+
+/// Counts the rows, and checks that the bytes of all columns are in the file.
+fn check_groups(metadata: &ParquetMetaData, size: u64) -> Decoded<u64> {
+    let mut rows = 0u64;
+    for group in metadata.row_groups() {
+        rows = rows.saturating_add(rows_of(group)?);
+        for column in group.columns() {
+            let (start, length) = column.byte_range();
+            if start.checked_add(length).is_none_or(|end| end > size) {
+                let column = column.column_path().string();
+                let what = format!("column `{column}` would reach beyond the end of the file");
+                return Err(ParquetError::EOF(what));
+            }
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,64 @@
+//! What is wrong with a file, told so that a person can act on it.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::errors::{ParquetError, Result};
+use rowmill_types::{Problem, ProblemCode};
+
+/// Calls the decoder. A damaged file that makes it panic is an error like any other.
+///
+/// What `decode` changes must not be used again after an error.
+pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
+        Err(ParquetError::General(format!("the decoder gave up: {}", panic_message(panic.as_ref()))))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+}
+
+pub(super) fn empty(name: &str) -> Problem {
+    unreadable(format!("input file is empty, so it is no Parquet: `{name}`"))
+        .hint("write or fetch the file again")
+}
+
+pub(super) fn not_parquet(name: &str) -> Problem {
+    unreadable(format!("input file is not Parquet: `{name}`"))
+        .hint("name its format with `--input-format`, such as `jsonl` or `csv`")
+}
+
+pub(super) fn cut_off(name: &str) -> Problem {
+    unreadable(format!("input file is cut off, its footer is missing: `{name}`"))
+        .hint("write or fetch the file again; a Parquet file can be read only when it is whole")
+}
+
+pub(super) fn encrypted(name: &str) -> Problem {
+    unreadable(format!("input file is encrypted: `{name}`"))
+        .hint("write it again without encryption, with the tool that has its keys")
+}
+
+pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
+    unreadable(format!("the footer of the input file cannot be read: `{name}`"))
+        .cause(cause)
+        .hint("write or fetch the file again; its end is damaged or of a kind that is not known")
+}
+
+/// The read came as far as `row` and no further.
+pub(super) fn stopped(name: &str, row: u64, cause: impl Display) -> Problem {
+    unreadable(format!("input file cannot be read any further after row {row}: `{name}`"))
+        .cause(cause)
+        .hint("the file is damaged: write or fetch it again, and go on with `--resume`")
+}
+
+pub(super) fn changed(name: &str) -> Problem {
+    unreadable(format!("input file was changed while it was read: `{name}`"))
+        .hint("wait until it is written, then run again")
+}
+
+fn unreadable(message: String) -> Problem {
+    Problem::new(ProblemCode::InputUnreadable, message)
+}

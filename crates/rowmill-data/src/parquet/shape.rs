@@ -1,0 +1,144 @@
+//! What the values of a column are, apart from how a file happens to store them.
+
+use std::fmt;
+
+use rowmill_core::ports::ColumnKind;
+
+/// What the values of a column are.
+///
+/// Widths, units and encodings do not show in rows, so they are no part of it: files in
+/// which only these differ are one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Nothing but nulls.
+    Null,
+    Boolean,
+    Integer,
+    Real,
+    Decimal(u8, i8),
+    Text,
+    Bytes,
+    Uuid,
+    Date,
+    Time,
+    Timestamp {
+        utc: bool,
+    },
+    Duration,
+    Interval,
+    List(Box<Shape>),
+    Struct(Vec<(String, Shape)>),
+    Map(Box<Shape>, Box<Shape>),
+}
+
+impl Shape {
+    /// What people and SQL are told about it.
+    pub(super) fn kind(&self) -> ColumnKind {
+        match self {
+            Self::Null => ColumnKind::Mixed,
+            Self::Boolean => ColumnKind::Boolean,
+            Self::Integer => ColumnKind::Integer,
+            Self::Real => ColumnKind::Real,
+            Self::Decimal(precision, scale) => ColumnKind::Decimal(*precision, *scale),
+            Self::Text | Self::Bytes | Self::Uuid => ColumnKind::Text,
+            Self::Date | Self::Time | Self::Timestamp { .. } => ColumnKind::Text,
+            Self::Duration | Self::Interval => ColumnKind::Text,
+            Self::List(_) | Self::Struct(_) | Self::Map(..) => ColumnKind::Nested,
+        }
+    }
+
+    /// Whether its values can be written as the name of a field.
+    pub(super) fn names_fields(&self) -> bool {
+        !matches!(self, Self::Null | Self::List(_) | Self::Struct(_) | Self::Map(..))
+    }
+
+    /// What holds the values of both, `None` where they do not go together.
+    pub(super) fn joined(&self, other: &Self) -> Option<Self> {
+        Some(match (self, other) {
+            (one, other) if one == other => one.clone(),
+            (Self::Null, other) => other.clone(),
+            (one, Self::Null) => one.clone(),
+            (Self::Integer | Self::Real, Self::Integer | Self::Real) => Self::Real,
+            (Self::Decimal(one, scale), Self::Decimal(other, same)) if scale == same => {
+                Self::Decimal(*one.max(other), *scale)
+            }
+            (Self::List(one), Self::List(other)) => Self::List(Box::new(one.joined(other)?)),
+            (Self::Map(key, value), Self::Map(other_key, other_value)) => {
+                Self::Map(Box::new(key.joined(other_key)?), Box::new(value.joined(other_value)?))
+            }
+            (Self::Struct(one), Self::Struct(other)) => Self::Struct(joined_fields(one, other)?),
+            _ => return None,
+        })
+    }
+}
+
+fn joined_fields(one: &[(String, Shape)], other: &[(String, Shape)]) -> Option<Vec<(String, Shape)>> {
+    let mut joined = one.to_vec();
+    for (name, shape) in other {
+        match joined.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = known.joined(shape)?,
+            None => joined.push((name.clone(), shape.clone())),
+        }
+    }
+    Some(joined)
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => out.write_str("null"),
+            Self::Boolean => out.write_str("boolean"),
+            Self::Integer => out.write_str("integer"),
+            Self::Real => out.write_str("real"),
+            Self::Decimal(precision, scale) => write!(out, "decimal({precision}, {scale})"),
+            Self::Text => out.write_str("text"),
+            Self::Bytes => out.write_str("bytes"),
+            Self::Uuid => out.write_str("uuid"),
+            Self::Date => out.write_str("date"),
+            Self::Time => out.write_str("time"),
+            Self::Timestamp { utc: false } => out.write_str("timestamp"),
+            Self::Timestamp { utc: true } => out.write_str("timestamp in UTC"),
+            Self::Duration => out.write_str("duration"),
+            Self::Interval => out.write_str("interval"),
+            Self::List(item) => write!(out, "list of {item}"),
+            Self::Map(key, value) => write!(out, "map of {key} to {value}"),
+            Self::Struct(fields) => {
+                let fields: Vec<_> = fields.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+                write!(out, "struct {{{}}}", fields.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(fields: &[(&str, Shape)]) -> Shape {
+        Shape::Struct(fields.iter().map(|(name, shape)| ((*name).to_owned(), shape.clone())).collect())
+    }
+
+    #[test]
+    fn shapes_are_joined_where_rows_cannot_tell_or_numbers_widen() {
+        let list = |shape| Shape::List(Box::new(shape));
+        let one = object(&[("a", Shape::Integer), ("b", Shape::Text)]);
+        let other = object(&[("c", Shape::Date), ("a", Shape::Real)]);
+        let both = object(&[("a", Shape::Real), ("b", Shape::Text), ("c", Shape::Date)]);
+        for (one, other, joined) in [
+            (Shape::Text, Shape::Text, Some(Shape::Text)),
+            (Shape::Null, Shape::Date, Some(Shape::Date)),
+            (Shape::Date, Shape::Null, Some(Shape::Date)),
+            (Shape::Integer, Shape::Real, Some(Shape::Real)),
+            (Shape::Decimal(10, 2), Shape::Decimal(12, 2), Some(Shape::Decimal(12, 2))),
+            (Shape::Decimal(10, 2), Shape::Decimal(10, 3), None),
+            (Shape::Text, Shape::Integer, None),
+            (Shape::Timestamp { utc: true }, Shape::Timestamp { utc: false }, None),
+            (list(Shape::Integer), list(Shape::Real), Some(list(Shape::Real))),
+            (list(Shape::Integer), Shape::Integer, None),
+            (one.clone(), other, Some(both)),
+            (one, object(&[("b", Shape::Date)]), None),
+        ] {
+            assert_eq!(one.joined(&other), joined, "{one} with {other}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Rows from the decoded columns of one file after the other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use rowmill_core::json_text::write_string;
+use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_types::{BadRow, ErrorKind, Field, Problem, Row, SourceRow};
+
+use super::conditions::Test;
+use super::file::OpenFile;
+use super::group::{Batch, Group};
+use super::problems;
+use super::table::Table;
+
+/// Reads the rows of all files in order.
+pub(super) struct ParquetSource {
+    table: Arc<Table>,
+    columns: Columns,
+    tests: Vec<(String, Test)>,
+    /// The file that is read, or read next.
+    file: usize,
+    open: Option<OpenFile>,
+    group: Option<Group>,
+    /// The rows of the files before.
+    rows_before: u64,
+    /// The bytes of the files before.
+    bytes_before: u64,
+    /// What ended the read: a decoder that failed once is not asked again.
+    failed: Option<Problem>,
+}
+
+impl ParquetSource {
+    /// A read of these columns, which the table has.
+    pub(super) fn new(table: Arc<Table>, columns: &[usize], tests: Vec<(String, Test)>) -> Self {
+        let names = columns.iter().filter_map(|column| table.columns.get(*column));
+        let columns = Columns::new(names.map(|column| column.name.as_str()));
+        Self {
+            table,
+            columns,
+            tests,
+            file: 0,
+            open: None,
+            group: None,
+            rows_before: 0,
+            bytes_before: 0,
+            failed: None,
+        }
+    }
+
+    /// Takes up the next group with rows of use; `false` once there is none.
+    fn advance(&mut self) -> Result<bool, Problem> {
+        let table = Arc::clone(&self.table);
+        while let Some(file) = table.files.get(self.file) {
+            let open = match &mut self.open {
+                Some(open) => open,
+                None => self.open.insert(OpenFile::new(file, &self.columns.names(), &self.tests)?),
+            };
+            match open.next_group() {
+                Ok(Some(group)) => {
+                    self.group = Some(group);
+                    return Ok(true);
+                }
+                Ok(None) => self.pass_file(file.rows, file.size),
+                Err(error) => return Err(self.stopped(&error)),
+            }
+        }
+        Ok(false)
+    }
+
+    fn pass_file(&mut self, rows: u64, size: u64) {
+        self.open = None;
+        self.file += 1;
+        self.rows_before += rows;
+        self.bytes_before += size;
+    }
+
+    /// The next row, `None` once there is none.
+    fn next_row(&mut self) -> Result<Option<SourceRow>, Problem> {
+        loop {
+            if let (Some(group), Some(open)) = (&mut self.group, &self.open) {
+                match group.next(open) {
+                    Ok(Some((batch, at, place))) => {
+                        return Ok(Some(self.columns.row(batch, at, self.rows_before + place + 1)));
+                    }
+                    Ok(None) => self.group = None,
+                    Err(error) => return Err(self.stopped(&error)),
+                }
+            } else if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn skip_rows(&mut self, rows: u64) -> Result<u64, Problem> {
+        let mut left = rows;
+        while left > 0 {
+            if let (Some(group), Some(open)) = (&mut self.group, &self.open) {
+                match group.skip(left, open) {
+                    Ok(0) => self.group = None,
+                    Ok(passed) => left -= passed,
+                    Err(error) => return Err(self.stopped(&error)),
+                }
+                continue;
+            }
+            let whole_file = match self.table.files.get(self.file) {
+                Some(file) if self.open.is_none() && self.tests.is_empty() && file.rows <= left => {
+                    Some((file.rows, file.size))
+                }
+                _ => None,
+            };
+            if let Some((rows, size)) = whole_file {
+                self.pass_file(rows, size);
+                left -= rows;
+            } else if !self.advance()? {
+                break;
+            }
+        }
+        Ok(rows - left)
+    }
+
+    fn stopped(&self, error: &ParquetError) -> Problem {
+        let name = self.table.files.get(self.file).map_or("", |file| file.name.as_str());
+        let taken_up = self.open.as_ref().map_or(0, OpenFile::rows_passed);
+        let place = self.group.as_ref().map_or(taken_up, Group::place_in_file);
+        problems::stopped(name, self.rows_before + place, error)
+    }
+
+    /// Runs a step unless one has failed before.
+    fn step<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Problem>) -> Result<T, Problem> {
+        if let Some(problem) = &self.failed {
+            return Err(problem.clone());
+        }
+        let result = step(self);
+        if let Err(problem) = &result {
+            self.failed = Some(problem.clone());
+            self.group = None;
+            self.open = None;
+        }
+        result
+    }
+}
+
+impl RowSource for ParquetSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        self.step(|source| {
+            let mut rows = 0;
+            let mut bytes = 0;
+            while let Some(row) = source.next_row()? {
+                bytes += row.as_ref().map_or(0, |row| row.text().len());
+                batch.push(row);
+                rows += 1;
+                if rows >= room.rows || bytes >= room.bytes {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        self.step(|source| source.skip_rows(rows))
+    }
+
+    fn position(&self) -> Position {
+        let total = self.table.files.iter().map(|file| file.size).sum();
+        let passed = self.open.as_ref().map_or(0, OpenFile::bytes_passed);
+        let left = self.group.as_ref().map_or(0, Group::bytes_left);
+        Position { read: (self.bytes_before + passed.saturating_sub(left)).min(total), total: Some(total) }
+    }
+}
+
+/// The columns of the rows, with their names as they are written into each row.
+struct Columns {
+    columns: Vec<Column>,
+    /// How long the last row was, which is a good guess for the next.
+    length: usize,
+}
+
+struct Column {
+    name: Box<str>,
+    /// What stands before the value: `,"name":`.
+    start: Box<str>,
+}
+
+impl Columns {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut columns = Vec::new();
+        for name in names {
+            let mut start = String::from(if columns.is_empty() { "{" } else { "," });
+            write_string(name, &mut start);
+            start.push(':');
+            columns.push(Column { name: name.into(), start: start.into() });
+        }
+        Self { columns, length: 0 }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| &*column.name).collect()
+    }
+
+    /// Writes a row's JSON text and notes where its fields stand, in one go.
+    fn row(&mut self, batch: &Batch, at: usize, number: u64) -> SourceRow {
+        let mut text = String::with_capacity(self.length + self.length / 8 + 16);
+        let mut fields = Vec::with_capacity(self.columns.len());
+        if self.columns.is_empty() {
+            text.push('{');
+        }
+        for (column, cells) in self.columns.iter().zip(&batch.cells) {
+            let start = text.len();
+            text.push_str(&column.start);
+            let value = text.len();
+            match cells {
+                None => text.push_str("null"),
+                Some(cells) if cells.write(at, &mut text).is_ok() => {}
+                Some(_) => {
+                    let message = format!("Row {number}: column `{}` is not valid UTF-8", column.name);
+                    return Err(BadRow { number, kind: ErrorKind::InvalidRow, message });
+                }
+            }
+            fields.push(column.field(start, value..text.len()));
+        }
+        text.push('}');
+        self.length = text.len();
+        Ok(Row::from_parts(number, text, fields))
+    }
+}
+
+impl Column {
+    /// The field of this column where what stands before its value begins at `start`.
+    fn field(&self, start: usize, value: Range<usize>) -> Field {
+        let has_escapes = self.start.len() != self.name.len() + 4;
+        if has_escapes {
+            Field::decoded(self.name.clone(), value)
+        } else {
+            Field::plain(start + 2..start + 2 + self.name.len(), value)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Several files as one table, their columns joined by name.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rowmill_types::{Problem, ProblemCode};
+use tempfile::TempPath;
+
+use super::footer::{Summary, summarize};
+use super::layout::Layout;
+use super::packed::unpacked;
+use super::shape::Shape;
+use crate::{FileList, InputFile};
+
+/// Files as one table.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// All columns, in the order in which they are met.
+    pub(super) columns: Vec<TableColumn>,
+    pub(super) files: Vec<TableFile>,
+    places: HashMap<String, usize>,
+}
+
+/// A column that some file has.
+#[derive(Debug)]
+pub(super) struct TableColumn {
+    pub(super) name: String,
+    pub(super) shape: Shape,
+    /// The file that it was met in first.
+    file: usize,
+}
+
+/// A file of the table.
+#[derive(Debug)]
+pub(super) struct TableFile {
+    /// What it is called in messages.
+    pub(super) name: String,
+    /// Where its bytes are.
+    pub(super) path: PathBuf,
+    pub(super) rows: u64,
+    pub(super) size: u64,
+    pub(super) layout: Arc<Layout>,
+    /// Keeps the unpacked file at `path` until the table is dropped.
+    _unpacked: Option<TempPath>,
+}
+
+impl Table {
+    /// Reads the footers of all files.
+    pub(super) fn new(list: &FileList) -> Result<Self, Problem> {
+        let mut table = Self::default();
+        for file in &list.files {
+            table.add(file)?;
+        }
+        Ok(table)
+    }
+
+    /// How many rows all files have.
+    pub(super) fn rows(&self) -> u64 {
+        self.files.iter().fold(0, |rows, file| rows.saturating_add(file.rows))
+    }
+
+    /// The column of this name.
+    pub(super) fn column(&self, name: &str) -> Result<usize, Problem> {
+        self.places.get(name).copied().ok_or_else(|| self.unknown_column(name))
+    }
+
+    fn add(&mut self, file: &InputFile) -> Result<(), Problem> {
+        let unpacked = unpacked(file)?;
+        let path = unpacked.as_ref().map_or_else(|| file.path.clone(), |path| path.to_path_buf());
+        let Summary { rows, size, layout } = summarize(&file.name, &path)?;
+        let known = self.files.last().map(|last| &last.layout).filter(|known| known.is_same(&layout));
+        let layout = match known {
+            Some(known) => Arc::clone(known),
+            None => {
+                self.join(&file.name, &layout)?;
+                Arc::new(layout)
+            }
+        };
+        let name = file.name.clone();
+        self.files.push(TableFile { name, path, rows, size, layout, _unpacked: unpacked });
+        Ok(())
+    }
+
+    fn join(&mut self, file: &str, layout: &Layout) -> Result<(), Problem> {
+        for (name, shape) in layout.names.iter().zip(&layout.shapes) {
+            let known = self.places.get(name).and_then(|place| self.columns.get_mut(*place));
+            let Some(known) = known else {
+                self.places.insert(name.clone(), self.columns.len());
+                let (name, shape) = (name.clone(), shape.clone());
+                self.columns.push(TableColumn { name, shape, file: self.files.len() });
+                continue;
+            };
+            match known.shape.joined(shape) {
+                Some(joined) => known.shape = joined,
+                None => {
+                    let first = self.files.get(known.file).map_or("", |file| file.name.as_str());
+                    let message = format!(
+                        "column `{name}` differs between files: {} in `{first}`, {shape} in `{file}`",
+                        known.shape
+                    );
+                    return Err(Problem::new(ProblemCode::InputUnreadable, message)
+                        .hint("write the files with the same types, or read them one by one"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown_column(&self, name: &str) -> Problem {
+        const SHOWN: usize = 8;
+        let mut names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        if names.len() > SHOWN {
+            names.sort_by_cached_key(|known| distance(name, known));
+            names.truncate(SHOWN);
+        }
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        let others = self.columns.len() - names.len();
+        let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+        Problem::new(ProblemCode::Usage, format!("the input has no column `{name}`"))
+            .hint(format!("its columns are: {}{others}", names.join(", ")))
+    }
+}
+
+/// How many letters must be changed, added or left out to get from one to the other,
+/// whatever their case.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().flat_map(char::to_lowercase).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().flat_map(char::to_lowercase).enumerate() {
+        let mut corner = at;
+        let mut left = at + 1;
+        for (cell, same) in row.iter_mut().skip(1).zip(&other) {
+            let above = *cell;
+            left = (corner + usize::from(letter != *same)).min(above + 1).min(left + 1);
+            corner = above;
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = at + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,178 @@
+//! Parts of a dataset: columns, conditions, and rows that are passed over.
+
+use std::path::PathBuf;
+
+use arrow_array::{
+    BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
+use parquet::file::properties::WriterProperties;
+use rowmill_core::ports::{Comparison, Condition, Part, Room, Scalar};
+use rowmill_types::ProblemCode;
+
+use super::support::{Folder, array, drain, open, open_all, rows_of};
+
+const ROWS: i64 = 1_000;
+
+/// A thousand rows in ten row groups, sorted by `n`.
+fn sorted(folder: &Folder, name: &str) -> PathBuf {
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(100))
+        .set_data_page_row_count_limit(20)
+        .set_write_batch_size(10)
+        .build();
+    let all = || 0..ROWS;
+    let split = all().map(|at| if at % 10 == 3 { "eval" } else { "train" });
+    let price =
+        Decimal128Array::from_iter_values(all().map(i128::from)).with_precision_and_scale(10, 2).unwrap();
+    let columns = vec![
+        ("n", array(Int64Array::from_iter_values(all()))),
+        ("split", array(StringArray::from_iter_values(split))),
+        ("half", array(Float64Array::from_iter(all().map(|at| (at % 4 != 0).then_some(at as f64 / 2.0))))),
+        ("even", array(BooleanArray::from_iter(all().map(|at| Some(at % 2 == 0))))),
+        ("day", array(Date32Array::from_iter_values(all().map(|at| at as i32 + 19_000)))),
+        ("at", array(TimestampMicrosecondArray::from_iter_values(all().map(|at| at * 3_600_000_000)))),
+        ("price", array(price)),
+    ];
+    folder.write_with(name, properties, columns)
+}
+
+fn condition(column: &str, comparison: Comparison, value: Scalar) -> Condition {
+    Condition { column: column.into(), comparison, value }
+}
+
+fn text(value: &str) -> Scalar {
+    Scalar::Text(value.into())
+}
+
+fn part(columns: &[&str], conditions: Vec<Condition>) -> Part {
+    Part { columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()), conditions }
+}
+
+#[test]
+fn only_the_columns_asked_for_are_given_in_the_order_of_the_file() {
+    let folder = Folder::new();
+    let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
+    let rows = rows_of(dataset.as_ref(), &part(&["split", "n"], vec![]));
+    assert_eq!(rows.len(), 1_000);
+    assert_eq!(rows.get(3).unwrap().text(), r#"{"n":3,"split":"eval"}"#);
+    let rows = rows_of(dataset.as_ref(), &part(&[], vec![]));
+    assert_eq!(rows.len(), 1_000);
+    assert_eq!((rows[999].number(), rows[999].text()), (1_000, "{}"));
+}
+
+#[test]
+fn a_column_that_is_not_there_is_told_with_those_that_are() {
+    let folder = Folder::new();
+    let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
+    for part in
+        [part(&["n", "splt"], vec![]), part(&["n"], vec![condition("splt", Comparison::Equal, text("eval"))])]
+    {
+        let Err(problem) = dataset.open_part(&part) else { panic!("no such column") };
+        assert_eq!(problem.code, ProblemCode::Usage);
+        assert_eq!(problem.message, "the input has no column `splt`");
+        assert!(problem.hint.unwrap().contains("`split`"));
+    }
+}
+
+#[test]
+fn rows_that_break_a_condition_are_left_out_and_numbers_stay() {
+    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    let folder = Folder::new();
+    let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
+    type Keeps = fn(i64) -> bool;
+    let cases: Vec<(Vec<Condition>, Keeps)> = vec![
+        (vec![condition("split", Equal, text("eval"))], |n| n % 10 == 3),
+        (vec![condition("split", Equal, text("none"))], |_| false),
+        (vec![condition("n", Greater, Scalar::Integer(949))], |n| n > 949),
+        (vec![condition("n", Less, Scalar::Real(10.5))], |n| n <= 10),
+        (vec![condition("n", Equal, Scalar::Integer(500))], |n| n == 500),
+        (vec![condition("half", AtLeast, Scalar::Integer(400))], |n| n >= 800 && n % 4 != 0),
+        (vec![condition("half", AtMost, Scalar::Real(0.5))], |n| n == 1),
+        (vec![condition("even", Equal, Scalar::Integer(0))], |n| n % 2 == 1),
+        (vec![condition("day", Less, text("2022-01-18"))], |n| n < 10),
+        (vec![condition("day", Equal, text("2022-01-18"))], |n| n == 10),
+        (vec![condition("at", AtLeast, text("1970-02-11T15"))], |n| n >= 999),
+        (vec![condition("at", AtLeast, text("1970-02-11"))], |n| n >= 984),
+        (vec![condition("split", Equal, text("eval")), condition("n", AtLeast, Scalar::Integer(990))], |n| {
+            n == 993
+        }),
+        // Not simple here, so nothing is left out.
+        (vec![condition("price", Equal, text("1.00"))], |_| true),
+        (vec![condition("n", Equal, text("5"))], |_| true),
+    ];
+    for (conditions, keeps) in cases {
+        let rows = rows_of(dataset.as_ref(), &part(&["n"], conditions.clone()));
+        let expected: Vec<i64> = (0..ROWS).filter(|n| keeps(*n)).collect();
+        let found: Vec<i64> = rows.iter().map(|row| row.field("n").unwrap().parse().unwrap()).collect();
+        assert_eq!(found, expected, "{conditions:?}");
+        assert!(
+            rows.iter().zip(&found).all(|(row, n)| row.number() == n.unsigned_abs() + 1),
+            "{conditions:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_the_column_of_a_condition_has_no_rows_of_use() {
+    let folder = Folder::new();
+    let other = folder.write("0.parquet", vec![("m", array(Int64Array::from(vec![1, 2, 3])))]);
+    let dataset = open_all(&[other, sorted(&folder, "1.parquet")]).unwrap();
+    let conditions = vec![condition("n", Comparison::AtMost, Scalar::Integer(1))];
+    let rows = rows_of(dataset.as_ref(), &part(&["m", "n"], conditions));
+    let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.text())).collect();
+    assert_eq!(shown, [(4, r#"{"m":null,"n":0}"#), (5, r#"{"m":null,"n":1}"#)]);
+}
+
+#[test]
+fn what_is_skipped_is_what_would_have_been_read() {
+    let folder = Folder::new();
+    let dataset = open_all(&[sorted(&folder, "0.parquet"), sorted(&folder, "1.parquet")]).unwrap();
+    let everything = part(&["n"], vec![]);
+    let picked = part(&["n"], vec![condition("split", Comparison::Equal, text("eval"))]);
+    for part in [everything, picked] {
+        let all: Vec<u64> = rows_of(dataset.as_ref(), &part).iter().map(|row| row.number()).collect();
+        // Steps of `skip` rows passed over and `read` rows read, until the end.
+        for (skip, read) in
+            [(0, 1), (1, 1), (7, 3), (99, 1), (100, 100), (150, 1), (1_000, 5), (1_999, 1), (5_000, 1)]
+        {
+            let mut source = dataset.open_part(&part).unwrap();
+            let mut expected = all.iter();
+            loop {
+                let passed = source.skip(skip).unwrap();
+                let would = (0..skip).map_while(|_| expected.next()).count() as u64;
+                assert_eq!(passed, would, "skip {skip} read {read}");
+                let mut rows = Vec::new();
+                let room = Room { rows: read, bytes: usize::MAX };
+                let more = source.read(&mut rows, room).unwrap();
+                let numbers: Vec<u64> = rows.iter().map(|row| row.as_ref().unwrap().number()).collect();
+                let would: Vec<u64> = (0..read).map_while(|_| expected.next().copied()).collect();
+                assert_eq!(numbers, would, "skip {skip} read {read}");
+                if !more {
+                    break;
+                }
+            }
+            assert_eq!(source.skip(1).unwrap(), 0, "the end stays the end");
+        }
+    }
+}
+
+#[test]
+fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
+    let folder = Folder::new();
+    let wide = |at: i64| format!("{at}{}", "x".repeat(20_000));
+    let columns = vec![("w", array(StringArray::from_iter_values((0..3_000).map(wide))))];
+    let dataset = open(&folder.write("wide.parquet", columns)).unwrap();
+    let mut source = dataset.open().unwrap();
+    for (skip, expected) in [(0, 1), (1_500, 1_502), (3, 1_506), (1_000, 2_507)] {
+        assert_eq!(source.skip(skip).unwrap(), skip);
+        let mut rows = Vec::new();
+        // The bytes of the room bound how many rows come at once.
+        assert!(source.read(&mut rows, Room { rows: 10, bytes: 10_000 }).unwrap());
+        let [Ok(row)] = rows.as_slice() else { panic!("one row: {}", rows.len()) };
+        assert_eq!(row.number(), expected);
+        assert!(row.text().starts_with(&format!("{{\"w\":\"{}x", expected - 1)));
+    }
+    let (rest, problem) = drain(source.as_mut());
+    assert_eq!((rest.len(), problem), (493, None));
+}
