@@ -120,7 +120,7 @@ fn only_one_query_that_reads_is_taken() {
         ("ATTACH 'x.db' AS x", "must be exactly one `SELECT`"),
         ("EXPLAIN SELECT 1", "must be exactly one `SELECT`"),
         ("WITH x AS (SELECT 1) DELETE FROM input", "may not be modified"),
-        ("WITH x AS (SELECT 1) INSERT INTO input(id) SELECT * FROM x", "may not be modified"),
+        ("WITH x AS (SELECT 1) INSERT INTO input(id) SELECT * FROM x", "is refused: a query may only read"),
         ("SELECT * FROM pragma_table_info('input')", "is refused"),
         ("SELECT name FROM sqlite_master", "is refused: the table `sqlite_master` may not be read"),
         ("SELECT load_extension('x')", "is refused: the function `load_extension`"),
