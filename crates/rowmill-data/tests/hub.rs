@@ -256,6 +256,19 @@ async fn a_cut_transfer_of_a_large_file_goes_on_and_is_verified() {
 }
 
 #[tokio::test]
+async fn the_client_that_knows_proxies_does_the_same() {
+    let mut machine = Machine::new().with_token("hf_secret");
+    machine.proxied = true;
+    let whole = bytes(30_000);
+    machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
+    machine.trouble(Host::Store, "/", Damage::CutAfter(15_000), Some(1));
+    assert_eq!(machine.content("hf://datasets/o/n").await.1, whole);
+    assert_eq!(machine.sent(Host::Store, "range"), ["-", "bytes=15000-"]);
+    assert_eq!(machine.sent(Host::Store, "authorization"), ["-", "-"]);
+    assert_eq!(machine.sent(Host::Store, "accept-encoding"), ["identity", "identity"]);
+}
+
+#[tokio::test]
 async fn wrong_bytes_are_thrown_away() {
     for (kind, host, path) in
         [(FileKind::Large, Host::Store, "/"), (FileKind::Small, Host::Hub, "resolve-cache")]

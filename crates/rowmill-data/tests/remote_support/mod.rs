@@ -19,6 +19,8 @@ pub(crate) struct Machine {
     pub(crate) hub: HubSimulator,
     pub(crate) folder: TempDir,
     pub(crate) settings: FetchSettings,
+    /// Whether the client that knows proxies is used.
+    pub(crate) proxied: bool,
     events: Mutex<Vec<FetchEvent>>,
 }
 
@@ -31,7 +33,7 @@ impl Machine {
             hub: HubSettings { endpoint: hub.url(), token: None, offline: false },
             patience: Patience { tries: 5, wait: Duration::ZERO, longest_wait: Duration::from_secs(60) },
         };
-        Self { hub, folder, settings, events: Mutex::default() }
+        Self { hub, folder, settings, proxied: false, events: Mutex::default() }
     }
 
     pub(crate) fn with_token(mut self, token: &str) -> Self {
@@ -41,7 +43,7 @@ impl Machine {
 
     /// Fetches as a command of its own does: with new connections.
     pub(crate) async fn bring(&self, address: &str, purpose: Purpose) -> Result<FileList, Problem> {
-        let http = HttpClient::new(&|_| None);
+        let http = HttpClient::new(&|_| self.proxied.then(|| "a proxy".to_owned()));
         let told = |event| self.events.lock().unwrap().push(event);
         let fetcher = Fetcher { settings: &self.settings, http: &http, told: &told };
         match bring(&Location::parse(address)?, purpose, &fetcher).await? {
