@@ -4,14 +4,16 @@
 
 use std::path::Path;
 
-use rowmill_data::load_text;
+use rowmill_data::{FetchSettings, Fetcher, load_text};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 async fn load(source: &str) -> Result<String, Problem> {
-    load_text(source, "--template", &HttpClient::new(&|_| None)).await
+    let settings = FetchSettings::from_environment(&|_| None);
+    let http = HttpClient::new(&|_| None);
+    load_text(source, "--template", &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
 }
 
 async fn refused(source: &str) -> String {
@@ -68,7 +70,7 @@ async fn what_cannot_be_read_from_a_file_is_told() {
 
 #[tokio::test]
 async fn other_kinds_of_addresses_are_refused() {
-    assert_eq!(refused("hf://datasets/a/b").await, "text for `--template` cannot be read from `hf://`");
+    assert_eq!(refused("ftp://host/a").await, "text for `--template` cannot be read from `ftp://`");
     assert!(refused("file://host/x").await.contains("cannot be used"));
     assert!(refused("http://").await.contains("cannot be used"));
 }
