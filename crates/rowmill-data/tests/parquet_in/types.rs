@@ -47,7 +47,8 @@ fn decimals_are_text_with_all_their_digits() {
     let short =
         Decimal128Array::from(vec![Some(1250), Some(-5), None]).with_precision_and_scale(10, 2).unwrap();
     let long = Decimal128Array::from(vec![10i128.pow(37)]).with_precision_and_scale(38, 3).unwrap();
-    let huge = Decimal256Array::from_iter_values([short.value(0).into()]).with_precision_and_scale(60, 2).unwrap();
+    let huge =
+        Decimal256Array::from_iter_values([short.value(0).into()]).with_precision_and_scale(60, 2).unwrap();
     let small = Decimal32Array::from(vec![7]).with_precision_and_scale(9, 4).unwrap();
     let middle = Decimal64Array::from(vec![70]).with_precision_and_scale(18, 0).unwrap();
     let cases: Vec<(ArrayRef, &[&str])> = vec![
