@@ -136,3 +136,19 @@ fn the_results_of_a_run_to_standard_output_that_was_killed_are_not_lost() {
     export(&home, &["work", "-o", "out.parquet"]);
     assert_eq!(rows(&home, "out.parquet").0.len(), 10);
 }
+
+#[test]
+fn a_table_that_cannot_be_written_costs_no_result() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_rows(5);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let ended = home
+        .run_with(&["-i", "in.jsonl", "-o", "-", "--output-format", "csv", "--work-dir", "work"])
+        .on(&simulator)
+        .stdout(full)
+        .ends_with(1);
+    ended.says(&["cannot write `standard output`", "the disk is full"]);
+    export(&home, &["work", "-o", "out.parquet"]);
+    assert_eq!(rows(&home, "out.parquet"), ((1..=5).collect(), 5));
+    assert_eq!(simulator.stats().requests, 5);
+}

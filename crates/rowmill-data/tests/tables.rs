@@ -1,7 +1,5 @@
 //! Tables made from envelopes, read back.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 mod tables_support;
 
 use std::fs;

@@ -78,10 +78,8 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     .await?;
     let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
     let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
-    let header = Header {
-        schema: texts.schema_text.clone(),
-        ..Header::new(&run, &seconds(started), &fingerprint, None)
-    };
+    let mut header = Header::new(&run, &seconds(started), &fingerprint, None);
+    header.schema.clone_from(&texts.schema_text);
     let folder = WorkFolder::open(&folder)?;
     let (spec, (output, _lock, beginning)) = blocking(spec, {
         let folder = folder.clone();
@@ -128,9 +126,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         resumed,
         limits,
     };
-    if matches!(spec.output, Output::Table(_)) {
-        (control.notice)(Notice::Info(format!("writing `{}`", spec.output.name())));
-    }
+    tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
 }
@@ -252,6 +248,13 @@ fn tell_beginning(
             "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
                 .into(),
         ));
+    }
+}
+
+/// A large table takes its time, and nothing else is seen to happen then.
+fn tell_table(control: &Control, output: &Output) {
+    if matches!(output, Output::Table(_)) {
+        (control.notice)(Notice::Info(format!("writing `{}`", output.name())));
     }
 }
 

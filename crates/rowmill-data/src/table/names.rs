@@ -7,7 +7,7 @@ use super::TableFormat;
 /// A value whose name would be longer is cut; file systems allow 255 bytes.
 const MAX_BYTES: usize = 100;
 
-/// Names that files do not get in place of nothing.
+/// The name for no value.
 const NOTHING: &str = "_null";
 
 /// Gives every value a file name of its own.
