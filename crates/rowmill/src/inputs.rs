@@ -54,7 +54,28 @@ pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn
         WorkFolder::take_back(folder);
         input = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
     }
-    narrowed(input, spec, folder, warn)
+    let documents = input.own_id().is_some();
+    let narrowed = narrowed(input, spec, folder, warn)?;
+    if documents && narrowed.own_id().is_none() {
+        check_documents(spec)?;
+    }
+    Ok(narrowed)
+}
+
+/// A row that has lost the path of its file cannot be sent with it, and must not be sent without.
+fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
+    let (message, hint) = match (&spec.query.sql, spec.files.attach.is_empty()) {
+        (None, _) => (
+            "`--columns` leaves out what names the file of a row",
+            "keep `path` and `digest` among the columns",
+        ),
+        (Some(_), true) => (
+            "the result of `--sql` over documents is rows, and no file goes with them",
+            "select `path` and add `--attach path` to send the files",
+        ),
+        (Some(_), false) => return Ok(()),
+    };
+    Err(Problem::new(ProblemCode::Usage, message).hint(hint))
 }
 
 /// What a query leaves of the input.

@@ -5,6 +5,7 @@ mod export;
 mod head;
 mod models;
 mod plan;
+mod query;
 mod results;
 mod run;
 mod simulate;

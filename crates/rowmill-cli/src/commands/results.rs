@@ -24,7 +24,8 @@ const BAR: usize = 40;
 #[command(after_help = "Examples:\n  rowmill results results.jsonl\n  \
     rowmill results results.jsonl --failures 50\n  \
     rowmill results results.jsonl --telemetry telemetry.jsonl\n  \
-    rowmill results new.jsonl --diff old.jsonl")]
+    rowmill results new.jsonl --diff old.jsonl\n  \
+    rowmill results results.jsonl --sql 'SELECT label, count(*) AS n FROM input GROUP BY label'")]
 pub(crate) struct ResultsFlags {
     /// The output of the run.
     #[arg(value_name = "OUTPUT")]
@@ -43,13 +44,23 @@ pub(crate) struct ResultsFlags {
     #[arg(long, value_name = "OTHER")]
     diff: Option<PathBuf>,
 
-    /// Print JSON.
+    /// Ask about the results: a single SELECT over the view `input`.
+    ///
+    /// Its columns are `id`, `row_number`, `ok`, `error_type`, `error_message`, the fields of the
+    /// results, and `input` where the run kept it.
+    #[arg(long, value_name = "QUERY", conflicts_with_all = ["diff", "telemetry"])]
+    sql: Option<String>,
+
+    /// Print JSON; of a query, one line for each row.
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the command.
 pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
+    if let Some(sql) = &flags.sql {
+        return super::query::query(&flags.output, sql, flags.json);
+    }
     if let Some(other) = &flags.diff {
         let diff = results::diff(&flags.output, other, EXAMPLES)?;
         printer::data(&if flags.json {

@@ -4,6 +4,7 @@
 mod claim;
 mod envelopes;
 mod lines;
+mod rows;
 mod scan;
 mod settle;
 mod sink;
@@ -11,6 +12,7 @@ mod sink;
 pub(crate) use claim::cannot_write;
 pub use claim::{Claim, OutputFile};
 pub use envelopes::{Envelopes, Newer};
+pub use rows::result_rows;
 pub use scan::{OutputScan, scan_output};
 pub use settle::{rewrite_errors, settle};
 pub use sink::{LineSink, Part};

@@ -144,4 +144,12 @@ impl Dataset for WhereDataset {
     fn untyped(&self) -> bool {
         self.input.untyped()
     }
+
+    fn own_id(&self) -> Option<&str> {
+        self.input.own_id()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
 }

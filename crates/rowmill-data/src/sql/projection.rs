@@ -116,6 +116,15 @@ impl Dataset for ColumnsDataset {
     fn untyped(&self) -> bool {
         self.input.untyped()
     }
+
+    fn own_id(&self) -> Option<&str> {
+        let own = self.input.own_id()?;
+        self.names.iter().any(|name| *name.name == *own).then_some(own)
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
 }
 
 struct ColumnsSource {

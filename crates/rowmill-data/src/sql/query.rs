@@ -95,6 +95,10 @@ impl Dataset for SqlDataset {
     fn identity(&self) -> Result<InputIdentity, Problem> {
         self.input.identity()
     }
+
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
 }
 
 /// Results that come only after the input was read: its end is no measure of theirs.

@@ -6,6 +6,7 @@ mod diff;
 mod envelopes;
 mod fields;
 mod overview;
+mod query;
 mod telemetry;
 
 pub use bars::{Bar, Distribution};
@@ -13,4 +14,5 @@ pub use diff::{Change, ChangedField, Diff, diff};
 pub use envelopes::envelopes_of;
 pub use fields::FieldSummary;
 pub use overview::{Failure, Results, ResultsSpec, results};
+pub use query::query;
 pub use telemetry::TelemetrySummary;

@@ -1,0 +1,68 @@
+//! `rowmill results --sql`: rows of a query on the screen.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill::{ExitCode, Problem};
+
+use crate::layout::{Side, Table, cut, printable, screen_width};
+use crate::numbers::grouped;
+use crate::printer;
+
+/// More rows than this are no table for people.
+const MOST_ROWS: usize = 1_000;
+/// How wide a column is at most, so that one long text does not push the others off the screen.
+const WIDEST: usize = 40;
+
+/// Runs a query over the results of a run and prints its rows.
+pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
+    let notice = Arc::new(|text: String| printer::talk(&format!("warning: {text}")));
+    if json {
+        rowmill::results::query(output, sql, notice, |row| {
+            printer::data(row.text());
+            true
+        })?;
+        return Ok(ExitCode::Ok);
+    }
+    let (mut head, mut rows, mut count) = (Vec::new(), Vec::new(), 0_u64);
+    rowmill::results::query(output, sql, notice, |row| {
+        count += 1;
+        if rows.len() < MOST_ROWS {
+            head = row.fields().map(|(name, _)| printable(name)).collect();
+            rows.push(row.fields().map(|(_, value)| cell(value)).collect::<Vec<_>>());
+        }
+        true
+    })?;
+    printer::data(&text(head, rows, count));
+    Ok(ExitCode::Ok)
+}
+
+fn text(head: Vec<String>, rows: Vec<Vec<(Side, String)>>, count: u64) -> String {
+    let shown = rows.len() as u64;
+    let sides: Vec<Side> = rows.first().into_iter().flatten().map(|(side, _)| *side).collect();
+    let mut table = Table::new(&sides);
+    table.row(head);
+    for row in rows {
+        table.row(row.into_iter().map(|(_, text)| cut(&text, WIDEST)));
+    }
+    let mut lines = if count == 0 { Vec::new() } else { table.lines(0, screen_width().max(table.width())) };
+    lines.push(match count {
+        0 => "no rows".to_owned(),
+        1 => "1 row".to_owned(),
+        _ if count > shown => {
+            format!("{} rows, of which {} are shown; `--json` prints all", grouped(count), grouped(shown))
+        }
+        _ => format!("{} rows", grouped(count)),
+    });
+    lines.join("\n")
+}
+
+/// A value as a cell: texts without quotes, numbers to the right, nothing for null.
+fn cell(value: &str) -> (Side, String) {
+    match serde_json::from_str::<serde_json::Value>(value) {
+        Ok(serde_json::Value::String(text)) => (Side::Left, printable(&text)),
+        Ok(serde_json::Value::Null) => (Side::Left, String::new()),
+        Ok(serde_json::Value::Number(_)) => (Side::Right, value.to_owned()),
+        _ => (Side::Left, printable(value)),
+    }
+}

@@ -1,0 +1,44 @@
+//! Questions about the results of a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::ports::Room;
+use rowmill_data::output::result_rows;
+use rowmill_data::sql_dataset;
+use rowmill_types::{Problem, ProblemCode, Row};
+
+use super::envelopes_of;
+
+/// How many rows one read may bring.
+const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+
+/// Runs a query over the results of a run and gives its rows to `saw` until that says `false`.
+///
+/// The view `input` has the columns `id`, `row_number`, `ok`, `error_type`, `error_message`, those
+/// of the results, and `input` where the run kept it. What the query cannot see is told through
+/// `notice`.
+///
+/// # Errors
+///
+/// There is no such run, or the query is wrong or fails.
+pub fn query(
+    output: &Path,
+    sql: &str,
+    notice: Arc<dyn Fn(String) + Send + Sync>,
+    mut saw: impl FnMut(&Row) -> bool,
+) -> Result<(), Problem> {
+    let temp = tempfile::tempdir().map_err(|error| {
+        Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
+    })?;
+    let rows = sql_dataset(result_rows(&envelopes_of(output)?)?, sql, temp.path(), notice)?;
+    let mut source = rows.open()?;
+    let mut batch = Vec::new();
+    loop {
+        let more = source.read(&mut batch, ROOM)?;
+        // A query gives rows and never bad ones.
+        if !batch.drain(..).flatten().all(|row| saw(&row)) || !more {
+            return Ok(());
+        }
+    }
+}
