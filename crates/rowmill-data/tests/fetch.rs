@@ -1,7 +1,5 @@
 //! Files at plain addresses come whole, come once, and go on after a cut.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 mod remote_support;
 
 use std::os::unix::fs::PermissionsExt;

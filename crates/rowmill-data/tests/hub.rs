@@ -1,7 +1,5 @@
 //! Datasets of the hub: which file is meant, who may have it, and whether it came right.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 mod remote_support;
 
 use remote_support::{Machine, bytes, header};
