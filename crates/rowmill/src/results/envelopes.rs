@@ -13,9 +13,6 @@ use serde_json::value::RawValue;
 /// How much is read at once.
 const BLOCK: usize = 1 << 18;
 
-/// Where a run whose output is a table keeps its envelopes.
-const ENVELOPES: &str = "envelopes.jsonl";
-
 /// The file that holds the envelopes of the run with this output: the output itself, or
 /// for a table the file beside it.
 ///
@@ -23,7 +20,8 @@ const ENVELOPES: &str = "envelopes.jsonl";
 ///
 /// There is no such file.
 pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
-    let beside = WorkFolder::beside(output).join(ENVELOPES);
+    let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };
+    let beside = WorkFolder::envelopes_in(&folder);
     if beside.is_file() {
         return Ok(beside);
     }
