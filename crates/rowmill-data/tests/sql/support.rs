@@ -17,9 +17,13 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn new(name: &str, text: &str) -> Self {
+        Self::of_bytes(name, text.as_bytes())
+    }
+
+    pub(crate) fn of_bytes(name: &str, bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
+        fs::write(&path, bytes).unwrap();
         Self { folder, path, heard: Arc::default() }
     }
 
