@@ -29,7 +29,7 @@ fn every_type_of_number_is_written_exactly() {
         (array(Float32Array::from(vec![0.1, f32::NAN, 1.0])), &["0.1", "null", "1.0"]),
         (
             array(Float64Array::from(vec![0.1, -0.0, 1e300, f64::INFINITY, 5e-324])),
-            &["0.1", "-0.0", "1e300", "null", "5e-324"],
+            &["0.1", "-0.0", "1e+300", "null", "5e-324"],
         ),
         (array(BooleanArray::from(vec![Some(true), None, Some(false)])), &["true", "null", "false"]),
         (array(NullArray::new(2)), &["null", "null"]),
