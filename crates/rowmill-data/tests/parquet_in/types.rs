@@ -47,7 +47,8 @@ fn decimals_are_text_with_all_their_digits() {
     let short =
         Decimal128Array::from(vec![Some(1250), Some(-5), None]).with_precision_and_scale(10, 2).unwrap();
     let long = Decimal128Array::from(vec![10i128.pow(37)]).with_precision_and_scale(38, 3).unwrap();
-    let huge = Decimal256Array::from_iter_values([short.value(0).into()]).with_precision_and_scale(60, 2).unwrap();
+    let huge =
+        Decimal256Array::from_iter_values([short.value(0).into()]).with_precision_and_scale(60, 2).unwrap();
     let small = Decimal32Array::from(vec![7]).with_precision_and_scale(9, 4).unwrap();
     let middle = Decimal64Array::from(vec![70]).with_precision_and_scale(18, 0).unwrap();
     let cases: Vec<(ArrayRef, &[&str])> = vec![
@@ -201,12 +202,10 @@ fn nested_values_stay_nested() {
     lists.append(false);
     lists.append(true);
     let mut fixed = FixedSizeListBuilder::new(Int32Builder::new(), 2);
-    for number in [1, 2, 3, 4, 5, 6] {
-        fixed.values().append_value(number);
+    for (number, there) in [(1, true), (3, false), (5, true)] {
+        fixed.values().append_slice(&[number, number + 1]);
+        fixed.append(there);
     }
-    fixed.append(true);
-    fixed.append(false);
-    fixed.append(true);
     let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
     map.keys().append_value("x\"");
     map.values().append_value(1);
