@@ -88,7 +88,7 @@ fn write_hours(nanoseconds: u128, out: &mut String) {
     out.push('T');
     push_part(seconds / 3600, 'H', out);
     push_part(seconds / 60 % 60, 'M', out);
-    if seconds % 60 != 0 || fraction != 0 || seconds == 0 {
+    if !seconds.is_multiple_of(60) || fraction != 0 || seconds == 0 {
         out.push_str(&(seconds % 60).to_string());
         if fraction != 0 {
             let digits = format!("{fraction:09}");

@@ -26,7 +26,7 @@ pub(super) struct Summary {
 pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
     let mut file = File::open(path).map_err(|error| cannot_open(path, &error))?;
     let size = file.metadata().map_err(|error| cannot_open(path, &error))?.len();
-    check_ends(name, &mut file, size)?;
+    let start = check_ends(name, &mut file, size)?;
     let options = || without_statistics(ArrowReaderOptions::new());
     let understood = guarded(|| ArrowReaderMetadata::load(&file, options()))
         // What the writer noted about its types may be of a kind that is not known here; the
@@ -34,7 +34,7 @@ pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
         .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
         .map_err(|error| problems::bad_footer(name, error))?;
     let summary = guarded(|| {
-        let rows = check_groups(understood.metadata(), size)?;
+        let rows = check_groups(understood.metadata(), start)?;
         let layout = Layout::new(understood.parquet_schema(), understood.schema())?;
         Ok(Summary { rows, size, layout })
     });
@@ -66,8 +66,9 @@ fn without_statistics(options: ArrowReaderOptions) -> ArrowReaderOptions {
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
 }
 
-/// Tells the common ways of not being a whole Parquet file apart.
-fn check_ends(name: &str, file: &mut File, size: u64) -> Result<(), Problem> {
+/// Tells the common ways of not being a whole Parquet file apart, and says where the footer
+/// begins.
+fn check_ends(name: &str, file: &mut File, size: u64) -> Result<u64, Problem> {
     let unreadable = |error| problems::bad_footer(name, error);
     if size == 0 {
         return Err(problems::empty(name));
@@ -75,26 +76,30 @@ fn check_ends(name: &str, file: &mut File, size: u64) -> Result<(), Problem> {
     let mut start = Vec::new();
     file.by_ref().take(4).read_to_end(&mut start).map_err(unreadable)?;
     let mut end = Vec::new();
-    file.seek(SeekFrom::Start(size.saturating_sub(4))).map_err(unreadable)?;
-    file.take(4).read_to_end(&mut end).map_err(unreadable)?;
+    file.seek(SeekFrom::Start(size.saturating_sub(8))).map_err(unreadable)?;
+    file.take(8).read_to_end(&mut end).map_err(unreadable)?;
     match (start.as_slice(), end.as_slice()) {
-        (b"PARE", _) | (_, b"PARE") => Err(problems::encrypted(name)),
-        (b"PAR1", b"PAR1") if size >= 12 => Ok(()),
+        (b"PARE", _) | (_, [.., b'P', b'A', b'R', b'E']) => Err(problems::encrypted(name)),
+        (b"PAR1", &[a, b, c, d, b'P', b'A', b'R', b'1']) if size >= 12 => {
+            let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+            let start = (size - 8).checked_sub(length).filter(|start| *start >= 4);
+            start.ok_or_else(|| problems::bad_footer(name, "it would be longer than the file"))
+        }
         (b"PAR1", _) => Err(problems::cut_off(name)),
         _ => Err(problems::not_parquet(name)),
     }
 }
 
-/// Counts the rows, and checks that the bytes of all columns are in the file.
-fn check_groups(metadata: &ParquetMetaData, size: u64) -> Decoded<u64> {
+/// Counts the rows, and checks that all columns stand before the footer.
+fn check_groups(metadata: &ParquetMetaData, footer: u64) -> Decoded<u64> {
     let mut rows = 0u64;
     for group in metadata.row_groups() {
         rows = rows.saturating_add(rows_of(group)?);
         for column in group.columns() {
             let (start, length) = column.byte_range();
-            if start.checked_add(length).is_none_or(|end| end > size) {
+            if start.checked_add(length).is_none_or(|end| end > footer) {
                 let column = column.column_path().string();
-                let what = format!("column `{column}` would reach beyond the end of the file");
+                let what = format!("column `{column}` would reach beyond the footer");
                 return Err(ParquetError::EOF(what));
             }
         }

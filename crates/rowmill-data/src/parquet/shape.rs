@@ -26,9 +26,9 @@ pub(super) enum Shape {
     },
     Duration,
     Interval,
-    List(Box<Shape>),
-    Struct(Vec<(String, Shape)>),
-    Map(Box<Shape>, Box<Shape>),
+    List(Box<Self>),
+    Struct(Vec<(String, Self)>),
+    Map(Box<Self>, Box<Self>),
 }
 
 impl Shape {

@@ -161,10 +161,10 @@ fn what_is_skipped_is_what_would_have_been_read() {
 fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
     let folder = Folder::new();
     let wide = |at: i64| format!("{at}{}", "x".repeat(20_000));
-    let columns = vec![("w", array(StringArray::from_iter_values((0..3_000).map(wide))))];
+    let columns = vec![("w", array(StringArray::from_iter_values((0..1_500).map(wide))))];
     let dataset = open(&folder.write("wide.parquet", columns)).unwrap();
     let mut source = dataset.open().unwrap();
-    for (skip, expected) in [(0, 1), (1_500, 1_502), (3, 1_506), (1_000, 2_507)] {
+    for (skip, expected) in [(0, 1), (900, 902), (3, 906), (400, 1_307)] {
         assert_eq!(source.skip(skip).unwrap(), skip);
         let mut rows = Vec::new();
         // The bytes of the room bound how many rows come at once.
@@ -174,5 +174,5 @@ fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
         assert!(row.text().starts_with(&format!("{{\"w\":\"{}x", expected - 1)));
     }
     let (rest, problem) = drain(source.as_mut());
-    assert_eq!((rest.len(), problem), (493, None));
+    assert_eq!((rest.len(), problem), (193, None));
 }

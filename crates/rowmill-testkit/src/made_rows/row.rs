@@ -185,7 +185,7 @@ impl Draw {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     fn unless_one_in(&mut self, count: u64) -> Option<&mut Self> {
