@@ -15,7 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-core", &["rowmill-types"]),
     ("rowmill-http", &["rowmill-types"]),
     ("rowmill-engine", &["rowmill-core", "rowmill-types"]),
-    ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-types"]),
+    ("rowmill-sql", &["rowmill-types"]),
+    ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-sql", "rowmill-types"]),
     ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-types"]),
     ("rowmill-store", &["rowmill-core", "rowmill-types"]),
     (
@@ -33,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-simulator", &["rowmill-core", "rowmill-types"]),
     ("rowmill-cli", &["rowmill", "rowmill-simulator"]),
     ("rowmill-testkit", &["rowmill-core", "rowmill-simulator", "rowmill-types"]),
-    ("xtask", &["rowmill-cli", "rowmill-testkit", "rowmill-types"]),
+    ("xtask", &["rowmill-cli", "rowmill-core", "rowmill-data", "rowmill-testkit", "rowmill-types"]),
 ];
 
 /// Prints the graph and checks it.

@@ -12,7 +12,7 @@ fn open(bytes: &[u8]) -> Box<dyn RowSource> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.json");
     std::fs::write(&path, bytes).unwrap();
-    dataset(&InputSpec { location: Location::File(path), format: None }).unwrap().open().unwrap()
+    dataset(&InputSpec::new(Location::File(path), None)).unwrap().open().unwrap()
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<String>, Problem> {

@@ -42,7 +42,6 @@ fn queries_over_csv_give_what_duckdb_gives() {
 }
 
 #[test]
-#[ignore = "the Parquet reader is built elsewhere"]
 fn queries_over_parquet_give_what_duckdb_gives() {
     compare(&Input::of_bytes("rows.parquet", &parquet_file(ROWS)));
 }

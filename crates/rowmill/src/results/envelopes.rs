@@ -10,6 +10,8 @@ use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::spec::FOLDER_IN_OUTPUT;
+
 /// How much is read at once.
 const BLOCK: usize = 1 << 18;
 
