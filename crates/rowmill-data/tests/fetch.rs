@@ -156,7 +156,7 @@ async fn headers_tell_the_format_where_the_address_does_not() {
         let list = machine.rows(&at(&machine, "/export?key=secret")).await.unwrap();
         assert_eq!(list.files[0].name, "export.csv");
         assert_eq!(list.name, at(&machine, "/export"));
-        let spec = InputSpec { location: Location::Files(list.clone()), format: None };
+        let spec = InputSpec::new(Location::Files(list.clone()), None);
         let identity = dataset(&spec).unwrap().identity().unwrap();
         assert_eq!((identity.path, identity.probe), (list.name, list.identity));
     }

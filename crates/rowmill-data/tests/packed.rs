@@ -27,7 +27,7 @@ fn read(format: Format, bytes: &[u8]) -> (Vec<String>, Option<Problem>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.txt");
     std::fs::write(&path, bytes).unwrap();
-    let data = dataset(&InputSpec { location: Location::File(path), format: Some(format) }).unwrap();
+    let data = dataset(&InputSpec::new(Location::File(path), Some(format))).unwrap();
     let mut source = data.open().unwrap();
     let mut rows = Vec::new();
     let problem = loop {
@@ -101,7 +101,7 @@ fn packed_input_that_is_damaged_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
         std::fs::write(&path, &bytes).unwrap();
-        let data = dataset(&InputSpec { location: Location::File(path), format: None }).unwrap();
+        let data = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
         let mut source = data.open().unwrap();
         let mut rows = Vec::new();
         let problem = loop {
@@ -143,7 +143,7 @@ fn pipes_and_spooled_copies_are_unpacked_too() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("rows");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let spec = InputSpec { location: Location::File(pipe.clone()), format: Some(Format::Jsonl) };
+    let spec = InputSpec::new(Location::File(pipe.clone()), Some(Format::Jsonl));
     for spooled in [false, true] {
         let writer = std::thread::spawn({
             let pipe = pipe.clone();

@@ -22,7 +22,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 
 fn spec(folder: &Path, pattern: &str, format: Option<Format>) -> InputSpec {
     let text = folder.join(pattern).display().to_string();
-    InputSpec { location: Location::parse(&text).unwrap(), format }
+    InputSpec::new(Location::parse(&text).unwrap(), format)
 }
 
 fn rows(data: &dyn Dataset, room: usize) -> Vec<SourceRow> {
@@ -212,7 +212,7 @@ fn files_that_were_fetched_are_called_by_their_names() {
         files: vec![file("blob1", "train/1.jsonl"), file("blob2", "train/2.jsonl")],
         identity: Some("main@abc".into()),
     };
-    let data = dataset(&InputSpec { location: Location::Files(list), format: None }).unwrap();
+    let data = dataset(&InputSpec::new(Location::Files(list), None)).unwrap();
     let bad = rows(&*data, 9).pop().unwrap().unwrap_err();
     assert_eq!(
         (bad.number, bad.message.as_str()),

@@ -41,7 +41,7 @@ fn files(folder: &std::path::Path, format: Format, texts: &[Vec<u8>]) -> Arc<dyn
     };
     let files = texts.iter().enumerate().map(file).collect();
     let list = FileList { name: "all".into(), files, identity: None };
-    dataset(&InputSpec { location: Location::Files(list), format: Some(format) }).unwrap()
+    dataset(&InputSpec::new(Location::Files(list), Some(format))).unwrap()
 }
 
 fn lines() -> impl Strategy<Value = Vec<u8>> {

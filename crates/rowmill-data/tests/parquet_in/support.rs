@@ -82,10 +82,7 @@ pub(crate) fn array(array: impl arrow_array::Array + 'static) -> ArrayRef {
 }
 
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn Dataset>, Problem> {
-    dataset(&InputSpec {
-        location: Location::File(path.to_owned()),
-        format: Some(rowmill_data::Format::Parquet),
-    })
+    dataset(&InputSpec::new(Location::File(path.to_owned()), Some(rowmill_data::Format::Parquet)))
 }
 
 pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
@@ -94,7 +91,7 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
         name: path.file_name().unwrap().to_str().unwrap().to_owned(),
     };
     let list = FileList { name: "all".into(), files: paths.iter().map(file).collect(), identity: None };
-    dataset(&InputSpec { location: Location::Files(list), format: None })
+    dataset(&InputSpec::new(Location::Files(list), None))
 }
 
 /// Reads what is left; gives what came before a problem with it.

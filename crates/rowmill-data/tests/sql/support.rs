@@ -28,7 +28,7 @@ impl Input {
     }
 
     pub(crate) fn dataset(&self) -> Arc<dyn Dataset> {
-        dataset(&InputSpec { location: Location::File(self.path.clone()), format: None }).unwrap()
+        dataset(&InputSpec::new(Location::File(self.path.clone()), None)).unwrap()
     }
 
     pub(crate) fn temp(&self) -> &Path {
