@@ -11,9 +11,9 @@ $rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extr
   --prompt 'Who wrote this, and what do they want?'
 
 # A later run does only what is new: a copy under another name is the same document.
-cp inbox/letters/ada.html inbox/copy-of-ada.html
-echo 'Dear shop, thank you. Dan' > inbox/dan.txt
+cp inbox/letters/ada.html inbox/the-same-as-ada.html
+echo 'Dear shop, thank you. Zoe' > inbox/zoe.txt
 $rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
   --prompt 'Who wrote this, and what do they want?' --resume
-rm inbox/copy-of-ada.html inbox/dan.txt
+rm inbox/the-same-as-ada.html inbox/zoe.txt
 cat results.jsonl

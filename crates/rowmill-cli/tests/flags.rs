@@ -40,7 +40,7 @@ fn values_out_of_range_are_refused_with_the_flag_and_the_reason() {
         ("--timeout", "TIME", "soon", "must be a time such as `500ms`, `90s` or `5m`"),
         ("--timeout", "TIME", "0s", "must be a time such as `500ms`, `90s` or `5m`"),
         ("--retry-wait", "TIME", "7", "must be a time such as `500ms`, `90s` or `5m`"),
-        ("--input-format", "FORMAT", "xml", "must be one of `jsonl`, `csv`, `tsv`"),
+        ("--input-format", "FORMAT", "xml", "must be one of `jsonl`, `csv`, `tsv`, `json`, `parquet`, `documents`"),
     ] {
         let (place, ended) = echo(&[flag, value]);
         let message = format!("error: invalid value '{value}' for '{flag} <{metavar}>': {reason}\n");
@@ -77,7 +77,7 @@ fn flags_that_exclude_or_need_each_other_are_told() {
 fn input_output_and_model_are_required() {
     let place = Place::new();
     place.write_rows(1);
-    place.run(&["-o", "out.jsonl", "-m", "passthrough"]).code(2).says("--input <FILE>\n");
+    place.run(&["-o", "out.jsonl", "-m", "passthrough"]).code(2).says("--input <INPUT>\n");
     place.run(&["-i", "rows.jsonl", "-m", "passthrough"]).code(2).says("--output <FILE>");
     place.run_rows(&[]).code(2).says("error[RM0001]: no model was named\n").says("ROWMILL_MODEL");
     place.run_rows(&["--nonsense"]).code(2).says("unexpected argument '--nonsense'");

@@ -286,13 +286,13 @@ fn bad_lines_take_a_place_in_the_choice_of_rows() {
 #[test]
 fn input_that_is_no_text_or_not_there_is_refused_with_the_remedy() {
     let place = Place::new();
-    place.write("rows.jsonl", b"\x1f\x8b\x08\x00\x00");
+    place.write("rows.jsonl", b"PK\x03\x04\x14\x00");
     place.write("folder/.hidden", "");
     for (input, code, message, help) in [
         ("none.jsonl", 1, "error[RM1001]: input file not found: `none.jsonl`", "check the path"),
         ("folder", 1, "error[RM1001]: no file in folder `folder`", "check the path"),
-        ("https://host/rows.jsonl", 1, "input of kind `https://` cannot be read", "give a path"),
-        ("rows.jsonl", 1, "input is not UTF-8 text but compressed with gzip", "unpack"),
+        ("s3://bucket/rows.jsonl", 1, "input of kind `s3://` cannot be read", "give a path"),
+        ("rows.jsonl", 1, "input is not UTF-8 text but a ZIP archive", "unpack"),
         ("rows.gz", 1, "input file not found", "check the path"),
     ] {
         let ended = place.run(&["-i", input, "-o", "out.jsonl", "-m", "passthrough", "--overwrite"]);

@@ -107,7 +107,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
     let place = orders();
     for (query, said) in [
         ("SELECT idd FROM input", "no such column: idd"),
-        ("SELEC id FROM input", "syntax error"),
+        ("SELECT id FRM input WHERE", "syntax error"),
         ("SELECT id FROM orders", "no such table: orders"),
         ("DELETE FROM input", "SELECT"),
         ("SELECT 1; SELECT 2", "one"),

@@ -80,8 +80,8 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
 /// Whether a file is known to be a document, by its ending.
 fn is_document(name: &str) -> bool {
     const DOCUMENTS: &[&str] = &[
-        "pdf", "docx", "doc", "html", "htm", "txt", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp",
-        "tif", "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "xml", "pptx", "xlsx",
+        "pdf", "docx", "doc", "html", "htm", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp",
+        "tif", "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "pptx", "xlsx",
     ];
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     ending.is_some_and(|ending| DOCUMENTS.contains(&ending.as_str()))
