@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn input_that_is_no_text_is_refused_at_once() {
         for (bytes, kind) in [
-            (&b"PK\x03\x04\x14", "a ZIP archive or a spreadsheet"),
+            (&b"PK\x03\x04\x14"[..], "a ZIP archive or a spreadsheet"),
             (b"PAR1\x15\x04", "a Parquet file"),
             (b"\xff\xfe{\x00", "UTF-16"),
         ] {

@@ -133,11 +133,7 @@ pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Pr
 }
 
 /// The rows of a file or stream.
-pub(crate) fn source(
-    format: Format,
-    blocks: Blocks,
-    place: Place,
-) -> Result<Box<dyn TextSource>, Problem> {
+pub(crate) fn source(format: Format, blocks: Blocks, place: Place) -> Result<Box<dyn TextSource>, Problem> {
     match format {
         Format::Jsonl => Ok(Box::new(JsonlSource::new(blocks, place))),
         Format::Csv | Format::Tsv => Ok(Box::new(CsvSource::new(blocks, format, place))),

@@ -30,8 +30,10 @@ fn read(bytes: &[u8]) -> Result<Vec<String>, Problem> {
 #[test]
 fn items_keep_their_text_and_are_numbered_from_one() {
     assert_eq!(
-        read("\u{feff} [\n  {\"a\": 1.50,\n   \"b\": \"],\\\"\"},{},\r\n{\"a\":{\"b\":[1,2]}} ]\n".as_bytes())
-            .unwrap(),
+        read(
+            "\u{feff} [\n  {\"a\": 1.50,\n   \"b\": \"],\\\"\"},{},\r\n{\"a\":{\"b\":[1,2]}} ]\n".as_bytes()
+        )
+        .unwrap(),
         ["1 {\"a\": 1.50,\n   \"b\": \"],\\\"\"}", "2 {}", r#"3 {"a":{"b":[1,2]}}"#]
     );
     assert!(read(b" [ ] ").unwrap().is_empty());
@@ -40,7 +42,8 @@ fn items_keep_their_text_and_are_numbered_from_one() {
 #[test]
 fn an_item_that_is_no_object_or_no_json_is_one_bad_row_and_the_next_is_read() {
     assert_eq!(
-        read(b"[1, \"x\", [2], null, {\"a\":NaN}, {\"a\":\"\\ud800\"}, {\"a\":\"\xff\"}, nope, {\"a\":1}]").unwrap(),
+        read(b"[1, \"x\", [2], null, {\"a\":NaN}, {\"a\":\"\\ud800\"}, {\"a\":\"\xff\"}, nope, {\"a\":1}]")
+            .unwrap(),
         [
             "1 InvalidRow Item 1: expected a JSON object, got a number",
             "2 InvalidRow Item 2: expected a JSON object, got a string",
@@ -64,7 +67,10 @@ fn a_list_that_is_broken_ends_with_a_bad_row_that_says_so() {
             "2 InvalidJSON Item 2: expected `,` or `]` after it, found `{`; nothing after it could be read"
         ]
     );
-    assert_eq!(read(b"").unwrap(), ["1 InvalidJSON Item 1: the input is empty; expected `[` and a list of objects"]);
+    assert_eq!(
+        read(b"").unwrap(),
+        ["1 InvalidJSON Item 1: the input is empty; expected `[` and a list of objects"]
+    );
 }
 
 #[test]

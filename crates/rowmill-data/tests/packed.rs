@@ -19,7 +19,11 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 fn zstd(text: &[u8]) -> Vec<u8> {
-    zstd::encode_all(text, 3).unwrap()
+    // As the command does, with a checksum.
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// The texts of the rows, and how the read ended.
@@ -71,7 +75,8 @@ fn gzip_and_zstd_are_known_by_their_first_bytes() {
 
 #[test]
 fn packed_input_that_is_cut_gives_the_rows_before_and_then_says_so() {
-    let text: String = (0..50_000).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", n * 7919 % 1000)).collect();
+    let text: String =
+        (0..50_000).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", n * 7919 % 1000)).collect();
     for (packing, bytes) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
         let cut = &bytes[..bytes.len() * 9 / 10];
         let (rows, problem) = read(Format::Jsonl, cut);
@@ -91,7 +96,8 @@ fn packed_input_that_is_cut_gives_the_rows_before_and_then_says_so() {
 
 #[test]
 fn packed_input_that_is_damaged_says_so() {
-    let text: String = (0..50_000).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", n * 7919 % 1000)).collect();
+    let text: String =
+        (0..50_000).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", n * 7919 % 1000)).collect();
     for (packing, mut bytes) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 64].fill(0xff);
@@ -148,8 +154,11 @@ fn pipes_and_spooled_copies_are_unpacked_too() {
             let bytes = gzip(b"{\"a\":1}\n{\"a\":2}\n");
             move || std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(&bytes).unwrap()
         });
-        let data =
-            if spooled { spool(&spec, &folder.path().join("copy")).unwrap() } else { dataset(&spec).unwrap() };
+        let data = if spooled {
+            spool(&spec, &folder.path().join("copy")).unwrap()
+        } else {
+            dataset(&spec).unwrap()
+        };
         let mut rows = Vec::new();
         let mut source = data.open().unwrap();
         while source.read(&mut rows, ROOM).unwrap() {}

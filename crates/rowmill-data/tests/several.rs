@@ -153,8 +153,10 @@ fn patterns_find_files_in_order_and_leave_out_folders_and_hidden_ones() {
         ("odd [1]/x.jsonl", &["odd"]),
     ] {
         let data = dataset(&spec(folder.path(), pattern, None)).unwrap();
-        let names: Vec<String> =
-            rows(&*data, 9).into_iter().map(|row| row.unwrap().field("n").unwrap().replace('"', "")).collect();
+        let names: Vec<String> = rows(&*data, 9)
+            .into_iter()
+            .map(|row| row.unwrap().field("n").unwrap().replace('"', ""))
+            .collect();
         assert_eq!(names, found, "{pattern}");
     }
 }
@@ -212,6 +214,9 @@ fn files_that_were_fetched_are_called_by_their_names() {
     };
     let data = dataset(&InputSpec { location: Location::Files(list), format: None }).unwrap();
     let bad = rows(&*data, 9).pop().unwrap().unwrap_err();
-    assert_eq!((bad.number, bad.message.as_str()), (2, "`train/2.jsonl`, line 1: expected ident at column 2"));
+    assert_eq!(
+        (bad.number, bad.message.as_str()),
+        (2, "`train/2.jsonl`, line 1: expected ident at column 2")
+    );
     assert_eq!(data.identity().unwrap().probe.as_deref(), Some("main@abc"));
 }

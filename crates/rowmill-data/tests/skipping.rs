@@ -46,21 +46,42 @@ fn files(folder: &std::path::Path, format: Format, texts: &[Vec<u8>]) -> Arc<dyn
 
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let line = prop::sample::select(vec![
-        &b"{\"a\":1}\n"[..], b"\n", b"  \r\n", b"nope\n", b"\xc2\xa0\n", b"\x0b\n", b"\xff\n", b" {}\n", b"{\"a\"",
+        &b"{\"a\":1}\n"[..],
+        b"\n",
+        b"  \r\n",
+        b"nope\n",
+        b"\xc2\xa0\n",
+        b"\x0b\n",
+        b"\xff\n",
+        b" {}\n",
+        b"{\"a\"",
     ]);
     prop::collection::vec(line, 0..12).prop_map(|lines| lines.concat())
 }
 
 fn records() -> impl Strategy<Value = Vec<u8>> {
-    let record =
-        prop::sample::select(vec![&b"1,2\n"[..], b"\n", b"1\n", b"1,2,3\n", b"\"x\ny\",2\n", b"\xff,1\n", b"\"x"]);
+    let record = prop::sample::select(vec![
+        &b"1,2\n"[..],
+        b"\n",
+        b"1\n",
+        b"1,2,3\n",
+        b"\"x\ny\",2\n",
+        b"\xff,1\n",
+        b"\"x",
+    ]);
     (prop::sample::select(vec![&b"a,b\n"[..], b"", b"a,a\n"]), prop::collection::vec(record, 0..10))
         .prop_map(|(header, records)| [header.to_vec(), records.concat()].concat())
 }
 
 fn items() -> impl Strategy<Value = Vec<u8>> {
     let item = prop::sample::select(vec![
-        &b"{\"a\":1}"[..], b" {\"a\":[1,{}]} ", b"7", b"\"],\"", b"nope", b"{\"a\":1} {}", b"{",
+        &b"{\"a\":1}"[..],
+        b" {\"a\":[1,{}]} ",
+        b"7",
+        b"\"],\"",
+        b"nope",
+        b"{\"a\":1} {}",
+        b"{",
     ]);
     (prop::collection::vec(item, 0..8), prop::sample::select(vec![&b"]"[..], b",]", b"", b"] x"]))
         .prop_map(|(items, end)| [b"[", items.join(&b","[..]).as_slice(), end].concat())

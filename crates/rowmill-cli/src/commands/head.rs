@@ -138,11 +138,14 @@ fn table(head: &Head) -> Table {
     let mut sides = vec![Side::Right];
     sides.extend(head.columns.iter().map(|_| Side::Left));
     let mut table = Table::new(&sides);
-    table.row(std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))));
+    table.row(
+        std::iter::once("row".to_owned()).chain(head.columns.iter().map(|column| printable(&column.name))),
+    );
     for row in &head.rows {
         match &row.row {
             Ok(row) => {
-                let cells = head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
+                let cells =
+                    head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
                 table.row(std::iter::once(row.number().to_string()).chain(cells));
             }
             Err(bad) => table.spanning(bad.number.to_string(), bad_text(bad.kind.name(), &bad.message)),
@@ -195,7 +198,8 @@ fn shown(json: &str) -> String {
     match serde_json::from_str::<String>(json) {
         Ok(text) => printable(&text),
         Err(_) => {
-            let compact = serde_json::from_str::<Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string());
+            let compact = serde_json::from_str::<Value>(json)
+                .map_or_else(|_| json.to_owned(), |value| value.to_string());
             // The text of a number says more than its value.
             let is_number = matches!(Kind::of(json), Kind::Integer | Kind::Number);
             printable(if is_number { json } else { &compact })
@@ -218,10 +222,8 @@ fn as_json(head: &Head) -> String {
         if let (Some(prompt), Value::Object(shown)) = (&row.prompt, &mut shown) {
             match prompt {
                 Ok(prompt) => shown.insert("prompt".into(), prompt.as_str().into()),
-                Err(error) => shown.insert(
-                    "error".into(),
-                    json!({ "type": error.kind.name(), "message": error.message }),
-                ),
+                Err(error) => shown
+                    .insert("error".into(), json!({ "type": error.kind.name(), "message": error.message })),
             };
         }
         shown

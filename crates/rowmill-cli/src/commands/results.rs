@@ -82,7 +82,10 @@ fn text(found: &Results, width: usize) -> String {
     let mut lines = vec![cut(&first, width)];
     if found.repeated > 0 {
         let rows = counted(found.repeated, "row");
-        lines.push(cut(&format!("{rows} came up again: the run is not finished, `--resume` settles it"), width));
+        lines.push(cut(
+            &format!("{rows} came up again: the run is not finished, `--resume` settles it"),
+            width,
+        ));
     }
     lines.extend(failures(found, width));
     lines.extend(fields(&found.fields, width));
@@ -140,7 +143,8 @@ fn fields(fields: &[FieldSummary], width: usize) -> Vec<String> {
         }
         let nulls = field.kinds.of(Kind::Null);
         if let Some(values) = &field.values {
-            let values = values.iter().map(|(value, count)| format!("{} {}", value_text(value), grouped(*count)));
+            let values =
+                values.iter().map(|(value, count)| format!("{} {}", value_text(value), grouped(*count)));
             told.extend(values);
         }
         if nulls > 0 {
@@ -184,7 +188,10 @@ fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
         }
     }
     if let Some(cost) = telemetry.cost_usd {
-        lines.extend([String::new(), format!("cost {}", rowmill::Money::from_dollars(cost).unwrap_or_default())]);
+        lines.extend([
+            String::new(),
+            format!("cost {}", rowmill::Money::from_dollars(cost).unwrap_or_default()),
+        ]);
     }
     lines
 }
@@ -192,7 +199,8 @@ fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
 fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec<String> {
     let shown = |value: f64| number(if value >= 100.0 { value.round() } else { value });
     let quantiles = [("p50", found.p50), ("p90", found.p90), ("p99", found.p99), ("max", found.max)];
-    let quantiles: Vec<String> = quantiles.iter().map(|(name, value)| format!("{name} {}{unit}", shown(*value))).collect();
+    let quantiles: Vec<String> =
+        quantiles.iter().map(|(name, value)| format!("{name} {}{unit}", shown(*value))).collect();
     let mut lines = vec![cut(&format!("{title}: {}", quantiles.join(", ")), width)];
     let most = found.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
     let mut table = Table::new(&[Side::Right, Side::Right, Side::Left]);
@@ -210,7 +218,8 @@ fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec
 fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
     let (here, there) = (here.display().to_string(), there.display().to_string());
     let verdict = if diff.is_same() { "every row came out the same" } else { "the runs differ" };
-    let mut lines = vec![format!("here:  {here}"), format!("there: {there}"), verdict.to_owned(), String::new()];
+    let mut lines =
+        vec![format!("here:  {here}"), format!("there: {there}"), verdict.to_owned(), String::new()];
     let mut table = Table::new(&[Side::Left, Side::Right]);
     let rows = [
         ("same result", diff.same),

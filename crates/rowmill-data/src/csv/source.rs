@@ -204,7 +204,8 @@ mod tests {
 
     fn read(bytes: &'static [u8], max: usize) -> Vec<SourceRow> {
         let blocks = Blocks::with_block(Box::new(bytes), "rows".into(), None, 8);
-        let mut source = CsvSource::with_bounds(blocks, Format::Csv, Place::default(), Bounds { bytes: max, fields: 8 });
+        let mut source =
+            CsvSource::with_bounds(blocks, Format::Csv, Place::default(), Bounds { bytes: max, fields: 8 });
         let mut rows = Vec::new();
         while source.read(&mut rows, ROOM).unwrap() {}
         assert!(!source.read(&mut rows, ROOM).unwrap(), "the end stays the end");

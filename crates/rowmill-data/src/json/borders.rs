@@ -136,7 +136,9 @@ impl Borders {
             match byte {
                 b',' | b']' if self.depth == 0 => return self.item(byte),
                 b' ' | b'\t' | b'\n' | b'\r' => {}
-                _ if self.state == State::Complete => return self.broken("expected `,` or `]` after it", byte),
+                _ if self.state == State::Complete => {
+                    return self.broken("expected `,` or `]` after it", byte);
+                }
                 b'"' => self.state = State::String,
                 b'{' | b'[' => self.open(byte),
                 b'}' | b']' => {

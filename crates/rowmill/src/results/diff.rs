@@ -153,7 +153,7 @@ impl Ordered {
 
     fn advance(&mut self) -> Result<bool, Problem> {
         self.line.clear();
-        let Some(line) = self.lines.next()? else { return Ok(false) };
+        let Some((_, line)) = self.lines.next()? else { return Ok(false) };
         self.line.extend_from_slice(line);
         let number = self.envelope()?.row_number;
         self.out_of_order |= self.last.is_some_and(|last| last >= number);
@@ -185,7 +185,7 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
     let mut others = Lines::open(there)?;
     let own = known_rows(here)?;
     let mut lines = Lines::open(here)?;
-    while let Some(line) = lines.next()? {
+    while let Some((offset, line)) = lines.next()? {
         let one = match envelope(line) {
             Ok(envelope) => envelope,
             Err(error) => return Err(lines.no_envelope(&error)),
@@ -193,7 +193,7 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
         let id = xxh3_64(one.id.get().as_bytes());
         // Of a row that has several envelopes the last one counts.
         let last = own.binary_search_by_key(&id, |row| row.id).ok().and_then(|at| own.get(at));
-        if last.is_some_and(|last| last.offset != lines.offset) {
+        if last.is_some_and(|last| last.offset != offset) {
             continue;
         }
         let Some((at, row)) =
@@ -222,12 +222,12 @@ fn by_id(here: &Path, there: &Path, examples: usize) -> Result<Diff, Problem> {
 fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
     let mut known = Vec::new();
     let mut lines = Lines::open(path)?;
-    while let Some(line) = lines.next()? {
+    while let Some((offset, line)) = lines.next()? {
         let row = match envelope(line) {
             Ok(envelope) => (xxh3_64(envelope.id.get().as_bytes()), outcome(&envelope)),
             Err(error) => return Err(lines.no_envelope(&error)),
         };
-        known.push(Known { id: row.0, offset: lines.offset, outcome: row.1 });
+        known.push(Known { id: row.0, offset, outcome: row.1 });
     }
     known.sort_unstable_by_key(|row| (row.id, std::cmp::Reverse(row.offset)));
     known.dedup_by_key(|row| row.id);
@@ -236,7 +236,11 @@ fn known_rows(path: &Path) -> Result<Vec<Known>, Problem> {
 
 /// A digest of how a row came out.
 fn outcome(envelope: &Envelope<'_>) -> u64 {
-    if envelope.ok { xxh3_64(envelope.result_text().as_bytes()) } else { xxh3_64(envelope.error_kind().as_bytes()) }
+    if envelope.ok {
+        xxh3_64(envelope.result_text().as_bytes())
+    } else {
+        xxh3_64(envelope.error_kind().as_bytes())
+    }
 }
 
 impl Comparison {

@@ -37,7 +37,8 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
     })?;
     let ending = output.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     if found.is_dir() || matches!(ending.as_deref(), Some("csv" | "tsv" | "parquet")) {
-        let message = format!("`{shown}` is a table, and the envelopes of its run are gone: `{}`", beside.display());
+        let message =
+            format!("`{shown}` is a table, and the envelopes of its run are gone: `{}`", beside.display());
         return Err(Problem::new(ProblemCode::InputFormat, message)
             .hint("look at the table itself with `rowmill head`"));
     }
@@ -95,8 +96,7 @@ pub(super) struct Lines {
     line: Vec<u8>,
     /// The number of the line that was read last.
     pub(super) number: u64,
-    /// Where it begins.
-    pub(super) offset: u64,
+    /// Where the next line begins.
     next: u64,
 }
 
@@ -104,12 +104,12 @@ impl Lines {
     pub(super) fn open(path: &Path) -> Result<Self, Problem> {
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         let reader = BufReader::with_capacity(BLOCK, file);
-        Ok(Self { path: path.to_owned(), reader, line: Vec::new(), number: 0, offset: 0, next: 0 })
+        Ok(Self { path: path.to_owned(), reader, line: Vec::new(), number: 0, next: 0 })
     }
 
-    /// The next line that is not blank, `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Problem> {
-        loop {
+    /// The next line that is not blank with the place where it begins, `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Problem> {
+        let offset = loop {
             self.line.clear();
             let read = self.reader.read_until(b'\n', &mut self.line);
             let read = read.map_err(|error| unreadable(&self.path, &error))?;
@@ -117,13 +117,13 @@ impl Lines {
                 return Ok(None);
             }
             self.number += 1;
-            self.offset = self.next;
+            let offset = self.next;
             self.next += read as u64;
             if !self.line.trim_ascii().is_empty() {
-                break;
+                break offset;
             }
-        }
-        Ok(Some(self.line.trim_ascii()))
+        };
+        Ok(Some((offset, self.line.trim_ascii())))
     }
 
     /// The line that begins at `offset`.

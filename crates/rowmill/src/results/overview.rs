@@ -80,7 +80,7 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
     let mut fields = Fields::default();
     let mut numbers = IdSet::default();
     let mut lines = Lines::open(&envelopes_of(&spec.output)?)?;
-    while let Some(line) = lines.next()? {
+    while let Some((_, line)) = lines.next()? {
         let envelope = match envelope(line) {
             Ok(envelope) => envelope,
             Err(error) => return Err(lines.no_envelope(&error)),

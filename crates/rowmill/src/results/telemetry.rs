@@ -90,7 +90,7 @@ impl Sums {
 pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem> {
     let mut sums = Sums::default();
     let mut lines = Lines::open(path)?;
-    while let Some(line) = lines.next()? {
+    while let Some((_, line)) = lines.next()? {
         match serde_json::from_slice(line) {
             Ok(telemetry) => sums.add(&telemetry),
             Err(error) => {
