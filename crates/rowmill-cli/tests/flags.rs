@@ -40,7 +40,12 @@ fn values_out_of_range_are_refused_with_the_flag_and_the_reason() {
         ("--timeout", "TIME", "soon", "must be a time such as `500ms`, `90s` or `5m`"),
         ("--timeout", "TIME", "0s", "must be a time such as `500ms`, `90s` or `5m`"),
         ("--retry-wait", "TIME", "7", "must be a time such as `500ms`, `90s` or `5m`"),
-        ("--input-format", "FORMAT", "xml", "must be one of `jsonl`, `csv`, `tsv`, `json`, `parquet`, `documents`"),
+        (
+            "--input-format",
+            "FORMAT",
+            "xml",
+            "must be one of `jsonl`, `csv`, `tsv`, `json`, `parquet`, `documents`",
+        ),
     ] {
         let (place, ended) = echo(&[flag, value]);
         let message = format!("error: invalid value '{value}' for '{flag} <{metavar}>': {reason}\n");

@@ -9,14 +9,35 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::dataset::cannot_open;
 use crate::{FileList, Format, InputFile, InputSpec};
 
-/// As in a shell, a name that begins with a point is only matched by one that does, so that
-/// `**` does not find the work folders of earlier runs.
-const OPTIONS: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+/// How names are matched: as in a shell, one that begins with a point only by a pattern that
+/// does, so that `**` does not find the work folders of earlier runs.
+fn options(pattern: &str) -> MatchOptions {
+    MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        // The strict way knows no hidden names at all, so those that are asked for need the other.
+        require_literal_leading_dot: !hidden_parts(pattern).any(|part| part.contains(['*', '?', '['])),
+    }
+}
+
+/// The parts of a path or pattern that begin with a point.
+fn hidden_parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| part.starts_with('.') && !matches!(*part, "." | ".."))
+}
+
+/// Whether every hidden part of a path is asked for.
+fn is_asked_for(path: &Path, pattern: &str) -> bool {
+    let asked = |part: &str| {
+        hidden_parts(pattern).any(|wanted| {
+            wanted == part || glob::Pattern::new(wanted).is_ok_and(|wanted| wanted.matches(part))
+        })
+    };
+    path.to_str().is_none_or(|path| hidden_parts(path).all(asked))
+}
 
 /// The files that a pattern names, in the order of their names.
 pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
-    let found = glob::glob_with(pattern, OPTIONS).map_err(|error| {
+    let found = glob::glob_with(pattern, options(pattern)).map_err(|error| {
         Problem::new(ProblemCode::InputNotFound, format!("input pattern cannot be used: `{pattern}`"))
             .cause(error)
             .hint("`*` stands for any characters, `?` for one, `**` for folders, `[ab]` for one of these")
@@ -24,6 +45,9 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
     let mut files = Vec::new();
     for path in found {
         let path = path.map_err(|error| cannot_open(error.path(), error.error()))?;
+        if !is_asked_for(&path, pattern) {
+            continue;
+        }
         // A link that leads nowhere is told and not passed over.
         let kind = fs::metadata(&path).map_err(|error| cannot_open(&path, &error))?.file_type();
         if kind.is_file() {
@@ -80,8 +104,8 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
 /// Whether a file is known to be a document, by its ending.
 fn is_document(name: &str) -> bool {
     const DOCUMENTS: &[&str] = &[
-        "pdf", "docx", "doc", "html", "htm", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp",
-        "tif", "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "pptx", "xlsx",
+        "pdf", "docx", "doc", "html", "htm", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif",
+        "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "pptx", "xlsx",
     ];
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     ending.is_some_and(|ending| DOCUMENTS.contains(&ending.as_str()))

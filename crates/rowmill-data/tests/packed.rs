@@ -19,7 +19,11 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 fn zstd(text: &[u8]) -> Vec<u8> {
-    zstd::encode_all(text, 3).unwrap()
+    // As the command does, with a checksum.
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// The texts of the rows, and how the read ended.

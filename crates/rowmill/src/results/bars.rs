@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// The most bars.
 const MOST_BARS: usize = 12;
+/// The most bars of even width.
+const FEW_BARS: f64 = 9.0;
 
 /// How values are spread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,7 +73,7 @@ fn edges(min: f64, max: f64) -> Vec<f64> {
     }
     let steps = (0..).flat_map(|decade| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(decade)));
     let range = |step: f64| ((min / step).floor(), (max / step).floor() + 1.0);
-    let fits = |step: &f64| range(*step).1 - range(*step).0 <= MOST_BARS as f64;
+    let fits = |step: &f64| range(*step).1 - range(*step).0 <= FEW_BARS;
     // Values are below twenty or close to each other, so a few steps are tried at most.
     let step = steps.take(64).find(fits).unwrap_or(1.0);
     let (first, last) = range(step);
