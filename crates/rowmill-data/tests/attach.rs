@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
 
-mod made;
-
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +9,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use rowmill_data::{AttachmentSpec, DocumentIds, Extractor, InputSpec, Location, attachments, dataset};
 use rowmill_http::HttpClient;
+use rowmill_testkit::made_files as made;
 use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, ErrorKind, Row, SourceRow};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
 
-mod made;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, Part, Room, RowSource};
 use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset};
+use rowmill_testkit::made_files as made;
 use rowmill_types::{ErrorKind, ProblemCode, SourceRow};
 use serde_json::{Value, json};
 

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
 
-mod made;
-
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
@@ -11,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rowmill_data::{AttachmentSpec, Extractor, attachments, extract_main, extract_text};
+use rowmill_testkit::made_files as made;
 use rowmill_types::{AttachmentRules, Row};
 
 const PDF: &str = "application/pdf";

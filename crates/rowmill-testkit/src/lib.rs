@@ -5,6 +5,7 @@ pub mod conformance;
 mod fake_model;
 mod fake_source;
 pub mod hub;
+pub mod made_files;
 pub mod made_rows;
 
 pub use fake_model::{FakeModel, answer, busy, failure};

@@ -1,10 +1,13 @@
 //! Real files for tests: PDF, PNG, DOCX, each as small as it can be.
 
+#![expect(clippy::unwrap_used, reason = "writing into memory cannot fail")]
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// A PDF with one page per text, lines written in Helvetica.
-pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
+#[must_use]
+pub fn pdf(pages: &[&str]) -> Vec<u8> {
     let kids: Vec<_> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -28,7 +31,8 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
 }
 
 /// A PDF file of objects, the first of which is the catalogue, with their places.
-pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
+#[must_use]
+pub fn pdf_of(objects: &[String]) -> Vec<u8> {
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (index, object) in objects.iter().enumerate() {
@@ -46,7 +50,8 @@ pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
 }
 
 /// A grey PNG of one pixel; each shade is another file.
-pub(crate) fn png(shade: u8) -> Vec<u8> {
+#[must_use]
+pub fn png(shade: u8) -> Vec<u8> {
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut chunk = |kind: &[u8; 4], data: &[u8]| {
         file.extend(u32::try_from(data.len()).unwrap().to_be_bytes());
@@ -66,7 +71,8 @@ pub(crate) fn png(shade: u8) -> Vec<u8> {
 }
 
 /// A DOCX with this inside of its body.
-pub(crate) fn docx(body: &str) -> Vec<u8> {
+#[must_use]
+pub fn docx(body: &str) -> Vec<u8> {
     let document = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\
          <w:document xmlns:w=\"http://schemas.openxmlformats.org/wordprocessingml/2006/main\">\
@@ -76,7 +82,8 @@ pub(crate) fn docx(body: &str) -> Vec<u8> {
 }
 
 /// A ZIP archive of texts.
-pub(crate) fn archive(parts: &[(&str, &str)]) -> Vec<u8> {
+#[must_use]
+pub fn archive(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, text) in parts {
         archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
@@ -86,6 +93,7 @@ pub(crate) fn archive(parts: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A paragraph of a DOCX.
-pub(crate) fn paragraph(text: &str) -> String {
+#[must_use]
+pub fn paragraph(text: &str) -> String {
     format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>")
 }
