@@ -29,7 +29,7 @@ pub(crate) enum Wait {
 /// Where bytes come from.
 enum Input {
     Plain(Box<dyn Read + Send>),
-    Packed(Unpack),
+    Packed(Box<Unpack>),
 }
 
 /// Bytes of an input, unpacked where they are packed, and how far they were used.
@@ -130,7 +130,7 @@ impl Blocks {
         if let Input::Plain(input) = &mut self.input {
             let input = std::mem::replace(input, Box::new(io::empty()));
             let unpacked = Unpack::new(packing, begun, input).map_err(|error| self.unreadable(&error))?;
-            self.input = Input::Packed(unpacked);
+            self.input = Input::Packed(Box::new(unpacked));
         }
         Ok(())
     }

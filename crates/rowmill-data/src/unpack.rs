@@ -51,7 +51,7 @@ impl Read for Counted {
 type Packed = BufReader<Counted>;
 
 enum Decoder {
-    Gzip(GzDecoder<Packed>),
+    Gzip(Box<GzDecoder<Packed>>),
     Zstd(zstd::stream::read::Decoder<'static, Packed>),
     /// Everything was unpacked; so many packed bytes there were.
     Ended(u64),
@@ -69,7 +69,7 @@ impl Unpack {
         let packed = Counted { input: Cursor::new(begun).chain(input), count: 0 };
         let packed = BufReader::with_capacity(BLOCK, packed);
         let decoder = match packing {
-            Packing::Gzip => Decoder::Gzip(GzDecoder::new(packed)),
+            Packing::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(packed))),
             Packing::Zstd => Decoder::Zstd(zstd::stream::read::Decoder::with_buffer(packed)?),
         };
         Ok(Self { packing, decoder })
@@ -101,7 +101,7 @@ impl Unpack {
             let available = packed.fill_buf()?;
             let zeros = available.iter().take_while(|byte| **byte == 0).count();
             if zeros < available.len() {
-                self.decoder = Decoder::Gzip(GzDecoder::new(packed));
+                self.decoder = Decoder::Gzip(Box::new(GzDecoder::new(packed)));
                 return Ok(());
             }
             if zeros == 0 {

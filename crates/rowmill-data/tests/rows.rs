@@ -216,9 +216,9 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"\n\r\",:{}a1\t".to_vec())], 0..300),
     ) {
         // A first byte that marks a foreign file would end the read at once.
-        let bytes = [b"a".as_slice(), &bytes].concat();
-        for format in [Format::Jsonl, Format::Csv, Format::Tsv] {
-            let rows = read(format, &bytes);
+        // What begins otherwise than a list is none.
+        for (first, format) in [("a", Format::Jsonl), ("a", Format::Csv), ("a", Format::Tsv), ("[", Format::Json)] {
+            let rows = read(format, &[first.as_bytes(), &bytes].concat());
             let numbers: Vec<u64> =
                 rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.number, |row| row.number())).collect();
             prop_assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", numbers);

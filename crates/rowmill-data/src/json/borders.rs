@@ -141,11 +141,8 @@ impl Borders {
                 }
                 b'"' => self.state = State::String,
                 b'{' | b'[' => self.open(byte),
-                b'}' | b']' => {
-                    if !self.closes(byte) {
-                        return self.broken("brackets do not match", byte);
-                    }
-                }
+                // Where it does close one, that is all there is to do.
+                b'}' | b']' if !self.closes(byte) => return self.broken("brackets do not match", byte),
                 _ => {}
             }
             self.searched += 1;

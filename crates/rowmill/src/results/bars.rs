@@ -40,13 +40,28 @@ pub struct Bar {
     pub count: u64,
 }
 
+/// What values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Values {
+    /// Counted: whole numbers.
+    Counted,
+    /// Measured: any numbers.
+    Measured,
+}
+
 impl Distribution {
     /// What was collected, `None` if nothing was.
-    pub(super) fn of(spread: &Spread) -> Option<Self> {
+    pub(super) fn of(spread: &Spread, values: Values) -> Option<Self> {
         let summary = spread.summary();
         let (min, max) = (summary.min?, summary.max?);
         let edges = edges(min, max);
-        let counts = spread.between(&edges);
+        // Of many values a spread knows only about where they are; what is counted is whole.
+        let (shift, quantile): (f64, fn(f64) -> f64) = match values {
+            Values::Counted => (0.5, f64::round),
+            Values::Measured => (0.0, |value| value),
+        };
+        let shifted: Vec<f64> = edges.iter().map(|edge| edge - shift).collect();
+        let counts = spread.between(&shifted);
         let bars = edges.windows(2).zip(counts).filter_map(|(range, count)| {
             let [from, to] = range else { return None };
             Some(Bar { from: *from, to: *to, count })
@@ -55,9 +70,9 @@ impl Distribution {
             count: summary.count,
             min,
             mean: summary.mean?,
-            p50: spread.quantile(0.5)?,
-            p90: spread.quantile(0.9)?,
-            p99: spread.quantile(0.99)?,
+            p50: quantile(spread.quantile(0.5)?),
+            p90: quantile(spread.quantile(0.9)?),
+            p99: quantile(spread.quantile(0.99)?),
             max,
             bars: bars.collect(),
         })
@@ -113,11 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_is_whole_however_many_there_are() {
+        let mut spread = Spread::default();
+        (0..30_000).for_each(|at| spread.add(f64::from(at % 25)));
+        let found = Distribution::of(&spread, Values::Counted).unwrap();
+        assert_eq!((found.p50, found.p90), (12.0, 22.0));
+        let counts: Vec<u64> = found.bars.iter().map(|bar| bar.count / 1200).collect();
+        assert_eq!(counts, [1, 1, 3, 5, 10, 5]);
+    }
+
+    #[test]
     fn every_value_is_in_one_bar() {
         for values in [vec![7.0; 5], vec![0.0, 0.2, 900_000.0], (0..3000).map(f64::from).collect()] {
             let mut spread = Spread::default();
             values.iter().for_each(|value| spread.add(*value));
-            let found = Distribution::of(&spread).unwrap();
+            let found = Distribution::of(&spread, Values::Measured).unwrap();
             assert_eq!(found.bars.iter().map(|bar| bar.count).sum::<u64>(), values.len() as u64);
             assert!(found.bars.len() <= MOST_BARS, "{}", found.bars.len());
             let (first, last) = (found.bars[0], found.bars[found.bars.len() - 1]);

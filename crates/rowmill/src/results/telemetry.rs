@@ -7,7 +7,7 @@ use rowmill_store::file::{Line, WorkFolder, scan};
 use rowmill_types::Problem;
 use serde::{Deserialize, Serialize};
 
-use super::bars::Distribution;
+use super::bars::{Distribution, Values};
 use super::envelopes::Lines;
 
 /// What rows used.
@@ -77,9 +77,9 @@ impl Sums {
     fn summary(self, source: String) -> Option<TelemetrySummary> {
         let found = TelemetrySummary {
             source,
-            input_tokens: Distribution::of(&self.input),
-            output_tokens: Distribution::of(&self.output),
-            milliseconds: Distribution::of(&self.milliseconds),
+            input_tokens: Distribution::of(&self.input, Values::Counted),
+            output_tokens: Distribution::of(&self.output, Values::Counted),
+            milliseconds: Distribution::of(&self.milliseconds, Values::Measured),
             cost_usd: self.cost,
         };
         found.milliseconds.is_some().then_some(found)
