@@ -66,7 +66,7 @@ fn a_table_of_results_opens_in_pyarrow_and_duckdb_with_the_documented_types() {
     );
     let expected = json!({
         "id": "int64", "row_number": "int64", "ok": "bool", "label": "string", "score": "double", "count": "int64",
-        "sure": "bool", "day": "date32[day]", "at": "timestamp[us, tz=UTC]", "tags": "list<item: string>",
+        "sure": "bool", "day": "date32[day]", "at": "timestamp[us, tz=UTC]", "tags": "list<element: string>",
         "place": "struct<city: string, zip: int64>", "free": "string",
         "error": "struct<type: string, message: string, status: int32, code: string, attempts: int64, raw_text: string>",
     });

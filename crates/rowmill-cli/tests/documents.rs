@@ -192,6 +192,20 @@ fn a_query_over_documents_sends_files_only_if_they_are_named() {
     run(&["--columns", "name"]).code(2).says("`--columns` leaves out");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_can_be_read_at_last_has_one_envelope() {
+    let place = Place::new();
+    place.write("in/a.md", "one");
+    std::os::unix::fs::symlink(place.path("later.md"), place.path("in/b.md")).unwrap();
+    let flags = ["-i", "in", "-o", "out.jsonl", "-m", "passthrough", "-p", "?"];
+    place.run(&flags).code(3);
+    assert_eq!(each(&place.json("out.jsonl"), "/ok"), [true, false]);
+    place.write("later.md", "two");
+    place.run(&[&flags[..], &["--resume"]].concat()).ok();
+    assert_eq!(each(&place.json("out.jsonl"), "/id"), ["in/a.md", "in/b.md"]);
+}
+
 #[test]
 fn a_pattern_that_matches_the_results_is_refused() {
     let place = Place::new();

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn head(number: u64, ok: bool) -> EnvelopeHead {
-        EnvelopeHead { id: RowId::Number(number), number, ok, interrupted: false }
+        EnvelopeHead { id: RowId::Number(number), number, ok, interrupted: false, stands_in: false }
     }
 
     #[test]

@@ -117,8 +117,8 @@ fn files_come_in_the_order_of_their_paths_without_hidden_ones() {
 #[test]
 fn a_relative_folder_gives_relative_paths() {
     // The tests run in the folder of the crate.
-    let rows = all(documents(Path::new("tests/made"), DocumentIds::Path).open().unwrap());
-    assert_eq!(column(&rows, "path"), ["tests/made/mod.rs"]);
+    let rows = all(documents(Path::new("tests/remote_support"), DocumentIds::Path).open().unwrap());
+    assert_eq!(column(&rows, "path"), ["tests/remote_support/mod.rs"]);
 }
 
 #[cfg(unix)]

@@ -1,9 +1,10 @@
 //! The files that go with the rows of a run.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Attachments, Dataset};
-use rowmill_data::{AttachmentSpec, Extractor, attachments, folder_of_input};
+use rowmill_data::{AttachmentSpec, Extractor, Format, attachments, folder_of_input, local_files};
 use rowmill_http::HttpClient;
 use rowmill_types::{AttachmentRules, Problem, ProblemCode};
 
@@ -30,10 +31,17 @@ pub(crate) fn files(
         documents,
         extract: flags.extract_text.then_some(extractor),
         archive: flags.archive.clone(),
-        base: folder_of_input(&spec.input.location),
+        base: base(spec)?,
         rules,
         http: Some(http.clone()),
     })))
+}
+
+/// The folder that relative paths in rows start from: that of the input, unless the input is a
+/// list of documents, whose paths start from the current folder already.
+fn base(spec: &RunSpec) -> Result<PathBuf, Problem> {
+    let documents = matches!(local_files(&spec.input)?, Some((_, Format::Documents)));
+    Ok(if documents { PathBuf::new() } else { folder_of_input(&spec.input.location) })
 }
 
 /// Flags that are about files are mistakes where no file is sent.

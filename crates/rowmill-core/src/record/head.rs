@@ -16,7 +16,19 @@ pub struct EnvelopeHead {
     pub ok: bool,
     /// Whether its call was aborted, so that nobody knows if it was billed.
     pub interrupted: bool,
+    /// Whether its number stands in for an id, because the row could not be read so far.
+    pub stands_in: bool,
 }
+
+/// Failures that may come before a row has an id.
+const NAMELESS: [ErrorKind; 6] = [
+    ErrorKind::InvalidJson,
+    ErrorKind::InvalidRow,
+    ErrorKind::MissingIdField,
+    ErrorKind::InvalidIdField,
+    ErrorKind::DuplicateId,
+    ErrorKind::Attachment,
+];
 
 #[derive(Deserialize)]
 struct EnvelopeFields<'a> {
@@ -54,7 +66,11 @@ impl EnvelopeHead {
             IdField::Number(number) => RowId::Number(number),
             IdField::Text(text) => RowId::Text(text.into()),
         };
-        let interrupted = fields.error.is_some_and(|error| error.kind == ErrorKind::Interrupted.name());
-        Ok(Self { id, number: fields.row_number, ok: fields.ok, interrupted })
+        let kind = fields.error.map(|error| error.kind).unwrap_or_default();
+        let interrupted = kind == ErrorKind::Interrupted.name();
+        let number = fields.row_number;
+        let stands_in =
+            id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
+        Ok(Self { id, number, ok: fields.ok, interrupted, stands_in })
     }
 }

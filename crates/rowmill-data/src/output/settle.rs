@@ -3,7 +3,7 @@
 //! While it runs, a resume appends. So the file is a few stretches that are each
 //! in order; settling merges them and leaves out envelopes that a later one replaced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -86,6 +86,7 @@ pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
     let mut layout = Layout::default();
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
+    let (mut stand_ins, mut named) = (HashSet::new(), Vec::new());
     let (mut previous, mut previous_end) = (0, 0);
     each(path, |lines, head| {
         let end = lines.offset + lines.bytes.len() as u64;
@@ -96,6 +97,12 @@ pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
             _ => layout.stretches.push(lines.offset..end),
         }
         previous = head.number;
+        if head.stands_in {
+            stand_ins.insert(head.number);
+        } else if head.id != RowId::Number(head.number) && stand_ins.contains(&head.number) {
+            // The row could be read at last, and has a name of its own.
+            named.push((RowId::Number(head.number), lines.offset));
+        }
         if !seen.insert(&head.id) {
             repeated.insert(&head.id);
         }
@@ -107,6 +114,7 @@ pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
             }
         })?;
     }
+    layout.last.extend(named);
     Ok((layout, seen))
 }
 
