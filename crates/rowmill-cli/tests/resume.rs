@@ -204,14 +204,3 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
         assert_all_ok(&home.envelopes(), home.read(changed.input).lines().count());
     }
 }
-
-#[test]
-fn a_line_that_was_corrected_has_one_envelope_under_its_own_id() {
-    let place = Place::new();
-    place.write("rows.jsonl", "{\"id\":\"a\"}\nbroken\n{\"id\":\"c\"}\n");
-    let flags = ["-m", "passthrough", "-p", "{{id}}", "--id-field", "id"];
-    place.run_rows(&flags).code(3);
-    place.write("rows.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");
-    place.run_rows(&[&flags[..], &["--resume"]].concat()).ok();
-    assert_eq!(each(&place.json("out.jsonl"), "/id"), ["a", "b", "c"]);
-}

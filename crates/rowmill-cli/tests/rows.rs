@@ -299,3 +299,14 @@ fn input_that_is_no_text_or_not_there_is_refused_with_the_remedy() {
         ended.code(code).says(message).says(help);
     }
 }
+
+#[test]
+fn a_line_that_was_corrected_has_one_envelope_under_its_own_id() {
+    let place = Place::new();
+    place.write("rows.jsonl", "{\"id\":\"a\"}\nbroken\n{\"id\":\"c\"}\n");
+    let flags = ["-m", "passthrough", "-p", "{{id}}", "--id-field", "id"];
+    place.run_rows(&flags).code(3);
+    place.write("rows.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");
+    place.run_rows(&[&flags[..], &["--resume"]].concat()).ok();
+    assert_eq!(each(&place.json("out.jsonl"), "/id"), ["a", "b", "c"]);
+}

@@ -1,7 +1,7 @@
 //! What stands in for model, ledger and store while a run is only looked at.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::{
     AnswerStore, Appended, AskedKey, Group, KeptAnswer, Ledger, LedgerReader, Model, Span,
 };
-use rowmill_models::{TokenCounter, message_tokens};
+use rowmill_models::{Accuracy, TokenCounter, message_tokens};
 use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
 
 /// A model that counts the tokens it is asked with.
@@ -18,11 +18,22 @@ pub(crate) struct CountingModel {
     counter: TokenCounter,
     fixed: u64,
     tokens: AtomicU64,
+    /// Whether a file was met whose tokens can only be guessed.
+    guessed: AtomicBool,
 }
 
 impl CountingModel {
     pub(crate) fn new(counter: TokenCounter, fixed: u64) -> Self {
-        Self { counter, fixed, tokens: AtomicU64::new(0) }
+        Self { counter, fixed, tokens: AtomicU64::new(0), guessed: AtomicBool::new(false) }
+    }
+
+    /// How far the count can be trusted, with what was met.
+    pub(crate) fn accuracy(&self) -> Accuracy {
+        if self.guessed.load(Ordering::Relaxed) {
+            self.counter.accuracy_with_files()
+        } else {
+            self.counter.accuracy()
+        }
     }
 
     pub(crate) fn tokens(&self) -> u64 {
@@ -35,6 +46,10 @@ impl Model for CountingModel {
         async move {
             let tokens = self.fixed + message_tokens(&self.counter, &request.messages);
             self.tokens.fetch_add(tokens, Ordering::Relaxed);
+            let files = request.messages.iter().flat_map(|message| &message.attachments);
+            if files.into_iter().any(|file| file.text().is_none()) {
+                self.guessed.store(true, Ordering::Relaxed);
+            }
             Ok(Completion::of_text("counted"))
         }
         .boxed()

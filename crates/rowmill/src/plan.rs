@@ -121,20 +121,27 @@ pub async fn plan(
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
+/// The tokens of all prompts, and how far the count can be trusted.
+#[derive(Clone, Copy)]
+struct Counted {
+    tokens: u64,
+    accuracy: Accuracy,
+}
+
 fn report(
     model: &str,
     end: &RunEnd,
-    input: u64,
+    input: Counted,
     counter: TokenCounter,
     setup: &Setup,
     priced: Option<&Priced<'_>>,
     experience: Experience,
 ) -> PlanReport {
     let calls = end.tally.calls;
-    let (input_tokens, counted_by) = match counter.accuracy() {
-        Accuracy::Exact { name } => (Interval::exactly(input as f64), name.to_owned()),
+    let (input_tokens, counted_by) = match input.accuracy {
+        Accuracy::Exact { name } => (Interval::exactly(input.tokens as f64), name.to_owned()),
         Accuracy::Estimate { percent } => {
-            (Interval::within(input as f64, percent), format!("estimate, ±{percent} %"))
+            (Interval::within(input.tokens as f64, percent), format!("estimate, ±{percent} %"))
         }
     };
     let facts = lane_facts(setup);
@@ -294,7 +301,7 @@ async fn count(
     setup: &Setup,
     counter: TokenCounter,
     control: &Control,
-) -> Result<(RunEnd, u64), Problem> {
+) -> Result<(RunEnd, Counted), Problem> {
     let home = tempfile::tempdir().map_err(|error| {
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
@@ -344,7 +351,7 @@ async fn count(
         stop: control.stop.clone(),
     };
     let end = rowmill_engine::run(plan).await?;
-    Ok((end, model.tokens()))
+    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy() }))
 }
 
 /// A lane without limits to a model that only counts.

@@ -189,7 +189,13 @@ mod tests {
         let head = EnvelopeHead::parse(record.envelope()).unwrap();
         assert_eq!(
             head,
-            EnvelopeHead { id: RowId::Text("r1".into()), number: 3, ok: true, interrupted: false, stands_in: false }
+            EnvelopeHead {
+                id: RowId::Text("r1".into()),
+                number: 3,
+                ok: true,
+                interrupted: false,
+                stands_in: false
+            }
         );
         assert!(EnvelopeHead::parse(br#"{"id":7,"row_number":7}"#).is_err());
         assert_eq!(

@@ -262,7 +262,13 @@ async fn rows_that_the_ledger_has_are_published_in_their_places_without_a_call()
     let ledger = bench.ledger();
     for number in [2, 4] {
         let span = ledger.holds(&kept_line(number));
-        let head = EnvelopeHead { id: RowId::Number(number), number, ok: true, interrupted: false, stands_in: false };
+        let head = EnvelopeHead {
+            id: RowId::Number(number),
+            number,
+            ok: true,
+            interrupted: false,
+            stands_in: false,
+        };
         bench.plan.resume.saw_ended(&head, span);
     }
     bench.plan.ledger = Box::new(ledger);

@@ -1,6 +1,6 @@
 //! Counting the tokens of a text for a model.
 
-use rowmill_types::{Attachment, Message};
+use rowmill_types::Attachment;
 
 use super::families::{Family, family};
 use super::files::file_tokens;
@@ -73,14 +73,12 @@ impl TokenCounter {
         }
     }
 
-    /// How far the count of these messages can be trusted: files that are no text make it an
+    /// How far a count can be trusted that has files in it which are no text: they make it an
     /// estimate, whatever the tokenizer.
     #[must_use]
-    pub fn accuracy_of(&self, messages: &[Message]) -> Accuracy {
-        let files = messages.iter().flat_map(|message| &message.attachments);
-        let is_guessed = files.into_iter().any(|file| file.text().is_none());
+    pub fn accuracy_with_files(&self) -> Accuracy {
         match self.accuracy() {
-            accuracy if !is_guessed || self.is_built_in() => accuracy,
+            accuracy if self.is_built_in() => accuracy,
             Accuracy::Estimate { percent } if percent > FILES_PERCENT => Accuracy::Estimate { percent },
             _ => Accuracy::Estimate { percent: FILES_PERCENT },
         }

@@ -101,9 +101,8 @@ fn files_are_counted_with_their_message_and_make_the_count_an_estimate() {
     let (text, picture) = ([text], [picture]);
     assert_eq!(message_tokens(&gpt(), &text), 2 + 4 + 2 + gpt().count("a.txt") + 4);
     assert_eq!(message_tokens(&gpt(), &picture), 2 + 4 + 70 + 140 * 4);
-    assert_eq!(gpt().accuracy_of(&text), Accuracy::Exact { name: "o200k_base" });
-    assert_eq!(gpt().accuracy_of(&picture), Accuracy::Estimate { percent: 50 });
+    assert_eq!(gpt().accuracy_with_files(), Accuracy::Estimate { percent: 50 });
     let built_in = counter("simulated", "simulated");
     assert_eq!(message_tokens(&built_in, &picture), 3, "built-in models look at no files");
-    assert_eq!(built_in.accuracy_of(&picture), built_in.accuracy());
+    assert_eq!(built_in.accuracy_with_files(), built_in.accuracy());
 }
