@@ -5,6 +5,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use rowmill_types::Problem;
+pub use rowmill_types::{Comparison, Scalar};
 
 /// Something that can be read row by row, as often as a query wants to.
 pub trait Table: Send + Sync + Debug {
@@ -63,32 +64,6 @@ pub struct Condition {
     pub comparison: Comparison,
     /// With what.
     pub value: Scalar,
-}
-
-/// How a column is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// The same.
-    Equal,
-    /// Less.
-    Less,
-    /// Less, or the same.
-    AtMost,
-    /// More.
-    Greater,
-    /// More, or the same.
-    AtLeast,
-}
-
-/// A value that columns are compared with.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Scalar {
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Real(f64),
-    /// Text.
-    Text(String),
 }
 
 /// A column of a table.

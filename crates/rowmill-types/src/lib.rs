@@ -2,6 +2,7 @@
 
 mod attachment;
 mod chat;
+mod comparison;
 mod error_kind;
 mod exit;
 mod fault;
@@ -16,6 +17,7 @@ mod usage;
 
 pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
 pub use chat::{Completion, Finish, Message, Request, Role};
+pub use comparison::{Comparison, Scalar};
 pub use error_kind::{ErrorKind, RowError};
 pub use exit::ExitCode;
 pub use fault::{CallError, CallFailure, Fault};

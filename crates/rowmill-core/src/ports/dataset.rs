@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{Attachment, Problem, Row, RowError, SourceRow};
+use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow};
 use serde::{Deserialize, Serialize};
 
 /// Where rows come from; can be opened again unless it is a stream.
@@ -90,32 +90,6 @@ pub struct Condition {
     pub comparison: Comparison,
     /// With what.
     pub value: Scalar,
-}
-
-/// How a column is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// The same.
-    Equal,
-    /// Less.
-    Less,
-    /// Less, or the same.
-    AtMost,
-    /// More.
-    Greater,
-    /// More, or the same.
-    AtLeast,
-}
-
-/// A value that columns are compared with.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Scalar {
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Real(f64),
-    /// Text.
-    Text(String),
 }
 
 /// A column that an input declares.

@@ -9,10 +9,10 @@ use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{CallError, Completion, Problem, Request};
+pub use rowmill_types::{Comparison, Scalar};
 
 pub use dataset::{
-    Attachments, Column, ColumnKind, Comparison, Condition, Dataset, InputIdentity, Part, Position, Room,
-    RowSource, Scalar,
+    Attachments, Column, ColumnKind, Condition, Dataset, InputIdentity, Part, Position, Room, RowSource,
 };
 
 use crate::limits::{Spend, WaitReason};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{Comparison, Condition, Dataset, Part, Scalar};
+use rowmill_core::ports::{Condition, Dataset, Part};
 use rowmill_sql::{Column, Kind, Scan, Table, Wanted};
 use rowmill_types::Problem;
 
@@ -75,18 +75,7 @@ impl DatasetTable {
     fn conditions(&self, wanted: &Wanted) -> Vec<Condition> {
         let condition = |condition: &rowmill_sql::Condition| {
             let column = self.shape.fields.get(condition.column)?.clone();
-            let comparison = match condition.comparison {
-                rowmill_sql::Comparison::Equal => Comparison::Equal,
-                rowmill_sql::Comparison::Less => Comparison::Less,
-                rowmill_sql::Comparison::AtMost => Comparison::AtMost,
-                rowmill_sql::Comparison::Greater => Comparison::Greater,
-                rowmill_sql::Comparison::AtLeast => Comparison::AtLeast,
-            };
-            let value = match &condition.value {
-                rowmill_sql::Scalar::Integer(number) => Scalar::Integer(*number),
-                rowmill_sql::Scalar::Real(number) => Scalar::Real(*number),
-                rowmill_sql::Scalar::Text(text) => Scalar::Text(text.clone()),
-            };
+            let rowmill_sql::Condition { comparison, value, .. } = condition.clone();
             Some(Condition { column, comparison, value })
         };
         wanted.conditions.iter().filter_map(condition).collect()
