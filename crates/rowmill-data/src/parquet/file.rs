@@ -15,7 +15,7 @@ use rowmill_types::Problem;
 use super::cells::Cells;
 use super::conditions::Test;
 use super::footer::{load, rows_of};
-use super::group::{Batch, Group, Reader};
+use super::group::{Batch, Found, Group, Reader};
 use super::layout::Layout;
 use super::problems;
 use super::problems::guarded;
@@ -139,19 +139,28 @@ impl OpenFile {
             let count = picked.as_ref().map_or(rows, |picked| picked.true_count() as u64);
             if of_use && count > 0 {
                 let row_bytes = decoded_bytes(described, |leaf| self.is_decoded(leaf)) / rows.max(1);
-                return Ok(Some(Group::new(index, first, count, bytes, row_bytes.max(1), picked)));
+                let dense =
+                    described.columns().iter().enumerate().any(|(leaf, column)| {
+                        self.is_decoded(leaf) && column.column_descr().max_rep_level() > 0
+                    });
+                let found = Found { index, first, count, bytes, row_bytes: row_bytes.max(1), dense, picked };
+                return Ok(Some(Group::new(found)));
             }
         }
         Ok(None)
     }
 
-    /// Begins to decode the rows of a group, after the first ones.
-    pub(super) fn reader(&self, group: &Group, after: u64) -> Decoded<Reader> {
+    /// Begins to decode the rows of a group: all of them where it is dense, otherwise those
+    /// that are to be given, after the first ones.
+    pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<Reader> {
         let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
-        let after = usize::try_from(after).unwrap_or(usize::MAX);
-        let mut builder = self.builder(group.index, &self.decoded, rows)?.with_offset(after);
-        if let Some(picked) = &group.picked {
-            builder = builder.with_row_selection(RowSelection::from_boolean_buffer(picked.values().clone()));
+        let mut builder = self.builder(group.index, &self.decoded, rows)?;
+        if !group.dense {
+            builder = builder.with_offset(usize::try_from(after).unwrap_or(usize::MAX));
+            if let Some(picked) = &group.picked {
+                let picked = RowSelection::from_boolean_buffer(picked.values().clone());
+                builder = builder.with_row_selection(picked);
+            }
         }
         guarded(|| builder.build())
     }
@@ -195,6 +204,9 @@ impl OpenFile {
                 self.checks.iter().filter_map(|check| mask(&batch, &columns, check)).collect();
             for row in 0..batch.num_rows() {
                 picked.append(masks.iter().all(|mask| mask.is_valid(row) && mask.value(row)));
+            }
+            if picked.len() as u64 > rows {
+                break;
             }
         }
         if picked.len() as u64 != rows {

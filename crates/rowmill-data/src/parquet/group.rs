@@ -15,23 +15,34 @@ pub(super) type Reader = ParquetRecordBatchReader;
 /// to it.
 const FAR: u64 = 16 << 20;
 
-/// A row group that is being read. Nothing is decoded before a row is asked for.
-pub(super) struct Group {
+/// A row group with rows of use.
+pub(super) struct Found {
     pub(super) index: usize,
+    /// How many rows of the file come before it.
+    pub(super) first: u64,
+    /// How many rows are to be given.
+    pub(super) count: u64,
     /// How many bytes of the file it takes.
     pub(super) bytes: u64,
     /// How many bytes a row takes in the columns that are decoded.
     pub(super) row_bytes: u64,
+    /// Whether rows that are not wanted are decoded all the same. With lists among the
+    /// columns they are: the decoder's own way of passing over lists does not come to an end
+    /// where a page is damaged.
+    pub(super) dense: bool,
     /// Which rows are to be given, where some are left out.
     pub(super) picked: Option<BooleanArray>,
-    /// How many rows of the file come before it.
-    first: u64,
-    /// How many rows are to be given.
-    count: u64,
-    /// How many of them were given or skipped.
+}
+
+/// A row group that is being read. Nothing is decoded before a row is asked for.
+pub(super) struct Group {
+    found: Found,
+    /// How many of the rows that are to be given were given or skipped.
     passed: u64,
     /// How many rows of the group were passed, those among them that were left out.
     place: u64,
+    /// How many of the rows that are decoded were passed.
+    cursor: u64,
     reader: Option<Reader>,
     batch: Option<Batch>,
 }
@@ -51,43 +62,40 @@ impl Batch {
 }
 
 impl Group {
-    pub(super) fn new(
-        index: usize,
-        first: u64,
-        count: u64,
-        bytes: u64,
-        row_bytes: u64,
-        picked: Option<BooleanArray>,
-    ) -> Self {
-        Self { index, bytes, row_bytes, picked, first, count, passed: 0, place: 0, reader: None, batch: None }
+    pub(super) fn new(found: Found) -> Self {
+        Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None }
     }
 
     /// How many bytes of the file are still to come, roughly.
     pub(super) fn bytes_left(&self) -> u64 {
-        let left =
-            u128::from(self.bytes) * u128::from(self.count - self.passed) / u128::from(self.count.max(1));
-        u64::try_from(left).unwrap_or(self.bytes)
+        let Found { bytes, count, .. } = self.found;
+        let left = u128::from(bytes) * u128::from(count - self.passed) / u128::from(count.max(1));
+        u64::try_from(left).unwrap_or(bytes)
     }
 
     /// How many rows of the file were passed.
     pub(super) fn place_in_file(&self) -> u64 {
-        self.first + self.place
+        self.found.first + self.place
     }
 
     /// The next row: the batch that holds it, its place there, and its place in the file.
     pub(super) fn next(&mut self, file: &OpenFile) -> Decoded<Option<(&Batch, usize, u64)>> {
-        if self.passed == self.count {
+        if self.passed == self.found.count {
             self.finish()?;
             return Ok(None);
+        }
+        let place = self.next_place(self.place);
+        if self.found.dense {
+            self.advance(place - self.place, file)?;
         }
         if self.batch.as_ref().is_none_or(|batch| batch.next == batch.rows) {
             let decoded = self.decode(file)?;
             self.batch = Some(file.cells(&decoded)?);
         }
-        let place = self.next_place();
         self.place = place + 1;
         self.passed += 1;
-        let place_in_file = self.first + place;
+        self.cursor += 1;
+        let place_in_file = self.found.first + place;
         Ok(self.batch.as_mut().map(|batch| {
             let at = batch.next;
             batch.next += 1;
@@ -97,71 +105,87 @@ impl Group {
 
     /// Passes over up to `rows` rows, and says how many there were.
     pub(super) fn skip(&mut self, rows: u64, file: &OpenFile) -> Decoded<u64> {
-        let wanted = rows.min(self.count - self.passed);
-        let mut left = wanted;
+        let wanted = rows.min(self.found.count - self.passed);
+        let mut place = self.place;
+        if self.found.picked.is_some() {
+            for _ in 0..wanted {
+                place = self.next_place(place) + 1;
+            }
+        } else {
+            place += wanted;
+        }
+        if self.passed + wanted == self.found.count {
+            self.reader = None;
+            self.batch = None;
+        } else {
+            self.advance(if self.found.dense { place - self.place } else { wanted }, file)?;
+        }
+        self.place = place;
+        self.passed += wanted;
+        Ok(wanted)
+    }
+
+    /// Passes over rows of those that are decoded.
+    fn advance(&mut self, rows: u64, file: &OpenFile) -> Decoded<()> {
+        let mut left = rows;
         if let Some(batch) = &mut self.batch {
             let near = left.min((batch.rows - batch.next) as u64);
             batch.next += near as usize;
             left -= near;
         }
-        let ends = self.passed + wanted == self.count;
-        if left > 0 && self.reader.is_some() && !ends && left.saturating_mul(self.row_bytes) < FAR {
-            while left > 0 {
-                let decoded = self.decode(file)?;
-                let near = left.min(decoded.num_rows() as u64);
-                left -= near;
-                if near < decoded.num_rows() as u64 {
-                    let mut batch = file.cells(&decoded)?;
-                    batch.next = near as usize;
-                    self.batch = Some(batch);
-                } else {
-                    self.batch = None;
-                }
-            }
-        } else if left > 0 {
-            self.batch = None;
+        self.cursor += rows;
+        if left == 0 {
+            return Ok(());
+        }
+        self.batch = None;
+        let is_far = left.saturating_mul(self.found.row_bytes) >= FAR;
+        if !self.found.dense && (is_far || self.reader.is_none()) {
             self.reader = None;
+            return Ok(());
         }
-        for _ in 0..if self.picked.is_some() { wanted } else { 0 } {
-            self.place = self.next_place() + 1;
+        while left > 0 {
+            let decoded = self.decode(file)?;
+            let near = left.min(decoded.num_rows() as u64);
+            left -= near;
+            if near < decoded.num_rows() as u64 {
+                let mut batch = file.cells(&decoded)?;
+                batch.next = near as usize;
+                self.batch = Some(batch);
+            }
         }
-        self.passed += wanted;
-        if self.picked.is_none() {
-            self.place = self.passed;
-        }
-        Ok(wanted)
+        Ok(())
     }
 
-    /// Where in the group the next row that is to be given stands.
-    fn next_place(&self) -> u64 {
-        let Some(picked) = &self.picked else { return self.place };
-        let from = usize::try_from(self.place).unwrap_or(usize::MAX);
+    /// Where in the group the first row from `place` on stands that is to be given.
+    fn next_place(&self, place: u64) -> u64 {
+        let Some(picked) = &self.found.picked else { return place };
+        let from = usize::try_from(place).unwrap_or(usize::MAX);
         (from..picked.len()).find(|at| picked.value(*at)).unwrap_or(from) as u64
     }
 
     fn decode(&mut self, file: &OpenFile) -> Decoded<RecordBatch> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
-            None => {
-                let reader = file.reader(self, self.passed)?;
-                self.reader.insert(reader)
-            }
+            None => self.reader.insert(file.reader(&self.found, self.cursor)?),
         };
         let decoded = guarded(|| Ok(reader.next().transpose()?))?;
         // A file that ends early must not pass for a shorter one.
         decoded.ok_or_else(|| {
-            let (count, place) = (self.count, self.passed);
-            ParquetError::EOF(format!("a row group ends after {place} of {count} rows"))
+            let (passed, count) = (self.passed, self.found.count);
+            ParquetError::EOF(format!("a row group ends after {passed} of {count} rows"))
         })
     }
 
     /// Makes sure that there are no more rows than the footer says.
     fn finish(&mut self) -> Decoded<()> {
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        if self.found.dense && self.found.picked.is_some() {
+            return Ok(());
+        }
         match guarded(|| Ok(reader.next().transpose()?))? {
             None => Ok(()),
             Some(_) => {
-                let count = self.count;
+                let count = self.found.count;
                 Err(ParquetError::General(format!("a row group has more than the {count} rows announced")))
             }
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use arrow_array::{Int64Array, StringArray};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rowmill_core::ports::{Comparison, Condition, Part, Scalar};
 use rowmill_types::{Problem, ProblemCode};
 
@@ -136,6 +137,26 @@ fn no_damage_makes_the_reader_panic_or_hang() {
             }
             fs::write(&path, &bytes).unwrap();
             read_all_ways(&path);
+        }
+    }
+}
+
+#[test]
+fn passing_over_damaged_lists_comes_to_an_end() {
+    let folder = Folder::new();
+    let path = folder.path("damaged.parquet");
+    let whole = small(&folder, Compression::UNCOMPRESSED);
+    let reader = SerializedFileReader::new(fs::File::open(folder.path("small.parquet")).unwrap()).unwrap();
+    let (start, length) = reader.metadata().row_group(0).column(2).byte_range();
+    for at in start..start + length {
+        for value in [0, 1, 2, 0xff] {
+            let mut bytes = whole.clone();
+            *bytes.get_mut(usize::try_from(at).unwrap()).unwrap() = value;
+            fs::write(&path, &bytes).unwrap();
+            let mut source = open(&path).unwrap().open().unwrap();
+            if source.skip(15).is_ok() {
+                drain(source.as_mut());
+            }
         }
     }
 }

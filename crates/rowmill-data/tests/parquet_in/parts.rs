@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::{
     BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
 use parquet::file::properties::WriterProperties;
 use rowmill_core::ports::{Comparison, Condition, Part, Room, Scalar};
-use rowmill_types::ProblemCode;
+use rowmill_types::{ProblemCode, Row};
 
 use super::support::{Folder, array, drain, open, open_all, rows_of};
 
@@ -25,6 +26,10 @@ fn sorted(folder: &Folder, name: &str) -> PathBuf {
     let split = all().map(|at| if at % 10 == 3 { "eval" } else { "train" });
     let price =
         Decimal128Array::from_iter_values(all().map(i128::from)).with_precision_and_scale(10, 2).unwrap();
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    for at in all() {
+        lists.append_value((0..at % 3).map(|_| Some(at)));
+    }
     let columns = vec![
         ("n", array(Int64Array::from_iter_values(all()))),
         ("split", array(StringArray::from_iter_values(split))),
@@ -33,6 +38,7 @@ fn sorted(folder: &Folder, name: &str) -> PathBuf {
         ("day", array(Date32Array::from_iter_values(all().map(|at| at as i32 + 19_000)))),
         ("at", array(TimestampMicrosecondArray::from_iter_values(all().map(|at| at * 3_600_000_000)))),
         ("price", array(price)),
+        ("list", array(lists.finish())),
     ];
     folder.write_with(name, properties, columns)
 }
@@ -128,9 +134,14 @@ fn a_file_without_the_column_of_a_condition_has_no_rows_of_use() {
 fn what_is_skipped_is_what_would_have_been_read() {
     let folder = Folder::new();
     let dataset = open_all(&[sorted(&folder, "0.parquet"), sorted(&folder, "1.parquet")]).unwrap();
-    let everything = part(&["n"], vec![]);
-    let picked = part(&["n"], vec![condition("split", Comparison::Equal, text("eval"))]);
-    for part in [everything, picked] {
+    let evals = || vec![condition("split", Comparison::Equal, text("eval"))];
+    let parts = [
+        part(&["n"], vec![]),
+        part(&["n"], evals()),
+        part(&["n", "list"], vec![]),
+        part(&["n", "list"], evals()),
+    ];
+    for part in parts {
         let all: Vec<u64> = rows_of(dataset.as_ref(), &part).iter().map(|row| row.number()).collect();
         // Steps of `skip` rows passed over and `read` rows read, until the end.
         for (skip, read) in
@@ -145,7 +156,11 @@ fn what_is_skipped_is_what_would_have_been_read() {
                 let mut rows = Vec::new();
                 let room = Room { rows: read, bytes: usize::MAX };
                 let more = source.read(&mut rows, room).unwrap();
-                let numbers: Vec<u64> = rows.iter().map(|row| row.as_ref().unwrap().number()).collect();
+                let rows: Vec<Row> = rows.into_iter().map(Result::unwrap).collect();
+                let numbers: Vec<u64> = rows.iter().map(Row::number).collect();
+                for row in &rows {
+                    assert_eq!(row.field("n"), Some(((row.number() - 1) % 1_000).to_string().as_str()));
+                }
                 let would: Vec<u64> = (0..read).map_while(|_| expected.next().copied()).collect();
                 assert_eq!(numbers, would, "skip {skip} read {read}");
                 if !more {
