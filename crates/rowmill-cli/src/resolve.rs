@@ -65,19 +65,11 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         selection,
         existing,
         id_field: flags.id_field,
-        prompt: match (flags.prompt, flags.template) {
-            (Some(text), _) => Prompt::Inline(text),
-            (None, Some(source)) => Prompt::Source(source),
-            (None, None) => Prompt::Default,
-        },
+        prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,
         variables: VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
         model: model(flags.model, defaults)?,
-        schema: match (flags.json_schema, flags.schema_model) {
-            (Some(source), _) => Schema::Source(source),
-            (None, Some(name)) => Schema::PythonModel(name),
-            (None, None) => Schema::None,
-        },
+        schema: schema(flags.json_schema, flags.schema_model),
         output,
         include_input: flags.include_input,
         error_output: flags.error_output,
@@ -116,6 +108,22 @@ fn show(flags: &CommonFlags, output: &Output) -> Show {
         envelopes_on_stdout: output.is_stdout(),
         wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
         json_summary: !flags.no_final_summary && (flags.final_summary || !output.is_stdout()),
+    }
+}
+
+fn prompt(inline: Option<String>, source: Option<String>) -> Prompt {
+    match (inline, source) {
+        (Some(text), _) => Prompt::Inline(text),
+        (None, Some(source)) => Prompt::Source(source),
+        (None, None) => Prompt::Default,
+    }
+}
+
+fn schema(source: Option<String>, python_model: Option<String>) -> Schema {
+    match (source, python_model) {
+        (Some(source), _) => Schema::Source(source),
+        (None, Some(name)) => Schema::PythonModel(name),
+        (None, None) => Schema::None,
     }
 }
 

@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::limits::{Budget, Spend};
-use rowmill_core::ports::{Attachments, Observer};
+use rowmill_core::limits::{Budget, RateFlags, Spend};
+use rowmill_core::ports::{Attachments, Dataset, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
 use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
-use rowmill_engine::{Answers, Lane, Limits, Plan, Sinks, Stop, Worker};
+use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -106,16 +106,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         observer: control.observer.clone(),
         stop: control.stop.clone(),
     };
-    let gates: Vec<_> = plan.worker.lanes.iter().map(|lane| lane.gate.clone()).collect();
-    let models: Vec<_> = plan.worker.lanes.iter().map(|lane| Arc::clone(&lane.model)).collect();
-    let end = rowmill_engine::run(plan).await?;
-    for model in models {
-        model.close().await;
-    }
-    if let Some(text) = rows.dataset.notice() {
-        (control.notice)(Notice::Info(text));
-    }
-    let limits = gates.first().map(|gate| gate.known()).unwrap_or_default();
+    let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     let ended = Ended {
         end,
         run,
@@ -129,6 +120,25 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
+}
+
+/// Carries a plan out, gives back what its models keep at their providers, and tells what there
+/// is to tell of the input. With the end come the limits of the first model, as far as known.
+async fn carry_out(
+    plan: Plan,
+    dataset: &dyn Dataset,
+    control: &Control,
+) -> Result<(RunEnd, RateFlags), Problem> {
+    let lanes = plan.worker.lanes.clone();
+    let end = rowmill_engine::run(plan).await?;
+    for lane in &lanes {
+        lane.model.close().await;
+    }
+    if let Some(text) = dataset.notice() {
+        (control.notice)(Notice::Info(text));
+    }
+    let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
+    Ok((end, limits))
 }
 
 fn worker(
