@@ -24,7 +24,7 @@ fn python(root: &Path) -> PathBuf {
 /// A command that lets DuckDB look at every value of every column.
 pub(super) fn reading(stage: &Stage, file: &str) -> Command {
     // Without a look at every column DuckDB would not decode them; counting is the least work.
-    script(stage, "SELECT COUNT(COLUMNS(*)) FROM $1", file, "print(found.fetchone()[-1])")
+    script(stage, "SELECT count(*), COUNT(COLUMNS(*)) FROM $1", file, "print(found.fetchone()[0])")
 }
 
 /// A command that hands every row from DuckDB to Python, as a tool written in Python gets them.
@@ -43,6 +43,8 @@ fn script(stage: &Stage, query: &str, file: &str, rest: &str) -> Command {
     let query = query.replace("$1", &format!("'{file}'"));
     let mut command = Command::new(python(&stage.root));
     command.current_dir(&stage.folder).arg("-c");
-    command.arg(format!("import duckdb\nfound = duckdb.connect().execute({query:?})\n{rest}"));
+    // Its progress would go to standard output, among the numbers.
+    let open = "import duckdb\ndb = duckdb.connect()\ndb.execute('SET enable_progress_bar = false')";
+    command.arg(format!("{open}\nfound = db.execute({query:?})\n{rest}"));
     command
 }
