@@ -109,7 +109,7 @@ pub async fn plan(
     let setup = keyless(|environment| setup(&spec.model, &providers, &texts, control, environment))?;
     let priced = priced(&prices, &setup.model);
     inputs::fetch(&mut spec, control).await?;
-    let experience = experience(&spec, sample_calls, &setup, &texts, control).await?;
+    let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
     let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
     match end.stopped {
