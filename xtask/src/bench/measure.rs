@@ -107,5 +107,9 @@ pub(super) fn shown(command: &Command) -> String {
 fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./:=,?&".contains(character);
     let needs_none = !word.is_empty() && word.chars().all(plain) && !word.contains(['?', '&']);
-    if needs_none { word.to_owned() } else { format!("'{word}'") }
+    match (needs_none, word.contains('\'')) {
+        (true, _) => word.to_owned(),
+        (false, false) => format!("'{word}'"),
+        (false, true) => format!("\"{word}\""),
+    }
 }

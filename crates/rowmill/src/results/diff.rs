@@ -61,12 +61,6 @@ impl Diff {
     pub fn is_same(&self) -> bool {
         self.changed + self.ok_only_here + self.ok_only_there + self.only_here + self.only_there == 0
     }
-
-    /// How many rows were compared.
-    #[must_use]
-    pub fn in_both(&self) -> u64 {
-        self.same + self.changed + self.ok_only_here + self.ok_only_there + self.failed_in_both
-    }
 }
 
 /// Compares the outputs of two runs by the ids of their rows.
