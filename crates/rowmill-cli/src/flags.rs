@@ -77,11 +77,11 @@ pub(crate) struct CommonFlags {
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Worker")]
     pub(crate) prompt: Option<String>,
 
-    /// The template of the prompt: a path, `file://` or `http(s)://`.
+    /// The template of the prompt: a path, `file://`, `http(s)://` or `hf://`.
     #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
     pub(crate) template: Option<String>,
 
-    /// The instruction that every call carries: a path, `file://` or `http(s)://`.
+    /// The instruction that every call carries: a path, `file://`, `http(s)://` or `hf://`.
     #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
     pub(crate) instruction: Option<String>,
 
@@ -89,7 +89,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, short, value_name = "MODEL", env = "ROWMILL_MODEL", help_heading = "Worker")]
     pub(crate) model: Option<String>,
 
-    /// A JSON Schema that results must satisfy: a path, `file://` or `http(s)://`.
+    /// A JSON Schema that results must satisfy: a path, `file://`, `http(s)://` or `hf://`.
     #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
     pub(crate) json_schema: Option<String>,
 

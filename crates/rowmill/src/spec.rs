@@ -28,7 +28,7 @@ pub struct RunSpec {
     pub files: FileFlags,
     /// How a row becomes a prompt.
     pub prompt: Prompt,
-    /// The source of the instruction: a path, `file://` or `http(s)://`.
+    /// The source of the instruction: a path, `file://`, `http(s)://` or `hf://`.
     pub instruction: Option<String>,
     /// Variables of the instruction.
     pub variables: VariableFlags,
@@ -134,7 +134,7 @@ pub enum Prompt {
     Default,
     /// A template given in place.
     Inline(String),
-    /// The source of a template: a path, `file://` or `http(s)://`.
+    /// The source of a template: a path, `file://`, `http(s)://` or `hf://`.
     Source(String),
 }
 
@@ -143,7 +143,7 @@ pub enum Prompt {
 pub enum Schema {
     /// Nothing: results are text.
     None,
-    /// The source of a JSON Schema: a path, `file://` or `http(s)://`.
+    /// The source of a JSON Schema: a path, `file://`, `http(s)://` or `hf://`.
     Source(String),
     /// A pydantic model, as `module.path:Class`.
     PythonModel(String),

@@ -36,7 +36,7 @@ pub(crate) struct HeadFlags {
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "template")]
     prompt: Option<String>,
 
-    /// The template: a path, `file://` or `http(s)://`.
+    /// The template: a path, `file://`, `http(s)://` or `hf://`.
     #[arg(long, value_name = "SOURCE")]
     template: Option<String>,
 
