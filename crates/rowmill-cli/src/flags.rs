@@ -307,6 +307,14 @@ Examples:
     rowmill run -i reviews.jsonl -o results.jsonl -m 'openai.gpt-5.4-mini?max_tokens=500' \\
       --max-cost 5 --fallback-model 'anthropic.claude-haiku-4-5?max_tokens=500'
 
+  Some rows of several Parquet files, and a table of results with typed columns:
+    rowmill run -i 'parts/*.parquet' -o results.parquet -m simulated \\
+      --where \"split = 'eval'\" --json-schema sentiment.schema.json --prompt 'Classify: {{text}}'
+
+  Every file of a folder, each sent to the model; a later run with --resume does only new ones:
+    rowmill run -i invoices/ -o invoices.csv -m anthropic.claude-haiku-4-5 --id content \\
+      --json-schema invoice.schema.json --prompt 'Read this invoice.'
+
   Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
     rowmill run … --resume
 
@@ -315,7 +323,7 @@ Examples:
       --json-schema sentiment.schema.json --prompt 'Classify this review: {{review}}'
 
   In a pipe:
-    zcat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result
+    cat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result
 
 Exit codes: 0 all rows ok, 1 could not start or stopped by an error, 2 usage,
 3 finished with failed rows, 4 stopped at a limit you set, 130 interrupted.";
