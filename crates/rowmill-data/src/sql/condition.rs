@@ -29,16 +29,9 @@ pub fn where_dataset(
     temp: &Path,
     notice: Notice,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let shape = Shape::of(&*input)?;
-    let watch = Watch::new(notice);
-    shape.notices.iter().for_each(|text| watch.tell(text.clone()));
-    let dataset = WhereDataset {
-        input,
-        condition: condition.to_owned(),
-        temp: temp.to_owned(),
-        shape: Arc::new(shape),
-        watch: Arc::new(watch),
-    };
+    let (shape, watch) = Shape::watched(&*input, notice)?;
+    let dataset =
+        WhereDataset { input, condition: condition.to_owned(), temp: temp.to_owned(), shape, watch };
     dataset.filter(None)?;
     Ok(Arc::new(dataset))
 }

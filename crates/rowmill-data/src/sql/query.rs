@@ -30,16 +30,8 @@ pub fn sql_dataset(
     temp: &Path,
     notice: Notice,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let shape = Shape::of(&*input)?;
-    let watch = Watch::new(notice);
-    shape.notices.iter().for_each(|text| watch.tell(text.clone()));
-    let dataset = SqlDataset {
-        input,
-        sql: sql.to_owned(),
-        temp: temp.to_owned(),
-        shape: Arc::new(shape),
-        watch: Arc::new(watch),
-    };
+    let (shape, watch) = Shape::watched(&*input, notice)?;
+    let dataset = SqlDataset { input, sql: sql.to_owned(), temp: temp.to_owned(), shape, watch };
     dataset.query(&Arc::default())?;
     Ok(Arc::new(dataset))
 }

@@ -1,6 +1,7 @@
 //! The columns that a query sees: what the input declares, or what its first rows have.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use rowmill_core::json_text::decode_string;
 use rowmill_core::ports::{ColumnKind, Dataset};
@@ -9,6 +10,7 @@ use rowmill_types::Problem;
 
 use super::decode::{Text, is_number, is_whole};
 use super::sample::sample;
+use super::watch::{Notice, Watch};
 
 /// The most columns that a table of SQLite can have.
 const MOST_COLUMNS: usize = 2000;
@@ -29,6 +31,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Finds the columns of an input, with whoever tells what a query cannot see of it.
+    pub(crate) fn watched(input: &dyn Dataset, notice: Notice) -> Result<(Arc<Self>, Arc<Watch>), Problem> {
+        let shape = Self::of(input)?;
+        let watch = Watch::new(notice);
+        shape.notices.iter().for_each(|text| watch.tell(text.clone()));
+        Ok((Arc::new(shape), Arc::new(watch)))
+    }
+
     /// Finds the columns of an input.
     pub(crate) fn of(input: &dyn Dataset) -> Result<Self, Problem> {
         if let Some(columns) = input.columns()? {
