@@ -19,6 +19,8 @@ mod media;
 pub mod output;
 mod parquet;
 mod pattern;
+#[cfg(test)]
+mod pieces;
 mod place;
 mod several;
 mod spool;

@@ -1,31 +1,11 @@
-use std::io::{self, Read};
-
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-
-/// Gives its bytes in pieces of the given sizes, over and over.
-struct Pieces {
-    bytes: Vec<u8>,
-    sizes: Vec<usize>,
-    at: usize,
-    turn: usize,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let size = self.sizes[self.turn % self.sizes.len()];
-        self.turn += 1;
-        let count = size.min(buffer.len()).min(self.bytes.len() - self.at);
-        buffer[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
-    }
-}
+use crate::pieces::Pieces;
 
 fn items(bytes: &[u8], sizes: Vec<usize>, block: usize, max: usize) -> Items {
-    let input = Pieces { bytes: bytes.into(), sizes, at: 0, turn: 0 };
+    let input = Pieces::new(bytes, sizes);
     Items::new(Blocks::with_block(Box::new(input), "rows".into(), None, block), max)
 }
 

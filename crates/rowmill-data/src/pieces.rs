@@ -1,0 +1,28 @@
+//! Bytes that arrive in pieces, for tests of readers.
+
+use std::io::{self, Read};
+
+/// Gives its bytes in pieces of the given sizes, over and over.
+pub(crate) struct Pieces {
+    bytes: Vec<u8>,
+    sizes: Vec<usize>,
+    at: usize,
+    turn: usize,
+}
+
+impl Pieces {
+    pub(crate) fn new(bytes: &[u8], sizes: Vec<usize>) -> Self {
+        Self { bytes: bytes.into(), sizes, at: 0, turn: 0 }
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = self.sizes[self.turn % self.sizes.len()];
+        self.turn += 1;
+        let count = size.min(buffer.len()).min(self.bytes.len() - self.at);
+        buffer[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
