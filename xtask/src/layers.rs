@@ -7,7 +7,7 @@ use crate::{Failure, talk};
 
 /// Each crate and what it may need, lowest first. Dependencies for tests are free.
 ///
-/// Adapters (data, models, store) see neither each other nor the engine; only `rowmill`
+/// Adapters (data, models, store, tools) see neither each other nor the engine; only `rowmill`
 /// names adapters; the simulator stands beside them, and only the command line ships it;
 /// nothing but tests and tasks stands on the testkit.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -16,18 +16,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-http", &["rowmill-types"]),
     ("rowmill-engine", &["rowmill-core", "rowmill-types"]),
     ("rowmill-sql", &["rowmill-types"]),
+    ("rowmill-cards", &["rowmill-core", "rowmill-types"]),
     ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-sql", "rowmill-types"]),
     ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-types"]),
     ("rowmill-store", &["rowmill-core", "rowmill-types"]),
+    ("rowmill-tools", &["rowmill-core", "rowmill-types"]),
     (
         "rowmill",
         &[
+            "rowmill-cards",
             "rowmill-core",
             "rowmill-data",
             "rowmill-engine",
             "rowmill-http",
             "rowmill-models",
             "rowmill-store",
+            "rowmill-tools",
             "rowmill-types",
         ],
     ),

@@ -31,6 +31,7 @@ pub fn asked_key(identity: &str, messages: &[Message]) -> AskedKey {
         digest.update(&[match message.role {
             Role::User => 0,
             Role::Assistant => 1,
+            Role::Tool => 3,
         }]);
         add(&mut digest, &message.text);
         for file in &message.attachments {

@@ -31,7 +31,7 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
         Finish::Refused => return failed(ErrorKind::Refusal, "the model refused to answer"),
         Finish::Filtered => return failed(ErrorKind::ContentFilter, "a content filter stopped the answer"),
         Finish::Length => return failed(ErrorKind::OutputTruncated, "the answer was cut at the token limit"),
-        Finish::Complete => {}
+        Finish::Complete | Finish::Paused => {}
     }
     if text.trim().is_empty() {
         return failed(ErrorKind::EmptyAnswer, "the model answered with no text");

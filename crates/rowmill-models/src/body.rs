@@ -62,9 +62,9 @@ impl Template {
                 continue;
             }
             let (before, after): (&[u8], &[u8]) = match (self.shape, message.role) {
-                (Shape::Google, Role::User) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
+                (Shape::Google, Role::User | Role::Tool) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
                 (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":[{"text":"#, b"}]}"),
-                (_, Role::User) => (br#"{"role":"user","content":"#, b"}"),
+                (_, Role::User | Role::Tool) => (br#"{"role":"user","content":"#, b"}"),
                 (_, Role::Assistant) => (br#"{"role":"assistant","content":"#, b"}"),
             };
             body.extend_from_slice(before);

@@ -1,6 +1,8 @@
 //! One turn with a model: what is asked and what comes back.
 
-use crate::{Attachment, CallTiming, RateLimits, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::{Answered, Attachment, CallTiming, Echo, Hosted, RateLimits, ToolCall, ToolOutput, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +11,8 @@ pub enum Role {
     User,
     /// What the model said before.
     Assistant,
+    /// What a tool gave for a call of the model.
+    Tool,
 }
 
 /// One message of a conversation.
@@ -20,17 +24,35 @@ pub struct Message {
     pub text: String,
     /// The files that are sent with it, in order.
     pub attachments: Vec<Attachment>,
+    /// The tools that a message of the model calls, in order.
+    pub calls: Vec<ToolCall>,
+    /// The call that a message of a tool answers.
+    pub answers: Option<Box<Answered>>,
+    /// A message of the model as its provider sent it, where that must be sent back.
+    pub echo: Option<Box<Echo>>,
 }
 
 impl Message {
     /// A message to the model.
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, text: text.into(), attachments: Vec::new() }
+        Self::of(Role::User, text.into())
     }
 
     /// A message that the model gave.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, text: text.into(), attachments: Vec::new() }
+        Self::of(Role::Assistant, text.into())
+    }
+
+    /// What a tool gave for a call.
+    #[must_use]
+    pub fn tool(call: &ToolCall, output: ToolOutput) -> Self {
+        let ToolOutput { text, attachments, is_error } = output;
+        let answers = Answered { call: call.id.clone(), tool: call.name.clone(), is_error };
+        Self { attachments, answers: Some(Box::new(answers)), ..Self::of(Role::Tool, text) }
+    }
+
+    fn of(role: Role, text: String) -> Self {
+        Self { role, text, attachments: Vec::new(), calls: Vec::new(), answers: None, echo: None }
     }
 }
 
@@ -43,12 +65,12 @@ pub struct Request {
     pub key: String,
     /// Which try at this turn it is, counted from 1.
     pub attempt: u32,
-    /// The conversation so far; the last message is the user's.
+    /// The conversation so far; the last message is the user's or a tool's.
     pub messages: Vec<Message>,
 }
 
 /// How an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
     /// The model was done.
     Complete,
@@ -58,6 +80,8 @@ pub enum Finish {
     Filtered,
     /// The model refused; the text is its refusal.
     Refused,
+    /// The provider paused a long turn: it goes on when the answer is sent back as it is.
+    Paused,
 }
 
 /// What a model answered.
@@ -67,6 +91,12 @@ pub struct Completion {
     pub text: String,
     /// How it ended.
     pub finish: Finish,
+    /// The tools that the model wants called before it goes on.
+    pub calls: Vec<ToolCall>,
+    /// The answer as the provider sent it, where it must be sent back like that.
+    pub echo: Option<Box<Echo>>,
+    /// What tools did that run at the provider.
+    pub hosted: Option<Box<Hosted>>,
     /// Tokens, where the provider told.
     pub usage: Option<Usage>,
     /// The provider's own account of the usage, as it sent it.
@@ -87,6 +117,9 @@ impl Completion {
         Self {
             text: text.into(),
             finish: Finish::Complete,
+            calls: Vec::new(),
+            echo: None,
+            hosted: None,
             usage: None,
             raw_usage: None,
             timing: CallTiming::default(),

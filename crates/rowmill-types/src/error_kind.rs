@@ -71,6 +71,14 @@ error_kinds! {
         "Set the right key (`rowmill models` shows which variable) and run again with `--resume`.";
     ModelNotFound = "ModelNotFound", "The provider does not know the model; the run was stopped.",
         "Correct `--model` and run again with `--resume`.";
+    TurnLimit = "TurnLimit", "The agents of the row made as many model calls as they may, and there was no result.",
+        "Raise `--turns` or the card's `max_iterations`; `raw_text` has what was said last.";
+    RowLimit = "RowLimit", "The next call could have cost more than a row may cost, or used more tokens.",
+        "Raise `--max-row-cost` or `--max-row-tokens`, or bound answers with `?max_tokens=` in the model string.";
+    Hook = "HookError", "A hook of the agent card failed.",
+        "Read the message, correct the hook and run again with `--resume`.";
+    OutcomeUnknown = "OutcomeUnknown", "The run was cut while a tool ran that must not run twice; whether it took effect is unknown.",
+        "Look at what the tool did; then `--resume --retry-unknown` works on the row again from its start.";
     Interrupted = "Interrupted", "The run was aborted while this row was being worked on; whether the call was billed is unknown.",
         "Run again with `--resume`.";
     Internal = "InternalError", "rowmill itself failed on this row; other rows are not affected.",

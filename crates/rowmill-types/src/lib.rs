@@ -13,6 +13,7 @@ mod rate;
 mod row;
 mod row_scan;
 mod secret;
+mod tool;
 mod usage;
 
 pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
@@ -27,4 +28,5 @@ pub use problem_code::ProblemCode;
 pub use rate::{RateLimits, RateWindow};
 pub use row::{BadRow, Field, Row, RowId, SourceRow};
 pub use secret::Secret;
+pub use tool::{Answered, Citation, Echo, Hosted, ToolCall, ToolOutput, ToolSpec};
 pub use usage::{CallTiming, Usage};

@@ -3,13 +3,13 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Tokens of one call or the sum of several, normalised across providers.
 ///
 /// `input` counts every prompt token, `cached` and `cache_write` are parts of
 /// it; `output` counts every generated token, `reasoning` is a part of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// All prompt tokens.
     pub input: u64,

@@ -4,6 +4,7 @@
 //! the engine.
 
 mod dataset;
+mod tools;
 
 use std::fmt::Debug;
 
@@ -14,6 +15,8 @@ pub use rowmill_types::{Comparison, Scalar};
 pub use dataset::{
     Attachments, Column, ColumnKind, Condition, Dataset, InputIdentity, Part, Position, Room, RowSource,
 };
+
+pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolRequest};
 
 use crate::limits::{Spend, WaitReason};
 use crate::record::Record;

@@ -1,0 +1,1 @@
+//! Agent cards: what an agent is, written down as Markdown or YAML.

@@ -1,0 +1,94 @@
+//! What agents need from the outside: tools, and hooks that look on or step in.
+
+use std::fmt::Debug;
+
+use futures_util::future::BoxFuture;
+use rowmill_types::ToolOutput;
+
+/// One call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolRequest<'a> {
+    /// The row that it is for.
+    pub row: u64,
+    /// Names the run, the row and the call; the same whenever this call is made again.
+    pub key: &'a str,
+    /// The tool, by the name that its host knows it by.
+    pub tool: &'a str,
+    /// The arguments: JSON text of an object that satisfies the tool's schema.
+    pub arguments: &'a str,
+    /// Whether the tool may run twice; if not, its host never calls it again by itself.
+    pub idempotent: bool,
+}
+
+/// A call of a tool that gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolFailure {
+    /// What happened: a fragment that reads after "the tool failed: " and holds no secret.
+    pub message: String,
+    /// Whether the tool may have taken effect although nothing came back.
+    pub maybe_ran: bool,
+}
+
+/// Calls tools.
+///
+/// MCP servers, Python functions, the shell and recorded answers are all hosts. One host
+/// serves all rows of a run, and keeps them apart where its tools have state.
+///
+/// # Contract
+///
+/// * Dropping the future gives the call up; the host does what it can to end it.
+/// * It never logs, and puts no secret into what it returns.
+/// * A tool that says it failed is an output with `is_error`; a [`ToolFailure`] means that
+///   the tool could not be asked or did not answer.
+pub trait ToolHost: Send + Sync + Debug {
+    /// Calls a tool and waits for what it gives.
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
+
+    /// The row has ended: what was kept for it alone can go.
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        let _ = row;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Ends everything that the host started; called once when the run ends. No process of the
+    /// host is left when this returns.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// When a hook is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HookKind {
+    /// Before a turn is sent. Its text may replace the last message.
+    BeforeModel,
+    /// After a turn was answered. Its text may replace the answer.
+    AfterModel,
+    /// Before a tool is called. Its object may replace the arguments.
+    BeforeTool,
+    /// After a tool gave something. Its text may replace it.
+    AfterTool,
+    /// After an agent has given its answer. Its text may replace the answer.
+    AfterTurn,
+}
+
+/// One call of a hook.
+#[derive(Debug, Clone, Copy)]
+pub struct HookCall<'a> {
+    /// When.
+    pub kind: HookKind,
+    /// The row that it is for.
+    pub row: u64,
+    /// The agent.
+    pub agent: &'a str,
+    /// Which model call of the row it is about, counted from 1.
+    pub turn: u32,
+    /// What it is about: a text, or for tools `{"name": …, "arguments": …, "result": …}`.
+    pub about: &'a serde_json::Value,
+}
+
+/// Calls hooks.
+pub trait Hooks: Send + Sync + Debug {
+    /// Calls the hook of an agent; `None` leaves everything as it is.
+    fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<serde_json::Value>, String>>;
+}

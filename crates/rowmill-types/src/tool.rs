@@ -1,0 +1,93 @@
+//! Tools: what a model may call, what it calls, and what comes of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Attachment;
+
+/// A tool as it is offered to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: serde_json::Value,
+}
+
+/// A call that a model wants made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call; an answer names it. Unique within its turn.
+    pub id: String,
+    /// The name of the tool.
+    pub name: String,
+    /// The arguments, JSON text as the model wrote it. It may be broken.
+    pub arguments: String,
+}
+
+/// What a tool gave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolOutput {
+    /// Its text, or its JSON as text.
+    pub text: String,
+    /// Images and other files.
+    pub attachments: Vec<Attachment>,
+    /// Whether it says that it failed. The model is told, and may try something else.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A text.
+    pub fn of_text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A failure, told to the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true, ..Self::default() }
+    }
+}
+
+/// Which call a message answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The id of the call.
+    pub call: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+/// An answer in its provider's own form, to be sent back as it came: it may hold what only
+/// that provider understands, such as signed thoughts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Echo {
+    /// Names the form; only a model that speaks it sends it back.
+    pub form: String,
+    /// JSON text.
+    pub content: String,
+}
+
+/// What tools that run at the provider did during a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Hosted {
+    /// What the answer rests on.
+    pub citations: Vec<Citation>,
+    /// How often each tool was used, by its name such as `web_search`.
+    pub uses: Vec<(String, u64)>,
+}
+
+/// A source that an answer names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Citation {
+    /// Where it is.
+    pub url: String,
+    /// What it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The passage that is cited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
