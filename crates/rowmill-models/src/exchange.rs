@@ -170,13 +170,12 @@ impl<W: Wire> Model for Exchange<W> {
 /// An answer with the time that it took.
 pub(crate) fn completion(reading: Reading, timing: CallTiming) -> Completion {
     Completion {
-        text: reading.text,
         finish: reading.finish,
         usage: reading.usage,
         raw_usage: reading.raw_usage,
         timing,
         model: reading.model,
         service_tier: reading.service_tier,
-        rates: None,
+        ..Completion::of_text(reading.text)
     }
 }

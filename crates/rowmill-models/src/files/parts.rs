@@ -44,9 +44,9 @@ pub(crate) fn room(message: &Message, uploaded: &Uploaded) -> usize {
 /// Writes the content of a message with files: an array of parts.
 pub(crate) fn write_message(body: &mut Vec<u8>, shape: Shape, message: &Message, uploaded: &Uploaded) {
     let (before, after): (&[u8], &[u8]) = match (shape, message.role) {
-        (Shape::Google, Role::User) => (br#"{"role":"user","parts":["#, b"]}"),
+        (Shape::Google, Role::User | Role::Tool) => (br#"{"role":"user","parts":["#, b"]}"),
         (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":["#, b"]}"),
-        (_, Role::User) => (br#"{"role":"user","content":["#, b"]}"),
+        (_, Role::User | Role::Tool) => (br#"{"role":"user","content":["#, b"]}"),
         (_, Role::Assistant) => (br#"{"role":"assistant","content":["#, b"]}"),
     };
     body.extend_from_slice(before);
