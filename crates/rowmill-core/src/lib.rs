@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+pub mod agent;
 pub mod asked;
 pub mod cost;
 pub mod fingerprint;

@@ -1,0 +1,395 @@
+//! The way of one row through its cast.
+
+use std::collections::VecDeque;
+
+use rowmill_types::{Completion, ErrorKind, Message, RowError, ToolCall, ToolOutput};
+
+use super::cast::{Cast, Kind};
+use super::conversation::Conversation;
+use super::form::Form;
+use super::journal::Happening;
+use super::transcript::{self, ToolNote, Transcript, TurnNote};
+use super::workflow::{self, Workflow};
+
+/// What has to be done next for a row. Steps that are there at the same time can be done at
+/// the same time.
+#[derive(Debug)]
+pub enum Step {
+    /// Ask a model.
+    CallModel {
+        /// Who asks; names the answer.
+        node: usize,
+        /// With which voice.
+        voice: usize,
+        /// What is asked. They are given back with the answer.
+        messages: Vec<Message>,
+    },
+    /// Call a tool.
+    CallTool {
+        /// Who calls.
+        node: usize,
+        /// Which of its calls of this turn.
+        index: usize,
+        /// The tool, by its place in the cast.
+        tool: usize,
+        /// The call, with arguments that satisfy the tool's schema.
+        call: ToolCall,
+    },
+    /// Tell when this much time has passed, unless the node has ended by then.
+    Watch {
+        /// Who is waited for.
+        node: usize,
+        /// How long.
+        limit: std::time::Duration,
+    },
+}
+
+/// How a member answered.
+pub type Answer = Result<String, RowError>;
+
+/// What a node wants next.
+pub(super) enum Move {
+    /// Nothing, until something it waits for has come.
+    Wait,
+    /// Its model's answer.
+    Ask,
+    /// Calls of tools and of members, all at once.
+    Act(Vec<Act>),
+    /// To end.
+    Done(Answer),
+}
+
+/// One of several things at once.
+pub(super) enum Act {
+    /// Call a tool.
+    Tool { index: usize, tool: usize, call: ToolCall },
+    /// Have a member work.
+    Start(Begin),
+}
+
+/// A member that is to work for another.
+pub(super) struct Begin {
+    /// What its answer will be known by.
+    pub(super) key: usize,
+    pub(super) member: usize,
+    pub(super) form: Form,
+    /// Whether its own model is asked, though it is a workflow.
+    pub(super) own: bool,
+    pub(super) messages: Vec<Message>,
+    pub(super) limit: Option<std::time::Duration>,
+}
+
+enum State {
+    Conversation(Box<Conversation>),
+    Workflow(Box<dyn Workflow>),
+    Ended(Option<Box<Conversation>>),
+}
+
+struct Node {
+    /// Who started it, and what its answer is known by there.
+    parent: Option<(usize, usize)>,
+    state: State,
+}
+
+/// The state of a row.
+pub struct Course {
+    nodes: Vec<Node>,
+    ready: VecDeque<Step>,
+    turns: u32,
+    outcome: Option<Answer>,
+}
+
+impl std::fmt::Debug for Course {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Course")
+            .field("nodes", &self.nodes.len())
+            .field("turns", &self.turns)
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Course {
+    /// Starts a row with its prompt.
+    #[must_use]
+    pub fn start(cast: &Cast, prompt: Vec<Message>) -> Self {
+        let mut course = Self { nodes: Vec::new(), ready: VecDeque::new(), turns: 0, outcome: None };
+        let (member, form) = (cast.worker(), cast.form());
+        course.begin(cast, None, Begin { key: 0, member, form, own: false, messages: prompt, limit: None });
+        course
+    }
+
+    /// The next step that can be taken, if there is one at the moment.
+    pub fn next_step(&mut self) -> Option<Step> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        self.ready.pop_front()
+    }
+
+    /// Whether the row is through.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// The row's result as JSON text, or why there is none; `None` while it is not through.
+    pub fn take_outcome(&mut self, cast: &Cast) -> Option<Answer> {
+        let outcome = self.outcome.take()?;
+        Some(match cast.form() {
+            // A string is always JSON, so the fallback is never used.
+            Form::Text => outcome.map(|text| serde_json::to_string(&text).unwrap_or_default()),
+            _ => outcome,
+        })
+    }
+
+    /// How many model calls were asked for.
+    #[must_use]
+    pub fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Tells what a model answered, with what was asked.
+    pub fn answered(
+        &mut self,
+        cast: &Cast,
+        node: usize,
+        messages: Vec<Message>,
+        completion: Completion,
+        note: Option<TurnNote>,
+    ) {
+        let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
+            Some(State::Conversation(conversation)) => {
+                conversation.answered(cast, messages, completion, note)
+            }
+            _ => return,
+        };
+        self.go(cast, node, step);
+    }
+
+    /// Tells that a model gave no answer, and none will come.
+    pub fn failed(&mut self, cast: &Cast, node: usize, messages: Vec<Message>, error: RowError) {
+        if let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
+        {
+            conversation.give_back(messages);
+            self.go(cast, node, Move::Done(Err(error)));
+        }
+    }
+
+    /// Tells what a tool gave.
+    pub fn tool_ended(
+        &mut self,
+        cast: &Cast,
+        node: usize,
+        index: usize,
+        output: ToolOutput,
+        note: Option<ToolNote>,
+    ) {
+        let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
+            Some(State::Conversation(conversation)) => {
+                conversation.note_tool(note);
+                conversation.call_ended(cast, index, output)
+            }
+            _ => return,
+        };
+        self.go(cast, node, step);
+    }
+
+    /// Tells that the time of a node is up. What it started is forgotten.
+    pub fn expired(&mut self, cast: &Cast, node: usize, limit: std::time::Duration) {
+        if self.has_ended(node) {
+            return;
+        }
+        self.forget_below(node);
+        let message = format!("no answer within {} s", limit.as_secs_f64());
+        self.go(cast, node, Move::Done(Err(RowError::new(ErrorKind::Timeout, message))));
+    }
+
+    /// Whether nothing is expected from a node any more.
+    #[must_use]
+    pub fn has_ended(&self, node: usize) -> bool {
+        !matches!(
+            self.nodes.get(node).map(|node| &node.state),
+            Some(State::Conversation(_) | State::Workflow(_))
+        )
+    }
+
+    /// Ends the row, whatever else is open.
+    pub fn abort(&mut self, error: RowError) {
+        self.outcome.get_or_insert(Err(error));
+    }
+
+    /// Applies what happened before a crash. Steps that it answers are not asked for again.
+    ///
+    /// # Errors
+    ///
+    /// It does not fit the course: the cast is another one.
+    pub fn replay(&mut self, cast: &Cast, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Answered { node, prompt, completion, note } => {
+                let mut messages = self.take_model_step(node)?;
+                if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
+                    last.text = prompt;
+                }
+                self.answered(cast, node, messages, completion, note.filter(|_| cast.traced));
+            }
+            Happening::Failed { node, error } => {
+                let messages = self.take_model_step(node)?;
+                self.failed(cast, node, messages, error);
+            }
+            Happening::ToolEnded { node, index, output, note } => {
+                self.take_tool_step(node, index)?;
+                self.tool_ended(cast, node, index, output, note.filter(|_| cast.traced));
+            }
+            Happening::Expired { node, limit } => {
+                self.ready
+                    .retain(|step| !matches!(step, Step::Watch { node: watched, .. } if *watched == node));
+                self.expired(cast, node, limit);
+            }
+            Happening::ToolStarted { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What was said and done, once it is through.
+    #[must_use]
+    pub fn into_transcript(self) -> Transcript {
+        let told = |node: Node| match node.state {
+            State::Conversation(conversation) | State::Ended(Some(conversation)) => {
+                Some(conversation.into_told())
+            }
+            State::Workflow(_) | State::Ended(None) => None,
+        };
+        let conversations: Vec<transcript::Conversation> = self.nodes.into_iter().filter_map(told).collect();
+        Transcript { conversations }
+    }
+
+    fn take_model_step(&mut self, wanted: usize) -> Result<Vec<Message>, String> {
+        let at = self
+            .ready
+            .iter()
+            .position(|step| matches!(step, Step::CallModel { node, .. } if *node == wanted));
+        match at.and_then(|at| self.ready.remove(at)) {
+            Some(Step::CallModel { messages, .. }) => Ok(messages),
+            _ => Err(format!("no model call of node {wanted} was open")),
+        }
+    }
+
+    fn take_tool_step(&mut self, wanted: usize, call: usize) -> Result<(), String> {
+        let at = self.ready.iter().position(
+            |step| matches!(step, Step::CallTool { node, index, .. } if (*node, *index) == (wanted, call)),
+        );
+        at.and_then(|at| self.ready.remove(at))
+            .map(drop)
+            .ok_or_else(|| format!("no tool call {call} of node {wanted} was open"))
+    }
+
+    /// Has a member work.
+    fn begin(&mut self, cast: &Cast, parent: Option<usize>, begin: Begin) {
+        let Begin { key, member, form, own, messages, limit } = begin;
+        let Some(found) = cast.members().get(member) else { return };
+        let node = self.nodes.len();
+        let talks = own || matches!(found.kind, Kind::Agent(_));
+        let (state, step) = if talks {
+            let conversation = Conversation::new(cast, member, form, messages);
+            (State::Conversation(Box::new(conversation)), Move::Ask)
+        } else {
+            let mut workflow = workflow::of(member, found, form);
+            let step = workflow.begin(cast, messages);
+            (State::Workflow(workflow), step)
+        };
+        self.nodes.push(Node { parent: parent.map(|parent| (parent, key)), state });
+        if let Some(limit) = limit {
+            self.ready.push_back(Step::Watch { node, limit });
+        }
+        self.go(cast, node, step);
+    }
+
+    /// Does what a node wants, and what follows from it for those above it.
+    fn go(&mut self, cast: &Cast, mut node: usize, mut step: Move) {
+        loop {
+            let answer = match step {
+                Move::Wait => return,
+                Move::Ask => match self.ask(cast, node) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
+                },
+                Move::Act(acts) => return self.act(cast, node, acts),
+                Move::Done(answer) => answer,
+            };
+            let Some((parent, key)) = self.end(cast, node) else {
+                self.outcome.get_or_insert(answer);
+                return;
+            };
+            step = match self.nodes.get_mut(parent).map(|parent| &mut parent.state) {
+                Some(State::Conversation(conversation)) => conversation.child_ended(cast, key, answer),
+                Some(State::Workflow(workflow)) => workflow.ended(cast, key, answer),
+                _ => return,
+            };
+            node = parent;
+        }
+    }
+
+    /// Asks for a model call, if the row may still make one.
+    fn ask(&mut self, cast: &Cast, node: usize) -> Result<(), RowError> {
+        let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
+        else {
+            return Err(RowError::new(ErrorKind::Internal, "a workflow has no model"));
+        };
+        if let Some(most) = cast.turns.filter(|most| self.turns >= *most) {
+            let message = format!("no result after {most} model calls (`--turns`)");
+            let raw_text = conversation.last_said();
+            return Err(RowError { raw_text, ..RowError::new(ErrorKind::TurnLimit, message) });
+        }
+        self.turns += 1;
+        let (voice, messages) = conversation.ask();
+        self.ready.push_back(Step::CallModel { node, voice, messages });
+        Ok(())
+    }
+
+    fn act(&mut self, cast: &Cast, node: usize, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Tool { index, tool, call } => {
+                    self.ready.push_back(Step::CallTool { node, index, tool, call });
+                }
+                Act::Start(begin) => self.begin(cast, Some(node), begin),
+            }
+        }
+    }
+
+    /// Ends a node; returns who waits for it.
+    fn end(&mut self, cast: &Cast, node: usize) -> Option<(usize, usize)> {
+        let node = self.nodes.get_mut(node)?;
+        let state = std::mem::replace(&mut node.state, State::Ended(None));
+        if let (State::Conversation(conversation), true) = (state, cast.traced) {
+            node.state = State::Ended(Some(conversation));
+        }
+        node.parent
+    }
+
+    /// Forgets everything that a node started, and what is still to be done for it.
+    fn forget_below(&mut self, top: usize) {
+        let mut gone = vec![false; self.nodes.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            let below = node.parent.is_some_and(|(parent, _)| gone.get(parent) == Some(&true));
+            if let Some(flag) = gone.get_mut(index) {
+                *flag = index == top || below;
+            }
+        }
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            if index != top && gone.get(index) == Some(&true) {
+                node.state = match std::mem::replace(&mut node.state, State::Ended(None)) {
+                    State::Conversation(conversation) => State::Ended(Some(conversation)),
+                    State::Workflow(_) => State::Ended(None),
+                    ended @ State::Ended(_) => ended,
+                };
+            }
+        }
+        self.ready.retain(|step| {
+            let (Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }) =
+                step;
+            gone.get(*node) != Some(&true)
+        });
+    }
+}

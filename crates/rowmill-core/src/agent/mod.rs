@@ -1,0 +1,23 @@
+//! Agents: how a row is worked on in several turns, as a pure state machine.
+//!
+//! A [`Cast`] says who works on every row: agents with tools, and workflows of agents. A
+//! [`Course`] is the way of one row through its cast. It asks for [`Step`]s (call a model, call
+//! a tool), is told what came of them, and has an outcome in the end. It knows no clock, no
+//! network and no order of arrival but the one in which it is told.
+//!
+//! What is told to a course is a [`Happening`]. The same happenings in the same order lead to
+//! the same course, so a list of them is all that has to be kept to go on after a crash.
+
+mod cast;
+mod conversation;
+mod course;
+mod form;
+mod journal;
+mod transcript;
+mod workflow;
+
+pub use cast::{Agent, Cast, Child, Kind, Matching, Member, PlanType, Rating, Route, Tool, Voice};
+pub use course::{Answer, Course, Step};
+pub use form::Form;
+pub use journal::Happening;
+pub use transcript::{Conversation as ToldConversation, ToolNote, Transcript, TurnNote};
