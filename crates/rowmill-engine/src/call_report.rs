@@ -19,6 +19,8 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, s
             model: completion.model.take(),
             service_tier: completion.service_tier.take(),
             cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
+            agent: None,
+            hosted: completion.hosted.clone(),
         },
         Err(error) => CallReport {
             error: Some(error.failure.kind()),
@@ -29,6 +31,8 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, s
             model: None,
             service_tier: None,
             cost: None,
+            agent: None,
+            hosted: None,
         },
     }
 }

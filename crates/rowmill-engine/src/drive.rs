@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
+use rowmill_core::agent::Course;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Event, Observer};
@@ -22,9 +23,10 @@ use crate::lane::{Asking, NoTicket, Ticket};
 use crate::policy::{Policy, StopCause};
 use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel, Publisher};
+use crate::replay::replay;
 use crate::wake::Woke;
-use crate::work::{Done, Shared, work};
-use crate::{Plan, Stop};
+use crate::work::{Done, FirstCall, Shared, work};
+use crate::{Gate, Plan, Stop, Worker};
 
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
 /// waits for it, so that what is held for its turn stays bounded.
@@ -61,6 +63,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         ids: plan.ids,
         id_check: plan.id_check,
         resume: plan.resume,
+        ledger: plan.ledger.reader()?,
     };
     let intake = Intake::new(plan.worker.attachments.clone(), plan.worker.answers.clone());
     let shared = Shared {
@@ -72,7 +75,9 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         account: Account::new(plan.budget, plan.ledger),
         all_sent: AtomicBool::new(false),
     };
+    let gates = gates(&shared.worker);
     let mut driver = Driver {
+        gates,
         feed: Some(feed.start()?),
         intake,
         head: None,
@@ -104,6 +109,17 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
 }
 
+/// The ways to all models of a worker, each once: voices may share them.
+fn gates(worker: &Worker) -> Vec<Arc<Gate>> {
+    let mut gates: Vec<Arc<Gate>> = Vec::new();
+    for lane in worker.voices.iter().flat_map(|voice| &voice.lanes) {
+        if !gates.iter().any(|gate| Arc::ptr_eq(gate, &lane.gate)) {
+            gates.push(Arc::clone(&lane.gate));
+        }
+    }
+    gates
+}
+
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error)
 }
@@ -112,6 +128,8 @@ pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
     pub(crate) feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
     pub(crate) intake: Intake,
+    /// The ways to all models, each once.
+    gates: Vec<Arc<Gate>>,
     /// The next row, while it waits for leave to be sent.
     pub(crate) head: Option<Head>,
     next_ordinal: u64,
@@ -144,8 +162,29 @@ pub(crate) struct Happened {
 /// A row that waits for leave.
 pub(crate) struct Head {
     prepared: Prepared,
+    /// The voice and the model that it begins with.
+    pub(crate) voice: usize,
     pub(crate) lane: usize,
     pub(crate) asking: Asking,
+}
+
+impl Head {
+    fn new(shared: &Shared, mut prepared: Prepared) -> Option<Self> {
+        let messages = &mut prepared.messages;
+        let course = prepared
+            .course
+            .get_or_insert_with(|| Box::new(Course::start(&shared.worker.cast, std::mem::take(messages))));
+        // A row that goes on with a tool asks its model soon after.
+        let (voice, messages) = course.first_call().unwrap_or_default();
+        let lane = shared.route(voice);
+        let asking = shared.lane(voice, lane)?.asking(messages);
+        Some(Self { prepared, voice, lane, asking })
+    }
+
+    fn begin<'a>(self, shared: &'a Shared, ticket: Ticket<'a>) -> impl Future<Output = Done> + use<'a> {
+        let Self { prepared, voice, lane, .. } = self;
+        work(shared, prepared, FirstCall { voice, lane, ticket })
+    }
 }
 
 impl Driver {
@@ -160,7 +199,7 @@ impl Driver {
         }
         loop {
             while let Some((head, ticket)) = self.next_call(shared, flight.len()) {
-                flight.push(work(shared, head.prepared, head.lane, ticket));
+                flight.push(head.begin(shared, ticket));
             }
             self.commit(shared);
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
@@ -174,7 +213,7 @@ impl Driver {
                 Woke::Leave(Ok(ticket)) => {
                     if let Some(head) = self.head.take() {
                         self.sends(&head);
-                        flight.push(work(shared, head.prepared, head.lane, ticket));
+                        flight.push(head.begin(shared, ticket));
                     }
                 }
                 Woke::Leave(Err(NoTicket::Halt(halt))) => self.halt(halt, shared),
@@ -197,14 +236,14 @@ impl Driver {
 
     /// The next row that can be sent at once, with leave for it.
     fn next_call<'a>(&mut self, shared: &'a Shared, in_flight: usize) -> Option<(Head, Ticket<'a>)> {
-        if !self.has_room(shared, in_flight) {
+        if !self.has_room(in_flight) {
             return None;
         }
         if self.head.is_none() {
             self.head = self.next_head(shared, in_flight);
         }
         let head = self.head.as_ref()?;
-        match Ticket::try_take(&shared.account, shared.lane(head.lane)?, head.asking)? {
+        match Ticket::try_take(&shared.account, shared.lane(head.voice, head.lane)?, head.asking)? {
             Ok(ticket) => {
                 let head = self.head.take()?;
                 self.sends(&head);
@@ -225,41 +264,59 @@ impl Driver {
     }
 
     fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
-        let prepared = loop {
+        loop {
             if let Some(prepared) = self.intake.next_ready() {
-                break prepared;
+                match self.go_on(shared, prepared) {
+                    Some(prepared) => return Head::new(shared, prepared),
+                    None => continue,
+                }
             }
-            if !self.has_room(shared, in_flight + self.intake.held()) {
+            if !self.has_room(in_flight + self.intake.held()) {
                 return None;
             }
             let taken = self.intake.queue.pop_front()?;
             let Some(prepared) = self.take(taken, shared) else { continue };
-            if let Some(prepared) = self.intake.consider(prepared) {
-                break prepared;
+            let considered = self.intake.consider(prepared);
+            if let Some(prepared) = considered.and_then(|prepared| self.go_on(shared, prepared)) {
+                return Head::new(shared, prepared);
             }
+        }
+    }
+
+    /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
+    fn go_on(&mut self, shared: &Shared, mut prepared: Prepared) -> Option<Prepared> {
+        if prepared.happenings.is_empty() {
+            return Some(prepared);
+        }
+        let before = replay(&shared.worker.cast, &mut prepared);
+        let error = match before {
+            Ok(()) => return Some(prepared),
+            Err(error) => error,
         };
-        let lane = shared.route();
-        let asking = shared.lane(lane)?.asking(&prepared.messages);
-        Some(Head { prepared, lane, asking })
+        let Prepared { ordinal, id, row, before, .. } = prepared;
+        let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
+        self.heed(Ended { calls: before.calls, ..unasked });
+        None
     }
 
     /// Sends the next row to another model, because the one that it waits for is down.
     fn route_head(&mut self, shared: &Shared) {
         let Some(head) = &mut self.head else { return };
-        let lane = shared.route();
-        if let Some(found) = shared.lane(lane) {
-            (head.lane, head.asking) = (lane, found.asking(&head.prepared.messages));
+        let lane = shared.route(head.voice);
+        if let Some(found) = shared.lane(head.voice, lane) {
+            let call = head.prepared.course.as_ref().and_then(|course| course.first_call());
+            (head.lane, head.asking) = (lane, found.asking(call.unwrap_or_default().1));
         }
     }
 
-    fn has_room(&self, shared: &Shared, in_flight: usize) -> bool {
-        in_flight < self.places(shared) && !self.lags_behind()
+    fn has_room(&self, in_flight: usize) -> bool {
+        in_flight < self.places() && !self.lags_behind()
     }
 
     /// Rows that may be under way at once. Those that wait between two tries hold no slot of
     /// a gate, but a provider that fails must not swallow the whole input meanwhile.
-    pub(crate) fn places(&self, shared: &Shared) -> usize {
-        let slots: usize = shared.worker.lanes.iter().map(|lane| lane.gate.allowed()).sum();
+    pub(crate) fn places(&self) -> usize {
+        let slots: usize = self.gates.iter().map(|gate| gate.allowed()).sum();
         self.parallel.min(slots.saturating_mul(2))
     }
 
@@ -279,10 +336,10 @@ impl Driver {
                 return None;
             }
             Work::Fail(error, row) => (error, row),
-            Work::Call(row) => match shared.worker.template.render(&row) {
+            Work::Call(row, happenings) => match shared.worker.template.render(&row) {
                 Ok(prompt) => {
                     let messages = vec![Message::user(prompt)];
-                    return Some(Prepared { ordinal, id, row, messages, key: None });
+                    return Some(Prepared::new(ordinal, id, row, messages, happenings));
                 }
                 Err(error) => (error, Some(row)),
             },
@@ -319,7 +376,7 @@ impl Driver {
         for done in done {
             let halt = match done {
                 Done::Ended { ended, halt } => {
-                    let others = self.intake.asked(&ended, shared.worker.schema.as_ref());
+                    let others = self.intake.asked(&ended, shared.worker.cast.schema());
                     self.heed(*ended);
                     others.into_iter().for_each(|row| self.heed(row));
                     halt

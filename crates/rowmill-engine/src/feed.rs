@@ -5,10 +5,11 @@
 
 use std::thread;
 
-use rowmill_core::ports::{Position, Room, RowSource, Span};
+use rowmill_core::agent::Happening;
+use rowmill_core::ports::{LedgerReader, Position, Room, RowSource, Span, TurnLine};
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
-use rowmill_types::{BadRow, Problem, Row, RowError, RowId, SourceRow};
+use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
 use tokio::sync::mpsc;
 
 use crate::IdCheck;
@@ -33,8 +34,8 @@ pub(crate) struct Taken {
 /// What is to be done for it.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Ask the worker.
-    Call(Row),
+    /// Ask the worker, from where a crash left it.
+    Call(Row, Vec<Happening>),
     /// It failed before anything could be asked.
     Fail(RowError, Option<Row>),
     /// The ledger has its record already; publish it.
@@ -58,6 +59,8 @@ pub(crate) struct Feed {
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
     pub(crate) resume: Resume,
+    /// Reads back what happened to rows before a crash.
+    pub(crate) ledger: Box<dyn LedgerReader>,
 }
 
 impl Feed {
@@ -101,15 +104,15 @@ impl Feed {
             return Ok((Batch { input_rows: passed, position, ..Batch::default() }, passed < far));
         }
         let more = self.source.read(rows, ROOM)?;
-        let (batch, ended) = self.choose(rows, seen);
+        let (batch, ended) = self.choose(rows, seen)?;
         Ok((batch, ended || !more))
     }
 
-    fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> (Batch, bool) {
+    fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> Result<(Batch, bool), Problem> {
         let mut batch = Batch { position: self.source.position(), ..Batch::default() };
         for row in rows.drain(..) {
             match self.selector.decide() {
-                Choice::End => return (batch, true),
+                Choice::End => return Ok((batch, true)),
                 Choice::Pass => {
                     batch.input_rows += 1;
                     continue;
@@ -128,13 +131,26 @@ impl Feed {
                     batch.skipped += 1;
                     taken.work = Work::Kept(span);
                 }
-                Standing::New | Standing::Failed | Standing::Unknown => {}
+                Standing::Unknown => self.recall(&mut taken)?,
+                Standing::New | Standing::Failed => {}
             }
             batch.taken.push(taken);
         }
         // A stream may stay open after the last row that is wanted.
         let ended = self.selector.is_finished();
-        (batch, ended)
+        Ok((batch, ended))
+    }
+
+    /// Reads back the turns of a row that were finished before a crash.
+    fn recall(&mut self, taken: &mut Taken) -> Result<(), Problem> {
+        let Work::Call(_, happenings) = &mut taken.work else { return Ok(()) };
+        for span in self.resume.turns_of(taken.number) {
+            let line = self.ledger.read(*span)?;
+            happenings.push(TurnLine::parse(&line).map_err(|what| {
+                Problem::new(ProblemCode::LedgerUnusable, "a turn of the ledger cannot be read").cause(what)
+            })?);
+        }
+        Ok(())
     }
 
     fn identify(&self, row: SourceRow, seen: &mut IdSet) -> Taken {
@@ -151,7 +167,7 @@ impl Feed {
         let number = row.number();
         let error = match self.ids.id_of(&row) {
             Ok(id) if self.id_check == IdCheck::Done || seen.insert(&id) => {
-                return Taken { number, id, work: Work::Call(row) };
+                return Taken { number, id, work: Work::Call(row, Vec::new()) };
             }
             Ok(id) => duplicate_error(self.ids.field.as_deref().unwrap_or_default(), &id),
             Err(fault) => fault.row_error(),

@@ -41,7 +41,7 @@ pub(crate) struct Asking {
 
 impl Lane {
     pub(crate) fn asking(&self, messages: &[Message]) -> Asking {
-        let text: usize = messages.iter().map(|message| message.text.len()).sum();
+        let text: usize = messages.iter().map(bytes_of).sum();
         let files = || messages.iter().flat_map(|message| &message.attachments);
         let text = text + self.fixed_bytes;
         let bytes = text + files().map(Attachment::weight).sum::<usize>();
@@ -53,10 +53,23 @@ impl Lane {
         Asking { need: Need { bytes }, worst: Spend { cost, tokens: input.saturating_add(output) } }
     }
 
-    fn spend(&self, usage: &Usage) -> Spend {
+    /// The most that sending some messages can cost and use.
+    pub(crate) fn worst(&self, messages: &[Message]) -> Spend {
+        self.asking(messages).worst
+    }
+
+    pub(crate) fn spend(&self, usage: &Usage) -> Spend {
         let cost = self.price.map(|price| price.cost(usage)).unwrap_or_default();
         Spend { cost, tokens: usage.input + usage.output }
     }
+}
+
+/// What a message brings along as text: what is said, what is called, what must go back as it came.
+fn bytes_of(message: &Message) -> usize {
+    let calls = message.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len() * 2);
+    let echo = message.echo.as_ref().map_or(0, |echo| echo.content.len());
+    let answers = message.answers.as_ref().map_or(0, |answered| answered.call.len() + answered.tool.len());
+    message.text.len() + calls.sum::<usize>() + echo + answers
 }
 
 /// How a call waits for its ticket.

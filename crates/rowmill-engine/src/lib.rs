@@ -2,7 +2,9 @@
 //! through the ports of `rowmill-core`.
 
 mod account;
+mod act;
 mod arrivals;
+mod ask;
 mod call_report;
 mod commit;
 mod drive;
@@ -14,13 +16,16 @@ mod plan;
 mod policy;
 mod prepared;
 mod publish;
+mod replay;
+mod row;
 mod stop;
 mod wake;
+mod walk;
 mod work;
 
 pub use drive::{RunEnd, run};
 pub use gate::{Gate, LaneKey, LaneSettings, Limits, OnQuota};
 pub use lane::Lane;
-pub use plan::{Answers, IdCheck, Plan, Sinks, StopRules, Worker};
+pub use plan::{Answers, IdCheck, Plan, Sinks, StopRules, Tools, Voice, Worker};
 pub use policy::StopCause;
 pub use stop::Stop;

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::Budget;
-use rowmill_core::ports::{AnswerStore, Attachments, Ledger, Observer, RowSource, Sink};
+use rowmill_core::agent::Cast;
+use rowmill_core::limits::{Budget, BudgetLimits};
+use rowmill_core::ports::{AnswerStore, Attachments, Hooks, Ledger, Observer, RowSource, Sink, ToolHost};
 use rowmill_core::prompt::Template;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_core::validate::ResultSchema;
+use rowmill_types::AttachmentRules;
 
 use crate::{Lane, Stop};
 
@@ -67,16 +68,20 @@ pub enum IdCheck {
 /// What answers a row.
 #[derive(Debug)]
 pub struct Worker {
-    /// The model, then those that are asked when it gives no answer. Never empty.
-    pub lanes: Vec<Lane>,
+    /// Who works on a row, what results must satisfy, and how often answers are corrected.
+    pub cast: Arc<Cast>,
+    /// The models of each voice of the cast, in its order. Never empty.
+    pub voices: Vec<Voice>,
+    /// The tools of its agents.
+    pub tools: Option<Tools>,
+    /// What one row may spend.
+    pub row_budget: BudgetLimits,
+    /// Whether every finished turn goes to the ledger, to go on from after a crash.
+    pub checkpoint: bool,
     /// How a row becomes a prompt.
     pub template: Template,
     /// Where the files come from that go with a row, if any do.
     pub attachments: Option<Arc<dyn Attachments>>,
-    /// What results must satisfy.
-    pub schema: Option<ResultSchema>,
-    /// How often an answer that breaks the schema may be corrected.
-    pub repairs: u32,
     /// When failed calls are tried again.
     pub retry: retry::Policy,
     /// How long one call may take.
@@ -87,6 +92,26 @@ pub struct Worker {
     pub answers: Option<Answers>,
     /// Whether envelopes carry the input row.
     pub include_input: bool,
+}
+
+/// The models that one voice asks.
+#[derive(Debug, Clone)]
+pub struct Voice {
+    /// The model, then those that are asked when it gives no answer. Never empty.
+    pub lanes: Vec<Lane>,
+    /// What files the model takes.
+    pub files: AttachmentRules,
+}
+
+/// What agents can do besides asking their models.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    /// Calls tools.
+    pub host: Arc<dyn ToolHost>,
+    /// Calls hooks, if there are any.
+    pub hooks: Option<Arc<dyn Hooks>>,
+    /// The most bytes of text that a tool's result brings into a conversation.
+    pub result_limit: usize,
 }
 
 /// When a run ends before its input does.

@@ -6,7 +6,8 @@ use rowmill_core::limits::Spend;
 use rowmill_types::{CallFailure, Problem, ProblemCode};
 
 use crate::StopRules;
-use crate::work::{Ended, is_fatal};
+use crate::ask::is_fatal;
+use crate::work::Ended;
 
 /// Why a run ended before its input did.
 #[derive(Debug, Clone, PartialEq)]

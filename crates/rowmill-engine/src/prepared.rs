@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use rowmill_core::agent::{Course, Happening};
 use rowmill_core::judge::{Judgement, judge};
+use rowmill_core::limits::Spend;
 use rowmill_core::ports::{AskedKey, KeptAnswer};
-use rowmill_core::record::{CallReport, InputField, Record, Reused, RowReport};
+use rowmill_core::record::{
+    CallReport, InputField, Record, Reused, RowReport, ToolReport, total_cost, total_usage,
+};
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{CallError, Completion, Message, Row, RowError, RowId};
 
@@ -17,9 +21,38 @@ pub(crate) struct Prepared {
     pub(crate) messages: Vec<Message>,
     /// What it asks, where answers are used again.
     pub(crate) key: Option<AskedKey>,
+    /// What happened to it before a crash.
+    pub(crate) happenings: Vec<Happening>,
+    /// Where it stands, once it is about to be sent.
+    pub(crate) course: Option<Box<Course>>,
+    /// What was called for it before a crash.
+    pub(crate) before: Before,
+}
+
+/// What was called for a row before a crash.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) calls: Vec<CallReport>,
+}
+
+impl Before {
+    pub(crate) fn spent(&self) -> Spend {
+        let usage = total_usage(&self.calls);
+        Spend { cost: total_cost(&self.calls), tokens: usage.input + usage.output }
+    }
 }
 
 impl Prepared {
+    pub(crate) fn new(
+        ordinal: u64,
+        id: RowId,
+        row: Row,
+        messages: Vec<Message>,
+        happenings: Vec<Happening>,
+    ) -> Self {
+        Self { ordinal, id, row, messages, key: None, happenings, course: None, before: Before::default() }
+    }
+
     /// Ends the row with an answer that was paid for before; gives it back if the answer
     /// does not satisfy the schema.
     pub(crate) fn reuse(
@@ -46,6 +79,8 @@ pub(crate) struct Ended {
     pub(crate) row: Option<Row>,
     pub(crate) outcome: Result<String, RowError>,
     pub(crate) calls: Vec<CallReport>,
+    /// The tools that were called.
+    pub(crate) tools: Vec<ToolReport>,
     pub(crate) start: Duration,
     pub(crate) end: Duration,
     /// The failure that ended it, where a call did.
@@ -77,6 +112,7 @@ impl Ended {
             row,
             outcome,
             calls: Vec::new(),
+            tools: Vec::new(),
             start: now,
             end: now,
             failure: None,
@@ -102,6 +138,7 @@ impl Ended {
             start: self.start,
             end: self.end,
             calls: &self.calls,
+            tools: &self.tools,
             reused: self.reused,
         }
     }

@@ -35,7 +35,7 @@ impl Driver {
         // Looked at once: were the publisher to catch up between two looks, nothing would
         // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
-        let places = self.places(shared);
+        let places = self.places();
         let has_room = flight.len() < places && !lags_behind;
         let has_place = has_room && flight.len() + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
@@ -47,8 +47,8 @@ impl Driver {
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
         let Self { feed, intake, head, stop, publisher, .. } = self;
-        let asking = head.as_ref().filter(|_| has_room).map(|head| (head.lane, head.asking));
-        let schema = shared.worker.schema.as_ref();
+        let asking = head.as_ref().filter(|_| has_room).map(|head| (head.voice, head.lane, head.asking));
+        let schema = shared.worker.cast.schema();
         tokio::select! {
             biased;
             () = stop.aborted() => Woke::Abort,
@@ -64,10 +64,11 @@ impl Driver {
 }
 
 /// Waits for leave to send the row that is next; for ever if there is none.
-async fn leave(shared: &Shared, asking: Option<(usize, Asking)>) -> Result<Ticket<'_>, NoTicket> {
-    let found = asking.and_then(|(index, asking)| Some((index, shared.lane(index)?, asking)));
-    let Some((index, lane, asking)) = found else { return std::future::pending().await };
-    let elsewhere = || (0..shared.worker.lanes.len()).any(|other| other != index && shared.is_up(other));
+async fn leave(shared: &Shared, asking: Option<(usize, usize, Asking)>) -> Result<Ticket<'_>, NoTicket> {
+    let found =
+        asking.and_then(|(voice, index, asking)| Some(((voice, index), shared.lane(voice, index)?, asking)));
+    let Some(((voice, index), lane, asking)) = found else { return std::future::pending().await };
+    let elsewhere = || shared.has_other(voice, index);
     let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
     Ticket::take(&shared.account, lane, asking, waiting).await
 }

@@ -264,6 +264,12 @@ impl Cast {
         self
     }
 
+    /// Whether transcripts are kept.
+    #[must_use]
+    pub fn keeps_transcripts(&self) -> bool {
+        self.traced
+    }
+
     /// All members.
     #[must_use]
     pub fn members(&self) -> &[Member] {

@@ -62,6 +62,10 @@ impl Conversation {
         (self.voice, std::mem::take(&mut self.messages))
     }
 
+    pub(super) fn voice(&self) -> usize {
+        self.voice
+    }
+
     pub(super) fn give_back(&mut self, messages: Vec<Message>) {
         self.messages = messages;
     }

@@ -127,6 +127,38 @@ impl Course {
         self.ready.pop_front()
     }
 
+    /// Whether there are steps that can be taken.
+    #[must_use]
+    pub fn has_steps(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The first model call that can be made: with which voice, and what is asked.
+    #[must_use]
+    pub fn first_call(&self) -> Option<(usize, &[Message])> {
+        self.ready.iter().find_map(|step| match step {
+            Step::CallModel { voice, messages, .. } => Some((*voice, messages.as_slice())),
+            Step::CallTool { .. } | Step::Watch { .. } => None,
+        })
+    }
+
+    /// The voice with which a node asks its model.
+    #[must_use]
+    pub fn voice_of(&self, node: usize) -> Option<usize> {
+        match &self.nodes.get(node)?.state {
+            State::Conversation(conversation) | State::Ended(Some(conversation)) => {
+                Some(conversation.voice())
+            }
+            State::Workflow(_) | State::Ended(None) => None,
+        }
+    }
+
+    /// The answer, once there is one: text, or JSON for the schema.
+    #[must_use]
+    pub fn answer(&self) -> Option<&String> {
+        self.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok())
+    }
+
     /// Whether the row is through.
     #[must_use]
     pub fn is_over(&self) -> bool {

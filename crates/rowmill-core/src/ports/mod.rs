@@ -107,11 +107,48 @@ pub struct Group<'a> {
     pub taken: &'a [u64],
     /// Records of rows that ended.
     pub records: &'a [Record],
+    /// What happened to rows that go on, where turns are kept.
+    pub turns: &'a [TurnLine],
     /// Rows that were taken and are given back: nothing is in flight for them, and
     /// nothing was answered.
     pub released: &'a [u64],
     /// What the run cannot have spent more than, with everything that is in flight.
     pub cover: Option<Spend>,
+}
+
+/// Something that happened to a row that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnLine {
+    /// The row.
+    pub row: u64,
+    /// The happening, as [`crate::agent::Happening::write`] writes it.
+    pub happening: Vec<u8>,
+}
+
+impl TurnLine {
+    /// Writes the line of the ledger, newline included.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
+        out.extend_from_slice(self.row.to_string().as_bytes());
+        out.extend_from_slice(b",\"happening\":");
+        out.extend_from_slice(&self.happening);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Reads the happening back from its line of the ledger.
+    ///
+    /// # Errors
+    ///
+    /// The line is no such line.
+    pub fn parse(line: &[u8]) -> Result<crate::agent::Happening, String> {
+        #[derive(serde::Deserialize)]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            happening: &'a serde_json::value::RawValue,
+        }
+        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        crate::agent::Happening::parse(fields.happening.get().as_bytes())
+    }
 }
 
 /// What [`Ledger::append`] did.

@@ -8,5 +8,5 @@ mod telemetry;
 mod whole;
 
 pub use head::EnvelopeHead;
-pub use telemetry::{CallReport, total_cost, total_usage};
+pub use telemetry::{CallReport, ToolReport, total_cost, total_usage};
 pub use whole::{InputField, Record, Reused, RowReport};

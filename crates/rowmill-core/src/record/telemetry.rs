@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use rowmill_types::{CallTiming, ErrorKind, Money, Usage};
+use rowmill_types::{CallTiming, ErrorKind, Hosted, Money, Usage};
 use serde_json::value::RawValue;
 
 use super::envelope::{write_head, write_json};
@@ -29,6 +29,23 @@ pub struct CallReport {
     pub service_tier: Option<String>,
     /// What it cost, where the price and the usage are known.
     pub cost: Option<Money>,
+    /// The agent that asked, where there are agents.
+    pub agent: Option<String>,
+    /// What tools did that run at the provider.
+    pub hosted: Option<Box<Hosted>>,
+}
+
+/// A tool that was called for a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolReport {
+    /// The agent that called it.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether it gave something and did not say that it failed.
+    pub ok: bool,
+    /// How long it took.
+    pub duration: Duration,
 }
 
 pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
@@ -58,7 +75,29 @@ pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
         }
         out.push(b']');
     }
-    out.extend_from_slice(b"}}");
+    out.push(b'}');
+    if !report.tools.is_empty() {
+        out.extend_from_slice(b",\"tool_calls\":[");
+        for (index, tool) in report.tools.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            write_tool(out, tool);
+        }
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+fn write_tool(out: &mut Vec<u8>, tool: &ToolReport) {
+    out.extend_from_slice(b"{\"agent\":");
+    write_json(out, &tool.agent);
+    out.extend_from_slice(b",\"tool\":");
+    write_json(out, &tool.tool);
+    out.extend_from_slice(if tool.ok { b",\"ok\":true" } else { b",\"ok\":false" });
+    out.extend_from_slice(b",\"duration_ms\":");
+    write_milliseconds(out, tool.duration);
+    out.push(b'}');
 }
 
 /// The sum over all calls that told their usage.
@@ -98,7 +137,8 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
         out.extend_from_slice(b",\"status\":");
         write_json(out, &status);
     }
-    for (name, value) in [("model", &call.model), ("service_tier", &call.service_tier)] {
+    let texts = [("agent", &call.agent), ("model", &call.model), ("service_tier", &call.service_tier)];
+    for (name, value) in texts {
         if let Some(value) = value {
             out.extend_from_slice(b",");
             write_json(out, name);
@@ -113,6 +153,10 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
     }
     if let Some(cost) = call.cost {
         write_cost(out, cost);
+    }
+    if let Some(hosted) = &call.hosted {
+        out.extend_from_slice(b",\"hosted_tools\":");
+        write_json(out, hosted);
     }
     if let Some(raw) = &call.raw_usage {
         out.extend_from_slice(b",\"raw_usage\":");

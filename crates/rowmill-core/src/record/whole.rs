@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::envelope::write_envelope;
 use super::telemetry::write_telemetry;
-use super::{CallReport, EnvelopeHead};
+use super::{CallReport, EnvelopeHead, ToolReport};
 
 /// Everything there is to say about a row that has ended.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct RowReport<'a> {
     pub end: Duration,
     /// The calls that were made, in order.
     pub calls: &'a [CallReport],
+    /// The tools that were called, in the order in which they ended.
+    pub tools: &'a [ToolReport],
     /// Where the answer came from, if no call was made for this row.
     pub reused: Option<Reused>,
 }

@@ -1,0 +1,227 @@
+//! Calling tools for a row, and the hooks round tools and turns.
+
+use std::time::Duration;
+
+use rowmill_core::agent::{Happening, ToolNote};
+use rowmill_core::ports::{HookCall, HookKind, ToolFailure, ToolRequest};
+use rowmill_core::record::ToolReport;
+use rowmill_types::{Attachment, Completion, ErrorKind, Message, RowError, ToolCall, ToolOutput};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::account::Halt;
+use crate::row::RowContext;
+
+/// A tool call of a row.
+pub(crate) struct ToolStep {
+    pub(crate) node: usize,
+    pub(crate) index: usize,
+    pub(crate) tool: usize,
+    pub(crate) call: ToolCall,
+    /// Which model call of the row it came from.
+    pub(crate) turn: u32,
+    /// Whose, by its place in the cast.
+    pub(crate) member: usize,
+    /// The voice that gets to see the result.
+    pub(crate) voice: usize,
+}
+
+/// What became of it.
+pub(crate) struct Acted {
+    pub(crate) output: Result<ToolOutput, NotActed>,
+    pub(crate) report: ToolReport,
+    pub(crate) note: ToolNote,
+}
+
+/// Why a row ends over a tool.
+pub(crate) enum NotActed {
+    Halt(Halt),
+    Failed(RowError),
+}
+
+impl RowContext<'_> {
+    /// Calls a tool. What goes wrong with it is told to the model.
+    pub(crate) async fn act(&self, step: &mut ToolStep) -> Acted {
+        let (start, sent) = (self.shared.began.elapsed(), Instant::now());
+        let output = self.call_tool(step).await;
+        self.add_work(sent.elapsed());
+        let end = self.shared.began.elapsed();
+        let ok = output.as_ref().is_ok_and(|output| !output.is_error);
+        let report = ToolReport {
+            agent: self.member_name(step.member).to_owned(),
+            tool: step.call.name.clone(),
+            ok,
+            duration: sent.elapsed(),
+        };
+        let note =
+            ToolNote { call: step.call.id.clone(), tool: step.call.name.clone(), start, end, is_error: !ok };
+        Acted { output, report, note }
+    }
+
+    async fn call_tool(&self, step: &mut ToolStep) -> Result<ToolOutput, NotActed> {
+        let cast = &self.shared.worker.cast;
+        let (Some(tool), Some(tools)) = (cast.tools().get(step.tool), &self.shared.worker.tools) else {
+            return Ok(ToolOutput::error("the tool is gone"));
+        };
+        self.hook_before_tool(step).await?;
+        if !tool.idempotent {
+            let started =
+                Happening::ToolStarted { node: step.node, index: step.index, tool: step.call.name.clone() };
+            self.keep(&started).map_err(NotActed::Halt)?;
+            self.may_be_paid(true);
+        }
+        let key = format!("{}-{}-{}-{}", self.shared.run, self.number, step.turn, step.index + 1);
+        let request = ToolRequest {
+            row: self.number,
+            key: &key,
+            tool: &tool.host_name,
+            arguments: &step.call.arguments,
+            idempotent: tool.idempotent,
+        };
+        let limit = tool.timeout.min(self.time_left().unwrap_or(Duration::MAX));
+        let output = match tokio::time::timeout(limit, tools.host.call(request)).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(failure)) => ToolOutput::error(told(&failure)),
+            Err(_) => ToolOutput::error(format!(
+                "the tool did not answer within {} s; whether it took effect is unknown",
+                limit.as_secs_f64()
+            )),
+        };
+        let output = self.hook_after_tool(step, output).await?;
+        Ok(self.fit(step.voice, output, tools.result_limit))
+    }
+
+    /// Brings a result into a shape that the model takes: not too long, and only files that
+    /// it can read.
+    fn fit(&self, voice: usize, mut output: ToolOutput, limit: usize) -> ToolOutput {
+        let length = output.text.len();
+        if length > limit {
+            let end = output.text.floor_char_boundary(limit);
+            output.text.truncate(end);
+            output.text.push_str(&format!("\n[cut: the first {end} of {length} bytes]"));
+        }
+        let Some(rules) = self.shared.worker.voices.get(voice).map(|voice| &voice.files) else {
+            return output;
+        };
+        for Attachment { name, media_type, bytes, .. } in output.attachments.extract_if(.., |file| {
+            rules.check(&file.name, &file.media_type, file.bytes.len() as u64).is_err()
+        }) {
+            if !output.text.is_empty() {
+                output.text.push('\n');
+            }
+            output.text.push_str(&format!(
+                "[{name}: {media_type}, {} bytes, which this model cannot be shown]",
+                bytes.len()
+            ));
+        }
+        output
+    }
+
+    pub(crate) fn member_name(&self, member: usize) -> &str {
+        self.shared.worker.cast.members().get(member).map_or("", |member| member.name.as_str())
+    }
+
+    async fn hook(
+        &self,
+        kind: HookKind,
+        member: usize,
+        turn: u32,
+        about: &Value,
+    ) -> Result<Option<Value>, RowError> {
+        let hooks = self.shared.worker.tools.as_ref().and_then(|tools| tools.hooks.as_ref());
+        let Some(hooks) = hooks else { return Ok(None) };
+        let agent = self.member_name(member);
+        let call = HookCall { kind, row: self.number, agent, turn, about };
+        hooks
+            .call(call)
+            .await
+            .map_err(|what| RowError::new(ErrorKind::Hook, format!("a hook of `{agent}` failed: {what}")))
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.shared.worker.tools.as_ref().is_some_and(|tools| tools.hooks.is_some())
+    }
+
+    /// Lets a hook change the last message before a turn; tells what it was changed to.
+    pub(crate) async fn hook_before_model(
+        &self,
+        member: usize,
+        turn: u32,
+        messages: &mut [Message],
+    ) -> Result<Option<String>, RowError> {
+        let Some(last) = messages.last_mut().filter(|_| self.has_hooks()) else { return Ok(None) };
+        let about = json!(last.text);
+        let Some(text) = text_of(self.hook(HookKind::BeforeModel, member, turn, &about).await?) else {
+            return Ok(None);
+        };
+        last.text.clone_from(&text);
+        Ok(Some(text))
+    }
+
+    /// Lets hooks change an answer.
+    pub(crate) async fn hook_after_model(
+        &self,
+        member: usize,
+        turn: u32,
+        completion: &mut Completion,
+    ) -> Result<(), RowError> {
+        if !self.has_hooks() {
+            return Ok(());
+        }
+        let mut kinds = vec![HookKind::AfterModel];
+        if completion.calls.is_empty() {
+            kinds.push(HookKind::AfterTurn);
+        }
+        for kind in kinds {
+            let about = json!(completion.text);
+            if let Some(text) = text_of(self.hook(kind, member, turn, &about).await?) {
+                // What goes back to the provider must say the same.
+                completion.echo = None;
+                completion.text = text;
+            }
+        }
+        Ok(())
+    }
+
+    async fn hook_before_tool(&self, step: &mut ToolStep) -> Result<(), NotActed> {
+        if !self.has_hooks() {
+            return Ok(());
+        }
+        let arguments: Value = serde_json::from_str(&step.call.arguments).unwrap_or_default();
+        let about = json!({"name": step.call.name, "arguments": arguments});
+        let changed = self.hook(HookKind::BeforeTool, step.member, step.turn, &about).await;
+        if let Some(arguments) = changed.map_err(NotActed::Failed)?.filter(Value::is_object) {
+            step.call.arguments = arguments.to_string();
+        }
+        Ok(())
+    }
+
+    async fn hook_after_tool(&self, step: &ToolStep, mut output: ToolOutput) -> Result<ToolOutput, NotActed> {
+        if !self.has_hooks() {
+            return Ok(output);
+        }
+        let arguments: Value = serde_json::from_str(&step.call.arguments).unwrap_or_default();
+        let about = json!({
+            "name": step.call.name, "arguments": arguments,
+            "result": output.text, "is_error": output.is_error,
+        });
+        let changed = self.hook(HookKind::AfterTool, step.member, step.turn, &about).await;
+        if let Some(text) = text_of(changed.map_err(NotActed::Failed)?) {
+            output.text = text;
+        }
+        Ok(output)
+    }
+}
+
+fn text_of(value: Option<Value>) -> Option<String> {
+    match value? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
+}
+
+fn told(failure: &ToolFailure) -> String {
+    let unknown = if failure.maybe_ran { "; whether it took effect is unknown" } else { "" };
+    format!("the tool failed: {}{unknown}", failure.message)
+}

@@ -1,0 +1,261 @@
+//! One turn with a model: calls, retries, other models.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rowmill_core::limits::Blame;
+use rowmill_core::ports::Event;
+use rowmill_core::record::CallReport;
+use rowmill_types::{CallError, CallFailure, Completion, ErrorKind, Fault, Money, Request, RowError};
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::account::Halt;
+use crate::call_report::report;
+use crate::lane::{Asking, Lane, NoTicket, Ticket, Waiting};
+use crate::row::RowContext;
+
+/// How long the last rows of a run take a provider for down before they doubt themselves.
+const DOUBT: Duration = Duration::from_secs(60);
+
+/// Why there is no answer.
+pub(crate) enum NoAnswer {
+    /// With what makes the run stop, if that is the cause.
+    Failed(RowError, Option<Halt>),
+    /// The run stops, and the call was not made.
+    Released(Option<Halt>),
+}
+
+impl From<RowError> for NoAnswer {
+    fn from(error: RowError) -> Self {
+        Self::Failed(error, None)
+    }
+}
+
+/// What follows a failed call.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Another try, after this wait.
+    After(Duration),
+    /// A try with another model.
+    Elsewhere,
+    /// Nothing: there is no answer.
+    None,
+}
+
+/// What the calls of a turn came to, besides the answer.
+#[derive(Default)]
+pub(crate) struct Calls {
+    pub(crate) reports: Vec<CallReport>,
+    /// The failure that ended the turn, where a call did.
+    pub(crate) failure: Option<CallError>,
+    /// Calls without an answer that may have been billed.
+    pub(crate) unknown: u64,
+    /// What the provider's cache saved.
+    pub(crate) saved: Money,
+}
+
+/// A turn that is under way.
+pub(crate) struct Turn<'a> {
+    pub(crate) row: &'a RowContext<'a>,
+    pub(crate) voice: usize,
+    /// The model that is asked, by its place in the voice's list.
+    pub(crate) lane: usize,
+    /// Leave for the next call, if it is there already.
+    pub(crate) ticket: Option<Ticket<'a>>,
+    pub(crate) calls: Calls,
+    /// Calls of this model that failed.
+    pub(crate) failed: u32,
+}
+
+impl<'a> Turn<'a> {
+    /// Calls until there is an answer or no try is left.
+    pub(crate) async fn complete(&mut self, request: &mut Request) -> Result<Completion, NoAnswer> {
+        loop {
+            let worked = self.row.worked();
+            let (error, blame) = match self.call(request).await? {
+                Ok(completion) => return Ok(completion),
+                Err(failed) => failed,
+            };
+            request.attempt += 1;
+            if blame == Blame::Provider && !self.is_suspect(&error) {
+                // What the provider is to blame for does not use up the row's time.
+                self.row.worked.store(worked, Ordering::Relaxed);
+                self.leave_lane_that_is_down();
+                // Without a word on when to come back, this row alone steps aside for a moment.
+                let silent = error.fault() == Fault::Throttled { after: None };
+                if silent && !self.pause(&error, self.row.shared.worker.retry.base).await {
+                    return Err(self.row.given_back(None));
+                }
+                continue;
+            }
+            self.failed += 1;
+            match self.next_try(request, &error) {
+                Next::Elsewhere => {}
+                Next::After(wait) => {
+                    self.row.add_work(wait);
+                    if !self.pause(&error, wait).await {
+                        return Err(self.row.given_back(None));
+                    }
+                }
+                Next::None => {
+                    let failed = RowError {
+                        status: error.status,
+                        code: error.code.clone(),
+                        ..RowError::new(error.failure.kind(), error.message.clone())
+                    };
+                    self.calls.failure = Some(error);
+                    return Err(failed.into());
+                }
+            }
+        }
+    }
+
+    fn lane_at(&self, index: usize) -> Option<&'a Lane> {
+        self.row.shared.lane(self.voice, index)
+    }
+
+    /// Whether this row may be the cause itself: no other is left to show that the provider
+    /// is there, and an outage would have passed.
+    fn is_suspect(&self, error: &CallError) -> bool {
+        matches!(error.fault(), Fault::Transient { .. })
+            && self.row.shared.all_sent.load(Ordering::Relaxed)
+            && self.lane_at(self.lane).is_some_and(|lane| lane.gate.stuck_for() >= DOUBT)
+    }
+
+    /// Decides whether there is another try, here or with the next model.
+    fn next_try(&mut self, request: &Request, error: &CallError) -> Next {
+        let fault = error.fault();
+        let worker = &self.row.shared.worker;
+        if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
+            let left = self.row.time_left();
+            return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
+        }
+        let has_next = self.lane_at(self.lane + 1).is_some();
+        // A request that is too large for the limits of one model may fit those of another.
+        if has_next && matches!(fault, Fault::Transient { .. } | Fault::Throttled { .. }) {
+            self.lane += 1;
+            self.failed = 0;
+            return Next::Elsewhere;
+        }
+        Next::None
+    }
+
+    /// Goes on with the next model that is up, if this one's provider is down.
+    fn leave_lane_that_is_down(&mut self) {
+        let shared = self.row.shared;
+        if shared.is_up(self.voice, self.lane) {
+            return;
+        }
+        if let Some(next) = shared.next_up(self.voice, self.lane) {
+            self.lane = next;
+            self.failed = 0;
+        }
+    }
+
+    /// Waits for leave to call; a drain ends the wait.
+    async fn leave(&mut self, request: &Request) -> Result<Ticket<'a>, NoAnswer> {
+        let shared = self.row.shared;
+        loop {
+            let Some(lane) = self.lane_at(self.lane) else {
+                return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
+            };
+            let asking = lane.asking(&request.messages);
+            let (voice, index) = (self.voice, self.lane);
+            let elsewhere = move || shared.next_up(voice, index).is_some();
+            let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
+            tokio::select! {
+                biased;
+                () = shared.stop.drained() => return self.leave_at_once(lane, asking),
+                ticket = Ticket::take(&shared.account, lane, asking, waiting) => match ticket {
+                    Ok(ticket) => return Ok(ticket),
+                    Err(NoTicket::Halt(halt)) => return Err(self.row.given_back(Some(halt))),
+                    Err(NoTicket::Down) => self.leave_lane_that_is_down(),
+                }
+            }
+        }
+    }
+
+    /// The run stops: a row that was answered may finish if it need not wait.
+    fn leave_at_once(&self, lane: &'a Lane, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
+        let account = &self.row.shared.account;
+        let ticket = self.row.was_answered().then(|| Ticket::try_take(account, lane, asking));
+        match ticket.flatten() {
+            Some(Ok(ticket)) => Ok(ticket),
+            _ => Err(self.row.given_back(None)),
+        }
+    }
+
+    async fn call(&mut self, request: &Request) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
+        let mut ticket = match self.ticket.take() {
+            Some(ticket) => ticket,
+            None => self.leave(request).await?,
+        };
+        let share = self.row.set_aside(|| ticket.lane().worst(&request.messages))?;
+        let sent = Instant::now();
+        let limit = self.limit();
+        ticket.send();
+        let mut outcome = match tokio::time::timeout(limit, ticket.lane().model.complete(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let whose = if limit < self.row.shared.worker.timeout {
+                    " of what `--row-timeout` leaves"
+                } else {
+                    ""
+                };
+                let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
+                Err(CallError::new(CallFailure::Timeout, message))
+            }
+        };
+        self.row.add_work(sent.elapsed());
+        self.calls.reports.push(report(&mut outcome, ticket.lane(), sent));
+        match outcome {
+            Ok(completion) => {
+                let lane = ticket.lane();
+                if let (Some(price), Some(usage)) = (lane.price, &completion.usage) {
+                    self.calls.saved += price.saved(usage);
+                }
+                self.row.settle(share, completion.usage.as_ref().map(|usage| lane.spend(usage)));
+                self.row.answered.store(true, Ordering::Relaxed);
+                ticket.answered(&completion);
+                Ok(Ok(completion))
+            }
+            Err(error) => {
+                let unknown = error.failure.maybe_billed();
+                self.calls.unknown += u64::from(unknown);
+                self.row.may_be_paid(unknown);
+                self.row.settle(share, (!unknown).then(Default::default));
+                let blame = ticket.failed(self.row.number, &error);
+                Ok(Err((error, blame)))
+            }
+        }
+    }
+
+    /// How long the next call may take.
+    fn limit(&self) -> Duration {
+        self.row.shared.worker.timeout.min(self.row.time_left().unwrap_or(Duration::MAX))
+    }
+
+    /// Waits before a retry; a drain ends the wait, and then there is no retry.
+    async fn pause(&self, error: &CallError, wait: Duration) -> bool {
+        let number = self.row.number;
+        let shared = self.row.shared;
+        shared.observer.observe(&Event::Retrying { number, error, wait });
+        tokio::select! {
+            () = tokio::time::sleep(wait) => true,
+            () = shared.stop.drained() => false,
+        }
+    }
+}
+
+/// A number from 0 to 1 that differs between rows and tries, so that rows that
+/// failed together do not come back together.
+fn jitter(key: &str, attempt: u32) -> f64 {
+    let mixed = xxh3_64(key.as_bytes()).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    (xxh3_64(&mixed.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Whether no row can succeed after this failure.
+pub(crate) fn is_fatal(error: &CallError) -> bool {
+    error.fault() == Fault::Fatal
+}

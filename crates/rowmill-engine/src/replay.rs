@@ -1,0 +1,44 @@
+//! Going on with a row from the turns that were finished before a crash.
+
+use std::collections::BTreeMap;
+
+use rowmill_core::agent::{Cast, Course, Happening};
+use rowmill_types::{ErrorKind, RowError};
+
+use crate::prepared::Prepared;
+
+/// Brings a row to where it was, with what was called for it until then.
+///
+/// # Errors
+///
+/// A tool was running that must not run twice, or the kept turns are not of this cast.
+pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
+    let mut course = Course::start(cast, std::mem::take(&mut prepared.messages));
+    let mut running = BTreeMap::new();
+    for happening in std::mem::take(&mut prepared.happenings) {
+        match &happening {
+            Happening::ToolStarted { node, index, tool } => {
+                running.insert((*node, *index), tool.clone());
+            }
+            Happening::ToolEnded { node, index, .. } => {
+                running.remove(&(*node, *index));
+            }
+            Happening::Answered { calls, .. } | Happening::Failed { calls, .. } => {
+                prepared.before.calls.extend(calls.iter().cloned());
+            }
+            Happening::Expired { .. } => {}
+        }
+        course.replay(cast, happening).map_err(|what| {
+            let message = format!("the turns that were kept do not fit the agents: {what}");
+            RowError::new(ErrorKind::Internal, message)
+        })?;
+    }
+    if let Some(tool) = running.into_values().next() {
+        let message = format!(
+            "the run was cut while the tool `{tool}` ran, which must not run twice; whether it took effect is unknown"
+        );
+        return Err(RowError::new(ErrorKind::OutcomeUnknown, message));
+    }
+    prepared.course = Some(Box::new(course));
+    Ok(())
+}

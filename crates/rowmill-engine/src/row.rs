@@ -1,0 +1,135 @@
+//! What the steps of one row share while they are under way.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rowmill_core::agent::Happening;
+use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
+use rowmill_core::ports::{Group, TurnLine};
+use rowmill_types::{ErrorKind, RowError};
+
+use crate::account::Halt;
+use crate::ask::NoAnswer;
+use crate::work::Shared;
+
+/// A row that is being worked on.
+pub(crate) struct RowContext<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) number: u64,
+    /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
+    pub(crate) worked: AtomicU64,
+    /// Whether a model answered.
+    pub(crate) answered: AtomicBool,
+    /// Whether something may have been paid for, or done, that must be on record.
+    touched: AtomicBool,
+    /// What the row may spend, where that is limited.
+    budget: Option<Mutex<Budget>>,
+}
+
+impl<'a> RowContext<'a> {
+    pub(crate) fn new(shared: &'a Shared, number: u64, spent: Spend) -> Self {
+        let limits = shared.worker.row_budget;
+        Self {
+            shared,
+            number,
+            worked: AtomicU64::new(0),
+            answered: AtomicBool::new(false),
+            touched: AtomicBool::new(false),
+            budget: limits.any().then(|| Mutex::new(Budget::new(limits, spent))),
+        }
+    }
+
+    pub(crate) fn worked(&self) -> u64 {
+        self.worked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_work(&self, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.worked.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// What `--row-timeout` leaves, where there is one.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let most = self.shared.worker.row_timeout?;
+        Some(most.saturating_sub(Duration::from_nanos(self.worked())))
+    }
+
+    pub(crate) fn was_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something may have been billed or done.
+    pub(crate) fn may_be_paid(&self, unknown: bool) {
+        self.touched.fetch_or(unknown, Ordering::Relaxed);
+    }
+
+    /// A row that gets no leave is given back as if it had never been sent, unless it was
+    /// paid for already, or may have been: that has to be on record.
+    pub(crate) fn given_back(&self, halt: Option<Halt>) -> NoAnswer {
+        if !self.was_answered() && !self.touched.load(Ordering::Relaxed) {
+            return NoAnswer::Released(halt);
+        }
+        let error = RowError::new(ErrorKind::Interrupted, "the run stopped before its last answer came");
+        NoAnswer::Failed(error, halt)
+    }
+
+    /// Sets the worst case of a call aside from what the row may spend.
+    pub(crate) fn set_aside(&self, worst: impl FnOnce() -> Spend) -> Result<Option<Reservation>, RowError> {
+        let Some(budget) = &self.budget else { return Ok(None) };
+        let worst = worst();
+        let mut budget = locked(budget);
+        match budget.reserve(worst) {
+            Reserved::Granted(share) => Ok(Some(share)),
+            Reserved::Later | Reserved::Never => {
+                let (spent, limits) = (budget.spent(), budget.limits());
+                let mut bounds = Vec::new();
+                bounds.extend(limits.cost.map(|most| {
+                    format!(
+                        "{} spent and up to {} more, of {most} (`--max-row-cost`)",
+                        spent.cost, worst.cost
+                    )
+                }));
+                bounds.extend(limits.tokens.map(|most| {
+                    format!(
+                        "{} tokens used and up to {} more, of {most} (`--max-row-tokens`)",
+                        spent.tokens, worst.tokens
+                    )
+                }));
+                let message = format!("the next call could pass what a row may spend: {}", bounds.join("; "));
+                Err(RowError::new(ErrorKind::RowLimit, message))
+            }
+        }
+    }
+
+    pub(crate) fn settle(&self, share: Option<Reservation>, actual: Option<Spend>) {
+        if let (Some(budget), Some(share)) = (&self.budget, share) {
+            locked(budget).settle(share, actual);
+        }
+    }
+
+    /// Puts on record what happened to the row, if turns are kept. The ledger has it when this
+    /// returns.
+    pub(crate) fn keep(&self, happening: &Happening) -> Result<(), Halt> {
+        if !self.shared.worker.checkpoint {
+            return Ok(());
+        }
+        let mut line = Vec::with_capacity(512);
+        happening.write(&mut line);
+        self.append(line)
+    }
+
+    /// Puts a happening on record that is written already.
+    pub(crate) fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
+        let turns = [TurnLine { row: self.number, happening: line }];
+        let appended = self.shared.account.append(Group { turns: &turns, ..Group::default() });
+        match appended.map(|appended| appended.trouble) {
+            Ok(None) => Ok(()),
+            Ok(Some(problem)) | Err(problem) => Err(Halt::Problem(problem)),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,391 @@
+//! Taking the steps of a row's course, as many at once as it wants.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use rowmill_core::agent::{Course, Happening, Step, TurnNote};
+use rowmill_core::ports::KeptAnswer;
+use rowmill_core::record::{CallReport, ToolReport, total_usage};
+use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, Request, RowError};
+
+use crate::account::Halt;
+use crate::act::{Acted, NotActed, ToolStep};
+use crate::ask::{Calls, NoAnswer, Turn, is_fatal};
+use crate::lane::Ticket;
+use crate::prepared::{Before, Ended, Prepared};
+use crate::row::RowContext;
+use crate::work::FirstCall;
+
+/// A model call that is to be made.
+struct ModelStep<'r> {
+    node: usize,
+    voice: usize,
+    member: usize,
+    lane: usize,
+    ticket: Option<Ticket<'r>>,
+    turn: u32,
+    messages: Vec<Message>,
+}
+
+/// A model call that has ended.
+struct Asked {
+    node: usize,
+    voice: usize,
+    member: usize,
+    lane: usize,
+    messages: Vec<Message>,
+    prompt: Option<String>,
+    outcome: Result<Completion, NoAnswer>,
+    calls: Calls,
+    start: Duration,
+    end: Duration,
+}
+
+enum Arrived {
+    Model(Box<Asked>),
+    Tool { node: usize, index: usize, acted: Box<Acted> },
+    Time { node: usize, limit: Duration },
+}
+
+/// A row on its way.
+pub(crate) struct Walk<'r> {
+    context: &'r RowContext<'r>,
+    course: Course,
+    first: Option<FirstCall<'r>>,
+    calls: Vec<CallReport>,
+    tools: Vec<ToolReport>,
+    failure: Option<CallError>,
+    unknown_calls: u64,
+    saved: Money,
+    turn: u32,
+    /// Model calls that are under way.
+    asking: u64,
+    /// Whether another model than the first of a voice has answered.
+    stood_in: bool,
+    /// The model that each voice asked last, where it was not the first.
+    lanes: Vec<(usize, usize)>,
+    halt: Option<Halt>,
+    /// Whether the row is to end with what is under way.
+    ends: bool,
+    released: bool,
+}
+
+impl<'r> Walk<'r> {
+    pub(crate) fn new(
+        context: &'r RowContext<'r>,
+        course: Course,
+        first: FirstCall<'r>,
+        before: Before,
+    ) -> Self {
+        Self {
+            context,
+            // Those that were answered before a crash have their numbers.
+            turn: u32::try_from(before.calls.len()).unwrap_or(u32::MAX),
+            course,
+            first: Some(first),
+            calls: before.calls,
+            tools: Vec::new(),
+            failure: None,
+            unknown_calls: 0,
+            saved: Money::ZERO,
+            asking: 0,
+            stood_in: false,
+            lanes: Vec::new(),
+            halt: None,
+            ends: false,
+            released: false,
+        }
+    }
+
+    /// Takes steps until the row is through.
+    pub(crate) async fn go(&mut self) {
+        let mut flight: FuturesUnordered<BoxFuture<'r, Arrived>> = FuturesUnordered::new();
+        loop {
+            while let Some(step) = self.next_step() {
+                let arriving = self.take(step);
+                // Most rows have one thing to do at a time, which needs no place of its own.
+                if flight.is_empty() && !self.course.has_steps() {
+                    let arrived = arriving.await;
+                    self.heed(arrived);
+                } else {
+                    flight.push(arriving.boxed());
+                }
+            }
+            if self.course.is_over() {
+                // Nobody waits for what is still under way; it may have been billed.
+                self.unknown_calls += self.asking;
+                return;
+            }
+            match flight.next().await {
+                Some(arrived) => self.heed(arrived),
+                None => return,
+            }
+        }
+    }
+
+    fn next_step(&mut self) -> Option<Step> {
+        if self.ends { None } else { self.course.next_step() }
+    }
+
+    /// Makes a step ready to be taken.
+    fn take(&mut self, step: Step) -> impl Future<Output = Arrived> + Send + use<'r> {
+        let context = self.context;
+        let prepared = match step {
+            Step::CallModel { node, voice, messages } => Ok(self.model_step(node, voice, messages)),
+            Step::CallTool { node, index, tool, call } => {
+                let voice = self.course.voice_of(node).unwrap_or_default();
+                let member = member_of(context, voice);
+                let step = ToolStep { node, index, tool, call, turn: self.turn, member, voice };
+                Err(act(context, step).boxed())
+            }
+            Step::Watch { node, limit } => Err(async move {
+                tokio::time::sleep(limit).await;
+                Arrived::Time { node, limit }
+            }
+            .boxed()),
+        };
+        async move {
+            match prepared {
+                Ok(step) => Arrived::Model(Box::new(ask(context, step).await)),
+                Err(other) => other.await,
+            }
+        }
+    }
+
+    fn model_step(&mut self, node: usize, voice: usize, messages: Vec<Message>) -> ModelStep<'r> {
+        self.turn += 1;
+        self.asking += 1;
+        let before = self.lanes.iter().find(|(known, _)| *known == voice).map(|(_, lane)| *lane);
+        let (lane, ticket) = match self.first.take() {
+            Some(first) if first.voice == voice => (first.lane, Some(first.ticket)),
+            _ => (before.unwrap_or_else(|| self.context.shared.route(voice)), None),
+        };
+        let member = member_of(self.context, voice);
+        ModelStep { node, voice, member, lane, ticket, turn: self.turn, messages }
+    }
+
+    fn heed(&mut self, arrived: Arrived) {
+        match arrived {
+            Arrived::Model(asked) => self.heed_model(*asked),
+            Arrived::Tool { node, index, acted } => self.heed_tool(node, index, *acted),
+            Arrived::Time { node, limit } => {
+                if !self.course.has_ended(node) {
+                    let line = self.line(&Happening::Expired { node, limit });
+                    self.course.expired(&self.context.shared.worker.cast, node, limit);
+                    self.keep(line);
+                }
+            }
+        }
+    }
+
+    fn heed_model(&mut self, mut asked: Asked) {
+        let context = self.context;
+        let cast = &context.shared.worker.cast;
+        self.asking -= 1;
+        self.count(&mut asked);
+        let Asked { node, messages, prompt, outcome, calls, .. } = &mut asked;
+        let (node, messages, prompt) = (*node, std::mem::take(messages), prompt.take());
+        let reports = if context.shared.worker.checkpoint { calls.reports.clone() } else { Vec::new() };
+        self.calls.append(&mut calls.reports);
+        let outcome = std::mem::replace(outcome, Err(NoAnswer::Released(None)));
+        match outcome {
+            Ok(completion) => {
+                let note = cast.keeps_transcripts().then(|| self.turn_note(&asked, &completion));
+                let answered = Happening::Answered { node, prompt, completion, note, calls: reports };
+                let line = self.line(&answered);
+                let Happening::Answered { completion, note, .. } = answered else { return };
+                self.course.answered(cast, node, messages, completion, note);
+                self.keep(line);
+            }
+            Err(NoAnswer::Released(halt)) => {
+                self.ends = true;
+                self.halt = self.halt.take().or(halt);
+            }
+            Err(NoAnswer::Failed(error, halt)) => {
+                let fatal = asked.calls.failure.as_ref().is_some_and(is_fatal);
+                self.failure = asked.calls.failure.take().or_else(|| self.failure.take());
+                if halt.is_some() || fatal || error.kind == ErrorKind::Interrupted {
+                    self.halt = self.halt.take().or(halt);
+                    self.ends = true;
+                    self.course.abort(error);
+                    return;
+                }
+                let line = self.line(&Happening::Failed { node, error: error.clone(), calls: reports });
+                self.course.failed(cast, node, messages, error);
+                self.keep(line);
+            }
+        }
+    }
+
+    /// Counts what a turn used.
+    fn count(&mut self, asked: &mut Asked) {
+        let Asked { voice, lane, calls, .. } = asked;
+        self.unknown_calls += calls.unknown;
+        self.saved += calls.saved;
+        let plain = self.context.shared.worker.cast.members().len() == 1;
+        let name = self.context.member_name(asked.member);
+        if !plain || !name.is_empty() {
+            for report in &mut calls.reports {
+                report.agent = Some(name.to_owned());
+            }
+        }
+        // What another model said is not what this one would say.
+        self.stood_in |= *lane != 0;
+        match self.lanes.iter_mut().find(|(known, _)| known == voice) {
+            Some((_, known)) => *known = *lane,
+            None if *lane != 0 => self.lanes.push((*voice, *lane)),
+            None => {}
+        }
+    }
+
+    fn turn_note(&self, asked: &Asked, completion: &Completion) -> TurnNote {
+        let last = self.calls.last();
+        let lane = self.context.shared.lane(asked.voice, asked.lane);
+        let model = last.and_then(|call| call.model.clone());
+        TurnNote {
+            start: asked.start,
+            end: asked.end,
+            model: model.or_else(|| lane.map(|lane| lane.name.clone())).unwrap_or_default(),
+            usage: completion.usage,
+            cost: last.and_then(|call| call.cost),
+            finish: completion.finish,
+            hosted: completion.hosted.clone(),
+        }
+    }
+
+    fn heed_tool(&mut self, node: usize, index: usize, acted: Acted) {
+        let cast = &self.context.shared.worker.cast;
+        self.tools.push(acted.report);
+        match acted.output {
+            Ok(output) => {
+                let note = cast.keeps_transcripts().then_some(acted.note);
+                let ended = Happening::ToolEnded { node, index, output, note };
+                let line = self.line(&ended);
+                let Happening::ToolEnded { output, note, .. } = ended else { return };
+                self.course.tool_ended(cast, node, index, output, note);
+                self.keep(line);
+            }
+            Err(NotActed::Failed(error)) => {
+                self.ends = true;
+                self.course.abort(error);
+            }
+            Err(NotActed::Halt(halt)) => self.stop_over(halt),
+        }
+    }
+
+    /// The line of a happening, if turns are kept.
+    fn line(&self, happening: &Happening) -> Option<Vec<u8>> {
+        self.context.shared.worker.checkpoint.then(|| {
+            let mut line = Vec::with_capacity(512);
+            happening.write(&mut line);
+            line
+        })
+    }
+
+    /// Puts on record what the course was told, before anything follows from it. Of a row that
+    /// is through, its record says everything.
+    fn keep(&mut self, line: Option<Vec<u8>>) {
+        let Some(line) = line.filter(|_| !self.course.is_over()) else { return };
+        if let Err(halt) = self.context.append(line) {
+            self.stop_over(halt);
+        }
+    }
+
+    fn stop_over(&mut self, halt: Halt) {
+        self.ends = true;
+        self.halt = Some(halt);
+        let message = "the run stopped before its last answer came";
+        self.course.abort(RowError::new(ErrorKind::Interrupted, message));
+    }
+
+    pub(crate) fn abort(&mut self, error: RowError) {
+        self.course.abort(error);
+    }
+
+    pub(crate) fn take_halt(&mut self) -> Option<Halt> {
+        self.halt.take()
+    }
+
+    /// Whether nothing was paid for and nothing was done, so that the row can be given back.
+    pub(crate) fn is_released(&mut self) -> bool {
+        if self.course.is_over() {
+            return false;
+        }
+        match self.context.given_back(None) {
+            NoAnswer::Released(_) => true,
+            NoAnswer::Failed(error, _) => {
+                self.course.abort(error);
+                false
+            }
+        }
+    }
+
+    /// What there is to say of the row.
+    pub(crate) fn end(mut self, prepared: Prepared, start: Duration) -> Ended {
+        let shared = self.context.shared;
+        let Prepared { ordinal, id, row, key, .. } = prepared;
+        let answer = self.course.answer().cloned().filter(|_| key.is_some() && !self.stood_in);
+        let kept = answer.map(|text| {
+            let told = self.calls.iter().any(|call| call.usage.is_some());
+            let model = self.calls.last().and_then(|call| call.model.clone());
+            KeptAnswer { text, usage: told.then(|| total_usage(&self.calls)), model }
+        });
+        let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
+        let outcome = self.course.take_outcome(&shared.worker.cast).unwrap_or_else(|| {
+            Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
+        });
+        let failure = if outcome.is_err() { self.failure } else { None };
+        Ended {
+            ordinal,
+            number: self.context.number,
+            id,
+            row: Some(row),
+            outcome: outcome.map_err(|error| RowError { attempts, ..error }),
+            calls: self.calls,
+            tools: self.tools,
+            start,
+            end: shared.began.elapsed(),
+            failure,
+            unknown_calls: self.unknown_calls,
+            saved: self.saved,
+            key,
+            kept,
+            reused: None,
+        }
+    }
+}
+
+fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
+    context.shared.worker.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
+}
+
+async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
+    let acted = Box::new(context.act(&mut step).await);
+    Arrived::Tool { node: step.node, index: step.index, acted }
+}
+
+async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
+    let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
+    let start = context.shared.began.elapsed();
+    let hooked = Box::pin(context.hook_before_model(member, number, &mut messages)).await;
+    let key = format!("{}-{}-{number}", context.shared.run, context.number);
+    let mut request = Request { key, attempt: 1, messages };
+    // A message that a hook changed needs leave for what it is now.
+    let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
+    let mut turn = Turn { row: context, voice, lane, ticket, calls: Calls::default(), failed: 0 };
+    let (prompt, mut outcome) = match hooked {
+        Ok(prompt) => (prompt, turn.complete(&mut request).await),
+        Err(error) => (None, Err(error.into())),
+    };
+    if let Ok(completion) = &mut outcome {
+        let hooked = Box::pin(context.hook_after_model(member, number, completion)).await;
+        if let Err(error) = hooked {
+            outcome = Err(error.into());
+        }
+    }
+    let Turn { lane, calls, .. } = turn;
+    let end = context.shared.began.elapsed();
+    Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
+}
