@@ -1,6 +1,6 @@
 //! Why a row failed: a closed list, each with an explanation for the error index.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 macro_rules! error_kinds {
     ($($variant:ident = $name:literal, $what:literal, $next:literal;)*) => {
@@ -101,6 +101,15 @@ impl ErrorKind {
     }
 }
 
+impl std::str::FromStr for ErrorKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.iter().find(|kind| kind.name() == name);
+        found.copied().ok_or_else(|| format!("there is no error kind `{name}`"))
+    }
+}
+
 impl std::fmt::Display for ErrorKind {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(self.name())
@@ -113,8 +122,15 @@ impl Serialize for ErrorKind {
     }
 }
 
+impl<'de> Deserialize<'de> for ErrorKind {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// The `error` of an envelope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowError {
     /// Which kind of failure.
     #[serde(rename = "type")]

@@ -258,14 +258,14 @@ impl Course {
     /// It does not fit the course: the cast is another one.
     pub fn replay(&mut self, cast: &Cast, happening: Happening) -> Result<(), String> {
         match happening {
-            Happening::Answered { node, prompt, completion, note } => {
+            Happening::Answered { node, prompt, completion, note, .. } => {
                 let mut messages = self.take_model_step(node)?;
                 if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
                     last.text = prompt;
                 }
                 self.answered(cast, node, messages, completion, note.filter(|_| cast.traced));
             }
-            Happening::Failed { node, error } => {
+            Happening::Failed { node, error, .. } => {
                 let messages = self.take_model_step(node)?;
                 self.failed(cast, node, messages, error);
             }

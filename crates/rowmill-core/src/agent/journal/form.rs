@@ -1,0 +1,237 @@
+//! How the parts of a happening are written. Times are whole nanoseconds and money is whole
+//! picodollars, so that what is read is what was written.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rowmill_types::{
+    Attachment, CallTiming, Completion, Echo, ErrorKind, Finish, Hosted, Money, RateLimits, ToolCall,
+    ToolOutput, Usage,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::super::transcript::{ToolNote, TurnNote};
+use crate::json_text;
+use crate::record::CallReport;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Completion")]
+pub(super) struct CompletionForm {
+    text: String,
+    finish: Finish,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<ToolCall>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    echo: Option<Box<Echo>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hosted: Option<Box<Hosted>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_on_one_line")]
+    raw_usage: Option<Box<RawValue>>,
+    #[serde(with = "CallTimingForm")]
+    timing: CallTiming,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service_tier: Option<String>,
+    #[serde(skip)]
+    rates: Option<Box<RateLimits>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallTiming")]
+pub(super) struct CallTimingForm {
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "some_nanoseconds")]
+    first_token: Option<Duration>,
+    #[serde(with = "nanoseconds")]
+    response: Duration,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CallReport")]
+struct CallReportForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(with = "CallTimingForm")]
+    timing: CallTiming,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_on_one_line")]
+    raw_usage: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service_tier: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "some_picodollars")]
+    cost: Option<Money>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TurnNote")]
+struct TurnNoteForm {
+    #[serde(with = "nanoseconds")]
+    start: Duration,
+    #[serde(with = "nanoseconds")]
+    end: Duration,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "some_picodollars")]
+    cost: Option<Money>,
+    finish: Finish,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hosted: Option<Box<Hosted>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolNote")]
+struct ToolNoteForm {
+    call: String,
+    tool: String,
+    #[serde(with = "nanoseconds")]
+    start: Duration,
+    #[serde(with = "nanoseconds")]
+    end: Duration,
+    is_error: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ToolOutput")]
+pub(super) struct ToolOutputForm {
+    text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "attachments")]
+    attachments: Vec<Attachment>,
+    is_error: bool,
+}
+
+/// A provider may spread its JSON over lines; ours must stay on one.
+fn write_on_one_line<S: Serializer>(raw: &Option<Box<RawValue>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let compact = raw.as_ref().map(|raw| {
+        let mut compact = String::with_capacity(raw.get().len());
+        json_text::write_compact(raw.get(), &mut compact);
+        RawValue::from_string(compact)
+    });
+    compact.transpose().map_err(serde::ser::Error::custom)?.serialize(serializer)
+}
+
+/// Files of a tool, in base64.
+mod attachments {
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Form {
+        name: String,
+        media_type: String,
+        base64: String,
+        digest: String,
+    }
+
+    pub(super) fn serialize<S: Serializer>(files: &[Attachment], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(files.iter().map(|file| Form {
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            base64: STANDARD.encode(&file.bytes),
+            digest: file.digest.clone(),
+        }))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Attachment>, D::Error> {
+        let attachment = |Form { name, media_type, base64, digest }: Form| {
+            let bytes = STANDARD.decode(base64).map_err(serde::de::Error::custom)?.into();
+            Ok(Attachment { name, media_type, bytes, digest })
+        };
+        Vec::<Form>::deserialize(deserializer)?.into_iter().map(attachment).collect()
+    }
+}
+
+pub(super) mod nanoseconds {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        time: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+/// Gives a module that writes and reads `Option<$inner>` where `$form` writes and reads it.
+macro_rules! optional {
+    ($name:ident, $inner:ty, $form:literal) => {
+        pub(super) mod $name {
+            use super::*;
+
+            #[derive(Serialize)]
+            struct Written<'a>(#[serde(with = $form)] &'a $inner);
+
+            #[derive(Deserialize)]
+            struct Read(#[serde(with = $form)] $inner);
+
+            pub(in super::super) fn serialize<S: Serializer>(
+                value: &Option<$inner>,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                value.as_ref().map(Written).serialize(serializer)
+            }
+
+            pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Option<$inner>, D::Error> {
+                Ok(Option::<Read>::deserialize(deserializer)?.map(|read| read.0))
+            }
+        }
+    };
+}
+
+mod picodollars {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error> {
+        money.pico().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Money, D::Error> {
+        u64::deserialize(deserializer).map(Money::from_pico)
+    }
+}
+
+optional!(some_nanoseconds, Duration, "nanoseconds");
+optional!(some_picodollars, Money, "picodollars");
+optional!(turn_note, TurnNote, "TurnNoteForm");
+optional!(tool_note, ToolNote, "ToolNoteForm");
+
+pub(super) mod calls {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Written<'a>(#[serde(with = "CallReportForm")] &'a CallReport);
+
+    #[derive(Deserialize)]
+    struct Read(#[serde(with = "CallReportForm")] CallReport);
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        calls: &[CallReport],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(calls.iter().map(Written))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<CallReport>, D::Error> {
+        Ok(Vec::<Read>::deserialize(deserializer)?.into_iter().map(|read| read.0).collect())
+    }
+}

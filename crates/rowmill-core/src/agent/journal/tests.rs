@@ -1,0 +1,154 @@
+use std::time::Duration;
+
+use rowmill_types::{
+    Attachment, CallTiming, Citation, Completion, Echo, ErrorKind, Finish, Hosted, Money, RowError, ToolCall,
+    ToolOutput, Usage,
+};
+use serde_json::value::RawValue;
+
+use super::Happening;
+use crate::agent::{ToolNote, TurnNote};
+use crate::record::CallReport;
+
+fn raw(text: &str) -> Option<Box<RawValue>> {
+    Some(RawValue::from_string(text.to_owned()).unwrap())
+}
+
+fn usage() -> Usage {
+    Usage { input: 12, cached: 3, cache_write: 1, output: 7, reasoning: 2 }
+}
+
+fn hosted() -> Option<Box<Hosted>> {
+    let citation = Citation { url: "https://a.example/".into(), title: Some("A".into()), text: None };
+    Some(Box::new(Hosted { citations: vec![citation], uses: vec![("web_search".into(), 2)] }))
+}
+
+fn call() -> CallReport {
+    CallReport {
+        error: Some(ErrorKind::RateLimited),
+        status: Some(429),
+        timing: CallTiming { first_token: None, response: Duration::from_nanos(1_234_567_891) },
+        usage: Some(usage()),
+        raw_usage: raw("{\"a\":1}"),
+        model: Some("m".into()),
+        service_tier: Some("flex".into()),
+        cost: Some(Money::from_pico(123_456_789_012_345)),
+    }
+}
+
+fn answered() -> Happening {
+    let completion = Completion {
+        text: "line one\nline \"two\" ä 😀".into(),
+        finish: Finish::Paused,
+        calls: vec![ToolCall { id: "c1".into(), name: "search".into(), arguments: "{broken\n".into() }],
+        echo: Some(Box::new(Echo { form: "anthropic".into(), content: "[\n1]".into() })),
+        hosted: hosted(),
+        usage: Some(usage()),
+        raw_usage: raw("{\"in\":1.50}"),
+        timing: CallTiming { first_token: Some(Duration::from_nanos(1)), response: Duration::from_micros(2) },
+        model: Some("m-1".into()),
+        service_tier: Some("default".into()),
+        rates: None,
+    };
+    let note = TurnNote {
+        start: Duration::from_nanos(5),
+        end: Duration::from_hours(9),
+        model: "m-1".into(),
+        usage: Some(usage()),
+        cost: Some(Money::from_pico(1)),
+        finish: Finish::Complete,
+        hosted: hosted(),
+    };
+    Happening::Answered {
+        node: 3,
+        prompt: Some("changed".into()),
+        completion,
+        note: Some(note),
+        calls: vec![call(), CallReport { error: None, status: None, cost: None, usage: None, ..call() }],
+    }
+}
+
+fn every_happening() -> Vec<Happening> {
+    let file = Attachment {
+        name: "p.png".into(),
+        media_type: "image/png".into(),
+        bytes: vec![0, 255, 10, 13].into(),
+        digest: "ab".into(),
+    };
+    let note = ToolNote {
+        call: "c1".into(),
+        tool: "search".into(),
+        start: Duration::from_nanos(1),
+        end: Duration::from_nanos(2),
+        is_error: true,
+    };
+    let error = RowError {
+        status: Some(500),
+        code: Some("overloaded".into()),
+        attempts: Some(4),
+        raw_text: Some("half".into()),
+        ..RowError::new(ErrorKind::ServerError, "it\nfailed")
+    };
+    vec![
+        answered(),
+        Happening::Answered {
+            node: 0,
+            prompt: None,
+            completion: Completion::of_text(""),
+            note: None,
+            calls: Vec::new(),
+        },
+        Happening::Failed { node: 1, error, calls: vec![call()] },
+        Happening::Failed { node: 1, error: RowError::new(ErrorKind::Internal, ""), calls: Vec::new() },
+        Happening::ToolStarted { node: 1, index: 2, tool: "server__tool".into() },
+        Happening::ToolEnded {
+            node: 1,
+            index: 2,
+            output: ToolOutput { text: "t".into(), attachments: vec![file], is_error: true },
+            note: Some(note),
+        },
+        Happening::ToolEnded { node: 1, index: 0, output: ToolOutput::of_text("t"), note: None },
+        Happening::Expired { node: 9, limit: Duration::from_millis(1500) },
+    ]
+}
+
+fn written(happening: &Happening) -> String {
+    let mut out = Vec::new();
+    happening.write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn what_is_written_is_one_line_and_reads_as_it_was() {
+    for happening in every_happening() {
+        let line = written(&happening);
+        assert!(!line.contains('\n'), "{line}");
+        let read = Happening::parse(line.as_bytes()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{happening:?}"));
+        assert_eq!(written(&read), line);
+    }
+}
+
+#[test]
+fn what_a_provider_spread_over_lines_stays_on_one_with_its_numbers_as_they_were() {
+    let completion = Completion { raw_usage: raw("{\n  \"in\": 1.50\n}"), ..Completion::of_text("a") };
+    let line =
+        written(&Happening::Answered { node: 0, prompt: None, completion, note: None, calls: Vec::new() });
+    assert!(line.contains(r#""raw_usage":{"in":1.50}"#) && !line.contains('\n'), "{line}");
+}
+
+#[test]
+fn every_kind_of_error_is_known_by_its_name() {
+    for kind in ErrorKind::ALL {
+        assert_eq!(kind.name().parse(), Ok(*kind));
+    }
+    assert!("Nonsense".parse::<ErrorKind>().is_err());
+}
+
+#[test]
+fn what_is_torn_or_foreign_is_refused() {
+    let line = written(&answered());
+    for text in ["", "{}", "{\"answered\":{}}", "{\"other\":{\"node\":1}}", &line[..line.len() - 1]] {
+        assert!(Happening::parse(text.as_bytes()).is_err(), "{text}");
+    }
+}
