@@ -18,6 +18,11 @@ pub struct Resume {
     failed: IdSet,
     kept: HashMap<RowId, Span>,
     in_flight: HashSet<u64>,
+    /// Rows whose tools may have run: nobody may run them again unasked.
+    undecided: IdSet,
+    retry_undecided: bool,
+    /// The turns that were kept of rows in flight.
+    turns: HashMap<u64, Vec<Span>>,
 }
 
 /// What a resume finds.
@@ -29,6 +34,10 @@ pub struct ResumeCounts {
     pub failed: u64,
     /// Rows whose calls were cut; they are sent again.
     pub unknown: u64,
+    /// Those of them that go on from turns that were kept.
+    pub with_turns: u64,
+    /// Rows whose tools may have run; they are passed over.
+    pub undecided: u64,
 }
 
 /// Where a row stands at the start of a resume.
@@ -36,7 +45,7 @@ pub struct ResumeCounts {
 pub enum Standing {
     /// Nothing is known of it.
     New,
-    /// It is ok in the output.
+    /// It is ok in the output, or nobody may work on it again unasked.
     Done,
     /// It is ok in the ledger and still has to be published.
     Kept(Span),
@@ -47,10 +56,18 @@ pub enum Standing {
 }
 
 impl Resume {
+    /// What is found in a run whose rows with tools of unknown outcome are worked on again, if
+    /// `retry_undecided` says so.
+    #[must_use]
+    pub fn new(retry_undecided: bool) -> Self {
+        Self { retry_undecided, ..Self::default() }
+    }
+
     /// Takes in one envelope of the output.
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
         if head.ok {
             self.failed.remove(&head.id);
+            self.undecided.remove(&head.id);
             self.in_flight.remove(&head.number);
             self.ok.insert(&head.id);
         } else {
@@ -65,17 +82,38 @@ impl Resume {
 
     /// Takes in rows that the ledger says were given back unsent.
     pub fn saw_released(&mut self, numbers: &[u64]) {
-        self.in_flight.retain(|number| !numbers.contains(number));
+        // A row that has turns was paid for before this part of the run.
+        self.in_flight.retain(|number| self.turns.contains_key(number) || !numbers.contains(number));
+    }
+
+    /// Takes in something that the ledger says happened to a row that went on.
+    pub fn saw_turn(&mut self, number: u64, span: Span) {
+        self.turns.entry(number).or_default().push(span);
+    }
+
+    /// Forgets all turns: they are of agents that have changed since.
+    pub fn forget_turns(&mut self) {
+        self.turns.clear();
+    }
+
+    /// What happened to a row that was in flight, in order.
+    #[must_use]
+    pub fn turns_of(&self, number: u64) -> &[Span] {
+        self.turns.get(&number).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
         self.in_flight.remove(&head.number);
+        if !head.interrupted {
+            self.turns.remove(&head.number);
+        }
         if self.ok.contains(&head.id) {
             return;
         }
         if head.ok {
             self.failed.remove(&head.id);
+            self.undecided.remove(&head.id);
             self.kept.insert(head.id.clone(), span);
         } else {
             self.saw_failure(head);
@@ -86,9 +124,13 @@ impl Resume {
         if self.ok.contains(&head.id) {
             return;
         }
+        self.undecided.remove(&head.id);
         if head.interrupted {
             self.failed.remove(&head.id);
             self.in_flight.insert(head.number);
+        } else if head.outcome_unknown && !self.retry_undecided {
+            self.failed.remove(&head.id);
+            self.undecided.insert(&head.id);
         } else {
             self.failed.insert(&head.id);
         }
@@ -101,13 +143,15 @@ impl Resume {
             done: self.ok.len() + self.kept.len() as u64,
             failed: self.failed.len(),
             unknown: self.in_flight.len() as u64,
+            with_turns: self.in_flight.iter().filter(|number| self.turns.contains_key(number)).count() as u64,
+            undecided: self.undecided.len(),
         }
     }
 
     /// Where a row stands.
     #[must_use]
     pub fn standing(&self, id: &RowId, number: u64) -> Standing {
-        if self.ok.contains(id) {
+        if self.ok.contains(id) || self.undecided.contains(id) {
             Standing::Done
         } else if let Some(span) = self.kept.get(id) {
             Standing::Kept(*span)
@@ -126,7 +170,14 @@ mod tests {
     use super::*;
 
     fn head(number: u64, ok: bool) -> EnvelopeHead {
-        EnvelopeHead { id: RowId::Number(number), number, ok, interrupted: false, stands_in: false }
+        EnvelopeHead {
+            id: RowId::Number(number),
+            number,
+            ok,
+            interrupted: false,
+            outcome_unknown: false,
+            stands_in: false,
+        }
     }
 
     #[test]
@@ -160,11 +211,43 @@ mod tests {
         let mut resume = Resume::default();
         resume.saw_taken(&[7]);
         resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
-        assert_eq!(resume.counts(), ResumeCounts { done: 0, failed: 0, unknown: 1 });
+        assert_eq!(resume.counts(), ResumeCounts { unknown: 1, ..ResumeCounts::default() });
         resume.saw_taken(&[7]);
         resume.saw_ended(&head(7, false), span);
-        assert_eq!(resume.counts(), ResumeCounts { done: 0, failed: 1, unknown: 0 });
+        assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..ResumeCounts::default() });
         resume.saw_ended(&head(7, true), span);
-        assert_eq!(resume.counts(), ResumeCounts { done: 1, failed: 0, unknown: 0 });
+        assert_eq!(resume.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
+    }
+
+    #[test]
+    fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
+        let span = |offset| Span { offset, length: 1 };
+        let mut resume = Resume::default();
+        resume.saw_taken(&[7, 8]);
+        resume.saw_turn(7, span(1));
+        resume.saw_turn(7, span(2));
+        // Given back by a later part of the run, which had nothing to pay for yet.
+        resume.saw_released(&[7, 8]);
+        assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
+        assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
+        assert_eq!(resume.turns_of(7), [span(1), span(2)]);
+        resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
+        assert_eq!(resume.turns_of(7), [span(1), span(2)]);
+        resume.saw_ended(&head(7, false), span(4));
+        assert_eq!((resume.turns_of(7), resume.standing(&RowId::Number(7), 7)), (&[][..], Standing::Failed));
+    }
+
+    #[test]
+    fn a_row_whose_tool_may_have_run_is_passed_over_unless_it_is_asked_for() {
+        let unknown = EnvelopeHead { outcome_unknown: true, ..head(3, false) };
+        let mut left = Resume::new(false);
+        left.saw_output(&unknown);
+        assert_eq!(left.standing(&RowId::Number(3), 3), Standing::Done);
+        assert_eq!(left.counts(), ResumeCounts { undecided: 1, ..ResumeCounts::default() });
+        let mut again = Resume::new(true);
+        again.saw_output(&unknown);
+        assert_eq!(again.standing(&RowId::Number(3), 3), Standing::Failed);
+        again.saw_output(&head(3, true));
+        assert_eq!(again.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
     }
 }

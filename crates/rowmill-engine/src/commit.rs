@@ -20,8 +20,12 @@ impl Driver {
         }
         let include_input = shared.worker.include_input;
         let records: Vec<Record> = happened.ended.iter().map(|ended| ended.record(include_input)).collect();
-        let group =
-            Group { taken: &happened.taken, records: &records, released: &happened.released, cover: None };
+        let group = Group {
+            taken: &happened.taken,
+            records: &records,
+            released: &happened.released,
+            ..Group::default()
+        };
         match shared.account.append(group) {
             Err(problem) => {
                 self.end_early(StopCause::Problem(problem));

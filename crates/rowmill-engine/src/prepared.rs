@@ -33,6 +33,7 @@ pub(crate) struct Prepared {
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     pub(crate) calls: Vec<CallReport>,
+    pub(crate) tools: Vec<ToolReport>,
 }
 
 impl Before {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_core::agent::{Cast, Course, Happening};
+use rowmill_core::agent::{Cast, Course, Happening, ToolNote};
+use rowmill_core::record::ToolReport;
 use rowmill_types::{ErrorKind, RowError};
 
 use crate::prepared::Prepared;
@@ -20,8 +21,10 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
             Happening::ToolStarted { node, index, tool } => {
                 running.insert((*node, *index), tool.clone());
             }
-            Happening::ToolEnded { node, index, .. } => {
+            Happening::ToolEnded { node, index, note, .. } => {
                 running.remove(&(*node, *index));
+                let report = note.as_ref().map(|note| report(cast, &course, *node, note));
+                prepared.before.tools.extend(report);
             }
             Happening::Answered { calls, .. } | Happening::Failed { calls, .. } => {
                 prepared.before.calls.extend(calls.iter().cloned());
@@ -41,4 +44,15 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
     }
     prepared.course = Some(Box::new(course));
     Ok(())
+}
+
+fn report(cast: &Cast, course: &Course, node: usize, note: &ToolNote) -> ToolReport {
+    let voice = course.voice_of(node).and_then(|voice| cast.voices().get(voice));
+    let member = voice.and_then(|voice| cast.members().get(voice.member));
+    ToolReport {
+        agent: member.map(|member| member.name.clone()).unwrap_or_default(),
+        tool: note.tool.clone(),
+        ok: !note.is_error,
+        duration: note.end.saturating_sub(note.start),
+    }
 }

@@ -69,7 +69,6 @@ pub(crate) struct Walk<'r> {
     halt: Option<Halt>,
     /// Whether the row is to end with what is under way.
     ends: bool,
-    released: bool,
 }
 
 impl<'r> Walk<'r> {
@@ -86,7 +85,7 @@ impl<'r> Walk<'r> {
             course,
             first: Some(first),
             calls: before.calls,
-            tools: Vec::new(),
+            tools: before.tools,
             failure: None,
             unknown_calls: 0,
             saved: Money::ZERO,
@@ -95,7 +94,6 @@ impl<'r> Walk<'r> {
             lanes: Vec::new(),
             halt: None,
             ends: false,
-            released: false,
         }
     }
 
@@ -260,10 +258,10 @@ impl<'r> Walk<'r> {
         self.tools.push(acted.report);
         match acted.output {
             Ok(output) => {
-                let note = cast.keeps_transcripts().then_some(acted.note);
-                let ended = Happening::ToolEnded { node, index, output, note };
+                let ended = Happening::ToolEnded { node, index, output, note: Some(acted.note) };
                 let line = self.line(&ended);
                 let Happening::ToolEnded { output, note, .. } = ended else { return };
+                let note = note.filter(|_| cast.keeps_transcripts());
                 self.course.tool_ended(cast, node, index, output, note);
                 self.keep(line);
             }

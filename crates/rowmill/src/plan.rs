@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_core::agent::Cast;
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
 use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::record::Reused;
 use rowmill_core::retry;
 use rowmill_engine::{
-    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause, StopRules, Worker,
+    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause, StopRules, Voice,
+    Worker,
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
@@ -327,11 +329,13 @@ async fn count(
         id_check: rows.id_check,
         resume: done_before(&spec)?,
         worker: Worker {
-            lanes: vec![lane],
+            cast: Arc::new(Cast::plain(None, 0)?),
+            voices: vec![Voice { lanes: vec![lane], files: attachment_rules(setup) }],
+            tools: None,
+            row_budget: BudgetLimits::default(),
+            checkpoint: false,
             attachments: files,
             template: texts.template.clone(),
-            schema: None,
-            repairs: 0,
             retry: retry::Policy { retries: 0, ..retry::Policy::default() },
             timeout: spec.timeout,
             row_timeout: None,

@@ -130,6 +130,7 @@ fn scan_ledger(folder: &WorkFolder, header: &Header, resume: &mut Resume) -> Res
             Line::Released(rows) => resume.saw_released(&rows),
             Line::Cover(spent) if is_new => cover = Some(spent),
             Line::Cover(_) => {}
+            Line::Turn(row) => resume.saw_turn(row, span),
             Line::Ended(head) => {
                 resume.saw_ended(&head, span);
                 if is_new {
@@ -194,7 +195,7 @@ fn resumed_telemetry(
     };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
     scan(&folder.ledger(before), |line, _, bytes| match line {
-        Line::Taken(_) | Line::Released(_) | Line::Cover(_) => Ok(()),
+        Line::Taken(_) | Line::Released(_) | Line::Cover(_) | Line::Turn(_) => Ok(()),
         Line::Ended(_) => replay(&mut sink, bytes),
     })?;
     sink.flush()?;

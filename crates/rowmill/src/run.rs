@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::limits::{Budget, RateFlags, Spend};
+use rowmill_core::agent::Cast;
+use rowmill_core::limits::{Budget, BudgetLimits, RateFlags, Spend};
 use rowmill_core::ports::{Attachments, Dataset, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
-use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
-use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Worker};
+use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Voice, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -67,8 +67,10 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let folder = work_folder(&spec, &run);
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
-    let texts = texts::load(&spec, &http, control).await?;
+    let mut texts = texts::load(&spec, &http, control).await?;
     let Lanes { model: model_string, lanes, identity, rules } = lanes(&spec, &texts, &http, control)?;
+    let cast = Arc::new(Cast::plain(texts.schema.take(), spec.repairs)?);
+    let voices = vec![Voice { lanes, files: rules.clone() }];
     inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
@@ -97,7 +99,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: worker(&spec, lanes, files, texts.template, texts.schema, answers),
+        worker: worker(&spec, cast, voices, files, texts.template, answers),
         parallel: spec.parallel.ceiling(),
         stop_rules: spec.stop_rules,
         budget: Budget::new(spec.budget, spent),
@@ -129,7 +131,7 @@ async fn carry_out(
     dataset: &dyn Dataset,
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
-    let lanes = plan.worker.lanes.clone();
+    let lanes: Vec<Lane> = plan.worker.voices.iter().flat_map(|voice| voice.lanes.clone()).collect();
     let end = rowmill_engine::run(plan).await?;
     for lane in &lanes {
         lane.model.close().await;
@@ -143,18 +145,20 @@ async fn carry_out(
 
 fn worker(
     spec: &RunSpec,
-    lanes: Vec<Lane>,
+    cast: Arc<Cast>,
+    voices: Vec<Voice>,
     attachments: Option<Arc<dyn Attachments>>,
     template: Template,
-    schema: Option<ResultSchema>,
     answers: Option<Answers>,
 ) -> Worker {
     Worker {
-        lanes,
+        cast,
+        voices,
+        tools: None,
+        row_budget: BudgetLimits::default(),
+        checkpoint: false,
         attachments,
         template,
-        schema,
-        repairs: spec.repairs,
         retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
         timeout: spec.timeout,
         row_timeout: spec.row_timeout,

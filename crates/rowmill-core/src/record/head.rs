@@ -16,6 +16,8 @@ pub struct EnvelopeHead {
     pub ok: bool,
     /// Whether its call was aborted, so that nobody knows if it was billed.
     pub interrupted: bool,
+    /// Whether a tool ran that must not run twice, and nobody knows if it took effect.
+    pub outcome_unknown: bool,
     /// Whether its number stands in for an id, because the row could not be read so far.
     pub stands_in: bool,
 }
@@ -68,9 +70,10 @@ impl EnvelopeHead {
         };
         let kind = fields.error.map(|error| error.kind).unwrap_or_default();
         let interrupted = kind == ErrorKind::Interrupted.name();
+        let outcome_unknown = kind == ErrorKind::OutcomeUnknown.name();
         let number = fields.row_number;
         let stands_in =
             id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
-        Ok(Self { id, number, ok: fields.ok, interrupted, stands_in })
+        Ok(Self { id, number, ok: fields.ok, interrupted, outcome_unknown, stands_in })
     }
 }

@@ -149,6 +149,8 @@ mod tests {
             model: Some("m-1".into()),
             service_tier: None,
             cost: None,
+            agent: None,
+            hosted: None,
         }
     }
 
@@ -162,6 +164,7 @@ mod tests {
             start: Duration::from_millis(1500),
             end: Duration::from_millis(2760),
             calls,
+            tools: &[],
             reused: None,
         })
     }
@@ -196,6 +199,7 @@ mod tests {
                 number: 3,
                 ok: true,
                 interrupted: false,
+                outcome_unknown: false,
                 stands_in: false
             }
         );
@@ -240,6 +244,7 @@ mod tests {
             start: Duration::ZERO,
             end: Duration::ZERO,
             calls: &[],
+            tools: &[],
             reused: Some(Reused::Duplicate),
         });
         assert_eq!(

@@ -117,7 +117,7 @@ async fn only_good_answers_are_kept() {
     let store = Arc::new(Memory::default());
     let mut bench = asking(&["refused", "cut", "wrong", "good", "good"], model, &store);
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
-    bench.plan.worker.schema = Some(ResultSchema::parse(schema, "test").unwrap());
+    bench.with_schema(ResultSchema::parse(schema, "test").unwrap());
     let (plan, watched) = bench.split();
     run(plan).await.unwrap();
     let outcomes = watched.outcomes();
@@ -133,7 +133,7 @@ async fn an_answer_that_breaks_the_schema_of_today_is_asked_for_again() {
     store.keep(asked_key("m", &[Message::user("a")]), &kept);
     let model = Arc::new(FakeModel::default().script("a", vec![Ok(answer("{}"))]));
     let mut bench = asking(&["a", "a"], model.clone(), &store);
-    bench.plan.worker.schema = Some(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
+    bench.with_schema(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
     let (plan, watched) = bench.split();
     run(plan).await.unwrap();
     assert_eq!((origins(&watched), model.seen().len()), (vec!["asked".into(), "duplicate".into()], 1));

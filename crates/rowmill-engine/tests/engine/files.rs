@@ -77,7 +77,7 @@ async fn a_repair_still_has_the_file() {
     let script = vec![Ok(answer("no number")), Ok(answer("4"))];
     let model = Arc::new(FakeModel::default().script("What is it?", script));
     let mut bench = bench(&["a"], model.clone());
-    bench.plan.worker.schema = Some(ResultSchema::parse(r#"{"type":"integer"}"#, "schema").unwrap());
+    bench.with_schema(ResultSchema::parse(r#"{"type":"integer"}"#, "schema").unwrap());
     let (plan, watched) = bench.split();
     run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);

@@ -91,7 +91,7 @@ async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     }));
     let mut bench = Bench::new(20, model.clone());
     bench.plan.parallel = 1;
-    bench.plan.worker.schema = Some(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
+    bench.with_schema(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();

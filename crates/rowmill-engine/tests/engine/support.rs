@@ -5,7 +5,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
+use rowmill_core::agent::Cast;
+use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::ports::{
     Appended, Dataset, Event, Group, Ledger, LedgerReader, Model, Observer, Published, Sink, Span,
 };
@@ -14,11 +15,12 @@ use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selection, Selector};
+use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules, Worker,
+    IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules, Voice, Worker,
 };
 use rowmill_testkit::FakeDataset;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{AttachmentRules, Problem, ProblemCode};
 use serde_json::Value;
 
 /// What happened, in order, as short lines such as `ledger 3` and `output 3`.
@@ -151,6 +153,11 @@ impl Observer for Watcher {
     }
 }
 
+/// A voice whose models take no files but text.
+pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
+    Voice { lanes, files: AttachmentRules { kinds: Vec::new(), max_total: 1 << 20, max_count: 8 } }
+}
+
 /// How lanes are paced unless a test says otherwise.
 pub(crate) const LANE: LaneSettings = LaneSettings {
     parallel: Parallel::AtMost(1_000),
@@ -205,11 +212,13 @@ impl Bench {
             id_check: IdCheck::Done,
             resume: Resume::default(),
             worker: Worker {
-                lanes: vec![lane("model", model, LANE)],
+                cast: Arc::new(Cast::plain(None, 1).unwrap()),
+                voices: vec![voice(vec![lane("model", model, LANE)])],
+                tools: None,
+                row_budget: BudgetLimits::default(),
+                checkpoint: false,
                 attachments: None,
                 template: Template::parse("{{p}}".into()),
-                schema: None,
-                repairs: 1,
                 retry: retry::Policy::default(),
                 timeout: Duration::from_secs(600),
                 row_timeout: None,
@@ -225,6 +234,10 @@ impl Bench {
             stop: Stop::default(),
         };
         Self { plan, log, envelopes }
+    }
+
+    pub(crate) fn with_schema(&mut self, schema: ResultSchema) {
+        self.plan.worker.cast = Arc::new(Cast::plain(Some(schema), 1).unwrap());
     }
 
     pub(crate) fn ledger(&self) -> FakeLedger {

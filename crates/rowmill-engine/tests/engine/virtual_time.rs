@@ -73,7 +73,7 @@ fn play(scene: Scene) -> Option<Played> {
         let mut lane = lane("model", server.clone(), settings);
         lane.price = Some(scene.price);
         let plan = &mut bench.plan;
-        plan.worker.lanes = vec![lane];
+        plan.worker.voices[0].lanes = vec![lane];
         plan.worker.timeout = HANGS;
         // One fault in twenty at most, so that no row ever meets so many in turn.
         plan.worker.retry = retry::Policy { retries: 14, ..retry::Policy::default() };

@@ -14,6 +14,8 @@ pub enum Line {
     Released(Vec<u64>),
     /// The run cannot have spent more than this when the line was written, nor until the next one.
     Cover(Spend),
+    /// Something that happened to a row that went on.
+    Turn(u64),
     /// A row that ended.
     Ended(EnvelopeHead),
 }
@@ -24,6 +26,7 @@ struct Fields<'a> {
     #[serde(borrow)]
     envelope: Option<&'a RawValue>,
     rows: Option<Vec<u64>>,
+    row: Option<u64>,
     spent: Option<Spend>,
 }
 
@@ -66,6 +69,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, String> {
     let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if let ("spent_at_most", Some(spent)) = (fields.event, fields.spent) {
         return Ok(Line::Cover(spent));
+    }
+    if let ("turn", Some(row)) = (fields.event, fields.row) {
+        return Ok(Line::Turn(row));
     }
     match (fields.event, fields.envelope, fields.rows) {
         ("row_ended", Some(envelope), _) => {

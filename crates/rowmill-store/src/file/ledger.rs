@@ -74,6 +74,9 @@ impl Ledger for FileLedger {
         for record in group.records {
             lines.extend_from_slice(&record.line);
         }
+        for turn in group.turns {
+            turn.write(&mut lines);
+        }
         // After the records: a kill in the middle of the write then costs no answer for the
         // sake of rows that were not sent yet.
         released_line(group.released, &mut lines);

@@ -71,7 +71,7 @@ mod tests {
 
     use rowmill_core::fingerprint::Fingerprint;
     use rowmill_core::limits::Spend;
-    use rowmill_core::ports::{Group, InputIdentity, Ledger};
+    use rowmill_core::ports::{Group, InputIdentity, Ledger, TurnLine};
     use rowmill_core::record::Record;
     use rowmill_types::Money;
 
@@ -102,7 +102,9 @@ mod tests {
         folder.write_header(&header()).unwrap();
         let mut ledger = FileLedger::open(folder, &header(), 0, 1024).unwrap();
         let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
-        ledger.append(Group { taken: &[4, 5], records: &[ended()], released: &[9], cover }).unwrap();
+        let turns = [TurnLine { row: 5, happening: b"{}".to_vec() }];
+        let group = Group { taken: &[4, 5], records: &[ended()], turns: &turns, released: &[9], cover };
+        ledger.append(group).unwrap();
         (ledger, folder.ledger(&header()))
     }
 
@@ -113,6 +115,7 @@ mod tests {
                 Line::Taken(rows) => format!("taken {rows:?}"),
                 Line::Released(rows) => format!("released {rows:?}"),
                 Line::Cover(spent) => format!("at most {} and {} tokens", spent.cost, spent.tokens),
+                Line::Turn(row) => format!("turn of {row}"),
                 Line::Ended(head) => format!("ended {}", head.id),
             });
             Ok(())
@@ -130,11 +133,14 @@ mod tests {
 
         let (seen, scanned) = described(&path);
 
-        assert_eq!(seen, ["ended 4", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]);
+        assert_eq!(
+            seen,
+            ["ended 4", "turn of 5", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]
+        );
         assert_eq!(scanned, Scanned { length: whole, torn: true });
         let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();
         again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
-        assert_eq!(described(&path).0.len(), 5);
+        assert_eq!(described(&path).0.len(), 6);
     }
 
     #[test]
@@ -161,7 +167,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
         let problem = scan(&path, |_, _, _| Ok(())).unwrap_err();
-        assert!(problem.message.contains("line 5 of the ledger"), "{}", problem.message);
+        assert!(problem.message.contains("line 6 of the ledger"), "{}", problem.message);
     }
 
     #[test]

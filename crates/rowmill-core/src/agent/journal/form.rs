@@ -69,6 +69,10 @@ struct CallReportForm {
     service_tier: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "some_picodollars")]
     cost: Option<Money>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hosted: Option<Box<Hosted>>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -33,6 +33,8 @@ fn call() -> CallReport {
         model: Some("m".into()),
         service_tier: Some("flex".into()),
         cost: Some(Money::from_pico(123_456_789_012_345)),
+        agent: Some("writer".into()),
+        hosted: None,
     }
 }
 
