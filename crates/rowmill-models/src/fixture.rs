@@ -24,7 +24,15 @@ pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value
         Some(value.to_owned())
     };
     let connection = Connection::resolve(&model, &providers, &environment).unwrap();
-    Setup { model, connection, instruction: instruction.map(str::to_owned), schema, notice: Arc::new(drop) }
+    Setup {
+        model,
+        connection,
+        instruction: instruction.map(str::to_owned),
+        schema,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(drop),
+    }
 }
 
 /// The body for one user message `Hi "there"`.

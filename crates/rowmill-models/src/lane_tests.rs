@@ -90,7 +90,15 @@ fn with(key: &str, url: &str, team: &str) -> Setup {
     let model = ModelString::parse("openai.m", &providers).unwrap();
     let environment = |name: &str| Some(if name.contains("KEY") { key.to_owned() } else { url.to_owned() });
     let connection = Connection::resolve(&model, &providers, &environment).unwrap();
-    Setup { model, connection, instruction: None, schema: None, notice: Arc::new(drop) }
+    Setup {
+        model,
+        connection,
+        instruction: None,
+        schema: None,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(drop),
+    }
 }
 
 #[test]
