@@ -2,8 +2,6 @@
 
 mod calls;
 mod results;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 
