@@ -1,9 +1,10 @@
 //! Request bodies: what every row shares is written once, a call adds its messages.
 
-use rowmill_types::{Message, Role};
+use rowmill_types::Message;
 use serde_json::{Map, Value};
 
-use crate::files::{Shape, Uploaded, room, write_message};
+use crate::files::{Shape, Uploaded, room};
+use crate::messages::{Manner, group, is_plain, more_room, write_group, write_plain};
 
 /// A request body with a gap for the messages.
 #[derive(Debug, Clone)]
@@ -11,6 +12,7 @@ pub(crate) struct Template {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
     shape: Shape,
+    manner: Manner,
 }
 
 /// What a [`Template`] is made of.
@@ -26,6 +28,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) after: Map<String, Value>,
     /// How messages are written.
     pub(crate) shape: Shape,
+    /// How the model is spoken to.
+    pub(crate) manner: Manner,
 }
 
 impl Template {
@@ -43,33 +47,31 @@ impl Template {
             suffix.push_str(&format!(",{}:{value}", Value::from(name.as_str())));
         }
         suffix.push('}');
-        Self { prefix: prefix.into_bytes(), suffix: suffix.into_bytes(), shape: parts.shape }
+        let (prefix, suffix) = (prefix.into_bytes(), suffix.into_bytes());
+        Self { prefix, suffix, shape: parts.shape, manner: parts.manner }
     }
 
     /// The body of one call, with its files except those that are uploaded.
     pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
         // An eighth more than the text leaves room for the usual escapes.
-        let size = |message: &Message| message.text.len() * 9 / 8 + 64 + room(message, uploaded);
+        let size = |message: &Message| {
+            message.text.len() * 9 / 8 + 64 + room(message, uploaded) + more_room(message)
+        };
         let text: usize = messages.iter().map(size).sum();
         let mut body = Vec::with_capacity(self.prefix.len() + text + self.suffix.len());
         body.extend_from_slice(&self.prefix);
-        for (index, message) in messages.iter().enumerate() {
-            if index > 0 {
+        let mut rest = messages;
+        while let Some(message) = rest.first() {
+            if rest.len() < messages.len() {
                 body.push(b',');
             }
-            if !message.attachments.is_empty() {
-                write_message(&mut body, self.shape, message, uploaded);
-                continue;
+            let (together, after) = rest.split_at(group(rest));
+            rest = after;
+            if is_plain(message) {
+                write_plain(&mut body, self.shape, message);
+            } else {
+                write_group(&mut body, self.shape, &self.manner, together, uploaded);
             }
-            let (before, after): (&[u8], &[u8]) = match (self.shape, message.role) {
-                (Shape::Google, Role::User | Role::Tool) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
-                (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":[{"text":"#, b"}]}"),
-                (_, Role::User | Role::Tool) => (br#"{"role":"user","content":"#, b"}"),
-                (_, Role::Assistant) => (br#"{"role":"assistant","content":"#, b"}"),
-            };
-            body.extend_from_slice(before);
-            write_text(&mut body, &message.text);
-            body.extend_from_slice(after);
         }
         body.extend_from_slice(&self.suffix);
         body

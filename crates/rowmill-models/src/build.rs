@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Model;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpClient};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, ToolSpec};
 
 use crate::connection::Connection;
 use crate::exchange::Delivery;
@@ -28,6 +28,10 @@ pub struct Setup {
     pub instruction: Option<String>,
     /// The JSON Schema of answers; answers are then JSON text.
     pub schema: Option<serde_json::Value>,
+    /// The tools that the model may call. It is the caller who runs them and sends what they gave.
+    pub tools: Vec<ToolSpec>,
+    /// Whether the model may call several tools at once; without it, the provider decides.
+    pub parallel_tool_calls: Option<bool>,
     /// Takes what a person should know though nothing failed.
     pub notice: Notice,
 }
@@ -39,6 +43,8 @@ impl fmt::Debug for Setup {
             .field("connection", &self.connection)
             .field("instruction", &self.instruction)
             .field("schema", &self.schema)
+            .field("tools", &self.tools)
+            .field("parallel_tool_calls", &self.parallel_tool_calls)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use crate::model_string::ModelString;
 use crate::provider::{Protocol, Provider, Providers};
 use crate::quirks::Quirks;
+use crate::tools::{HOSTED, hosts};
 
 /// Reads a variable of the environment; an empty one counts as not set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -57,14 +58,18 @@ impl Connection {
         let headers = headers(provider, environment, &mut secrets)?;
         let base_url = base_url(provider, environment)?;
         secrets.extend(base_url.as_ref().and_then(Url::password).map(Secret::new));
+        let quirks = provider.quirks();
+        let asks = HOSTED.iter().any(|key| hosts(&model.settings, *key));
+        let protocol =
+            if quirks.hosts_by_responses && asks { Protocol::Responses } else { provider.protocol() };
         Ok(Self {
             provider: provider.name().to_owned(),
-            protocol: provider.protocol(),
+            protocol,
             base_url,
             key,
             key_variable,
             headers,
-            quirks: provider.quirks(),
+            quirks,
             secrets,
         })
     }

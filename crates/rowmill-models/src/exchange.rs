@@ -171,6 +171,9 @@ impl<W: Wire> Model for Exchange<W> {
 pub(crate) fn completion(reading: Reading, timing: CallTiming) -> Completion {
     Completion {
         finish: reading.finish,
+        calls: reading.calls,
+        echo: reading.echo,
+        hosted: reading.hosted,
         usage: reading.usage,
         raw_usage: reading.raw_usage,
         timing,

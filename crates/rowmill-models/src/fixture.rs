@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rowmill_types::{Attachment, CallError, Finish, Message, Usage};
-use serde_json::Value;
+use rowmill_types::{Attachment, CallError, Echo, Finish, Message, ToolCall, ToolOutput, ToolSpec, Usage};
+use serde_json::{Value, json};
 
 use crate::build::Setup;
 use crate::call::from_error;
@@ -12,7 +12,7 @@ use crate::files::Uploaded;
 use crate::model_string::ModelString;
 use crate::provider::Providers;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire};
-use crate::sse::Event;
+use crate::sse::{Event, Parser};
 
 /// A model with every key set to `sk-secret` and every address to a local one.
 pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value>) -> Setup {
@@ -24,7 +24,15 @@ pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value
         Some(value.to_owned())
     };
     let connection = Connection::resolve(&model, &providers, &environment).unwrap();
-    Setup { model, connection, instruction: instruction.map(str::to_owned), schema, notice: Arc::new(drop) }
+    Setup {
+        model,
+        connection,
+        instruction: instruction.map(str::to_owned),
+        schema,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(drop),
+    }
 }
 
 /// The body for one user message `Hi "there"`.
@@ -82,4 +90,98 @@ pub(crate) fn file(name: &str, media_type: &str, bytes: &'static [u8]) -> Attach
 /// A user's message with files.
 pub(crate) fn with_files(text: &str, attachments: Vec<Attachment>) -> Message {
     Message { attachments, ..Message::user(text) }
+}
+
+/// A model that is offered two tools, one of which takes nothing.
+pub(crate) fn with_tools(model: &str, schema: Option<Value>) -> Setup {
+    let weather = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    });
+    let tools = vec![
+        ToolSpec { name: "weather".to_owned(), description: Some("Tells it.".to_owned()), schema: weather },
+        ToolSpec { name: "now".to_owned(), description: None, schema: json!({"type": "object"}) },
+    ];
+    Setup { tools, ..setup(model, None, schema) }
+}
+
+/// A call with the id `id`.
+pub(crate) fn called(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+}
+
+/// A conversation in which the model calls two tools at once, of which the second fails.
+pub(crate) fn conversation() -> Vec<Message> {
+    let calls = vec![called("a1", "weather", r#"{"city":"Ü\"x\""}"#), called("b2", "now", "{}")];
+    vec![
+        Message::user("q"),
+        Message { calls: calls.clone(), ..Message::assistant("Let me see.") },
+        Message::tool(&calls[0], ToolOutput::of_text("12 \"C\"")),
+        Message::tool(&calls[1], ToolOutput::error("broken")),
+    ]
+}
+
+/// The same after another turn, as its provider sent it in some form.
+pub(crate) fn echoed(form: &str, content: &str) -> Vec<Message> {
+    let mut messages = conversation();
+    let echo = Echo { form: form.to_owned(), content: content.to_owned() };
+    messages[1].echo = Some(Box::new(echo));
+    messages.truncate(3);
+    messages
+}
+
+/// The part of the body of a conversation that holds its messages.
+pub(crate) fn body_of(wire: &impl Wire, messages: &[Message]) -> Value {
+    serde_json::from_slice(&wire.body(messages, &Uploaded::NONE)).unwrap()
+}
+
+/// What of a reading is about tools, and its text.
+pub(crate) fn said(reading: &Reading) -> (&str, Finish, Vec<(&str, &str, &str)>) {
+    let calls = reading.calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments));
+    (&reading.text, reading.finish, calls.collect())
+}
+
+/// What tools that run at the provider did: the sources with their passages, and the uses.
+pub(crate) fn hosted(reading: &Reading) -> (Vec<(&str, &str, &str)>, Vec<(&str, u64)>) {
+    let Some(hosted) = &reading.hosted else { return Default::default() };
+    let citations = hosted
+        .citations
+        .iter()
+        .map(|one| (&*one.url, one.title.as_deref().unwrap_or("-"), one.text.as_deref().unwrap_or("-")));
+    (citations.collect(), hosted.uses.iter().map(|(name, count)| (&**name, *count)).collect())
+}
+
+/// Puts a stream together from bytes that are cut at the given places.
+pub(crate) fn assemble_bytes(wire: &impl Wire, stream: &str, cuts: &[usize]) -> Reading {
+    let bytes = stream.as_bytes();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    cuts.extend([0, bytes.len()]);
+    cuts.sort_unstable();
+    let (mut parser, mut events) = (Parser::default(), Vec::new());
+    for pair in cuts.windows(2) {
+        parser.push(&bytes[pair[0]..pair[1]], |event| events.push(event));
+    }
+    let mut assembly = wire.assembly();
+    for event in &events {
+        if assembly.take(event).unwrap() == Step::Done {
+            break;
+        }
+    }
+    assembly.finish().unwrap()
+}
+
+/// The pieces of a text, cut after so many characters each in turn.
+pub(crate) fn pieces(text: &str, sizes: &[usize]) -> Vec<String> {
+    let mut rest: Vec<char> = text.chars().collect();
+    let mut pieces = Vec::new();
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let size = (*size).clamp(1, rest.len());
+        pieces.push(rest.drain(..size).collect());
+    }
+    pieces
 }

@@ -28,7 +28,7 @@ pub struct LaneFacts {
     pub model: String,
     /// The most tokens that an answer can have, where a request says so.
     pub max_output: Option<u64>,
-    /// The bytes that every request has: instruction, schema and the constant part of the body.
+    /// The bytes that every request has: instruction, schema, tools and the constant part of the body.
     pub fixed_bytes: usize,
     /// The least prefix that the provider keeps for later requests, in tokens; `None` where it
     /// keeps none or nobody says how much.
@@ -42,8 +42,9 @@ pub struct LaneFacts {
 pub fn lane_facts(setup: &Setup) -> LaneFacts {
     let connection = &setup.connection;
     let is_builtin = is_builtin(&connection.provider);
-    // Anthropic keeps only what is marked, and what is marked is the instruction.
-    let keeps = connection.protocol != Protocol::Anthropic || setup.instruction.is_some();
+    // Anthropic keeps only what is marked, which is the instruction with the tools before it.
+    let marks = setup.instruction.is_some() || !setup.tools.is_empty();
+    let keeps = connection.protocol != Protocol::Anthropic || marks;
     let least = connection.quirks.cache.least_prefix(&setup.model.model);
     LaneFacts {
         provider: connection.provider.clone(),
@@ -91,7 +92,9 @@ fn fixed_bytes(setup: &Setup) -> usize {
         Protocol::Anthropic => AnthropicWire::new(setup, delivery)
             .map(|wire| wire.body(&[], &Uploaded::NONE))
             .unwrap_or_default(),
-        Protocol::Google => GoogleWire::new(setup).body(&[], &Uploaded::NONE),
+        Protocol::Google => {
+            GoogleWire::new(setup).map(|wire| wire.body(&[], &Uploaded::NONE)).unwrap_or_default()
+        }
         Protocol::Builtin => Vec::new(),
     };
     body.len()

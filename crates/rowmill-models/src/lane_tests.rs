@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{LaneFacts, lane_facts};
-use crate::fixture::setup;
+use crate::fixture::{setup, with_tools};
 use crate::{Connection, ModelString, ProviderConfig, Providers, Setup};
 
 fn facts(model: &str) -> LaneFacts {
@@ -56,6 +56,7 @@ fn each_provider_keeps_prefixes_from_its_own_length_on() {
         assert_eq!(facts(model).caches_prefix, expected, "{model}");
     }
     assert_eq!(lane_facts(&setup("anthropic.m", None, None)).caches_prefix, None, "nothing is marked");
+    assert_eq!(lane_facts(&with_tools("anthropic.m", None)).caches_prefix, Some(1024), "tools are marked");
     assert_eq!(lane_facts(&setup("openai.m", None, None)).caches_prefix, Some(1024));
 }
 
@@ -68,6 +69,12 @@ fn the_fixed_bytes_are_those_of_a_body_without_messages() {
         let whole = lane_facts(&setup(model, Some("Be kind."), Some(schema.clone()))).fixed_bytes;
         assert!(bare + "Be kind.".len() < told, "{model}: {bare} {told}");
         assert!(told + schema.to_string().len() < whole, "{model}: {told} {whole}");
+    }
+    for model in ["openai.m", "gpt-5", "anthropic.m", "google.m"] {
+        let bare = lane_facts(&setup(model, None, None)).fixed_bytes;
+        let tools = with_tools(model, None);
+        let schema = tools.tools[0].schema["properties"].to_string().len();
+        assert!(bare + schema + "weather".len() < lane_facts(&tools).fixed_bytes, "{model}");
     }
     let body = r#"{"model":"m","messages":[]}"#;
     assert_eq!(lane_facts(&setup("generic.m", None, None)).fixed_bytes, body.len());
@@ -90,7 +97,15 @@ fn with(key: &str, url: &str, team: &str) -> Setup {
     let model = ModelString::parse("openai.m", &providers).unwrap();
     let environment = |name: &str| Some(if name.contains("KEY") { key.to_owned() } else { url.to_owned() });
     let connection = Connection::resolve(&model, &providers, &environment).unwrap();
-    Setup { model, connection, instruction: None, schema: None, notice: Arc::new(drop) }
+    Setup {
+        model,
+        connection,
+        instruction: None,
+        schema: None,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(drop),
+    }
 }
 
 #[test]

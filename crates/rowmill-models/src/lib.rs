@@ -20,7 +20,9 @@ mod files;
 #[cfg(test)]
 mod fixture;
 mod google;
+mod hosted;
 mod lane;
+mod messages;
 mod model_string;
 mod prices;
 mod provider;
@@ -37,6 +39,7 @@ mod span;
 mod sse;
 mod surrogate;
 mod tokens;
+mod tools;
 mod wait;
 
 pub use build::{Notice, Setup, build};
@@ -49,4 +52,4 @@ pub use model_string::ModelString;
 pub use prices::{LongPriceConfig, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced};
 pub use provider::{Protocol, Provider, Providers};
 pub use settings::{Key, Setting, Settings};
-pub use tokens::{Accuracy, TokenCounter, counter, fixed_tokens, message_tokens};
+pub use tokens::{Accuracy, TokenCounter, counter, fixed_tokens, message_tokens, tool_tokens};

@@ -7,6 +7,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::provider::{Protocol, Provider, Providers};
 use crate::provider_table::is_builtin;
 use crate::settings::{Key, Settings};
+use crate::tools::HOSTED;
 
 /// A model, its provider and its settings.
 ///
@@ -66,7 +67,7 @@ impl ModelString {
                     provider.name()
                 )));
         }
-        let settings = read_settings(query, provider)?;
+        let settings = read_settings(query, provider, providers)?;
         Ok(Self { provider: provider.name().to_owned(), model: model.to_owned(), settings })
     }
 }
@@ -140,14 +141,17 @@ fn unknown(name: &str, providers: &Providers) -> Problem {
         .hint(format!("{next} providers: {}", all.join(", ")))
 }
 
-fn read_settings(query: &str, provider: &Provider) -> Result<Settings, Problem> {
+fn read_settings(query: &str, provider: &Provider, providers: &Providers) -> Result<Settings, Problem> {
     let mut settings = Settings::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let Some((name, value)) = pair.split_once('=') else {
             return Err(invalid(format!("`{pair}` is not of the form `key=value`")).hint(takes(provider)));
         };
-        let key = Key::named(name).filter(|key| provider.keys().contains(key));
-        let Some(key) = key else {
+        let known = Key::named(name);
+        if let Some(tool) = known.filter(|key| HOSTED.contains(key) && !provider.keys().contains(key)) {
+            return Err(not_hosted(tool, provider, providers));
+        }
+        let Some(key) = known.filter(|key| provider.keys().contains(key)) else {
             let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
             let near = nearest(name, &names).map(|near| format!("did you mean `{near}`? "));
             return Err(invalid(format!("`{}` does not take the key `{name}`", provider.name()))
@@ -169,6 +173,17 @@ fn read_settings(query: &str, provider: &Provider) -> Result<Settings, Problem> 
         settings.set(key, setting);
     }
     Ok(settings)
+}
+
+/// A tool that another provider runs, and this one does not.
+fn not_hosted(tool: Key, provider: &Provider, providers: &Providers) -> Problem {
+    let hosts = providers.iter().filter(|one| one.keys().contains(&tool));
+    let hosts: Vec<String> = hosts.map(|one| format!("`{}`", one.name())).collect();
+    let name = tool.name();
+    invalid(format!("`{}` has no `{name}` of its own", provider.name())).hint(format!(
+        "these have: {}; leave `{name}` out, or give the agent a tool for it",
+        hosts.join(", ")
+    ))
 }
 
 fn takes(provider: &Provider) -> String {

@@ -6,7 +6,8 @@ use crate::files::{
 };
 use crate::quirks::{
     ANTHROPIC, ANTHROPIC_KEYS, BUILT_IN, CHAT, CHAT_KEYS, Cache, GOOGLE, GOOGLE_KEYS, GROQ_KEYS, JSON_OBJECT,
-    OPEN_KEYS, OPENAI, OPENAI_KEYS, OPENAI_TIERS, Quirks, RESPONSES_KEYS, Reasoning,
+    OPEN_KEYS, OPENAI, OPENAI_KEYS, OPENAI_TIERS, OPENROUTER_KEYS, Quirks, RESPONSES_KEYS, Reasoning,
+    XAI_KEYS,
 };
 use crate::settings::Key;
 
@@ -122,7 +123,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_url_variables: &["GOOGLEOAI_BASE_URL"],
         about: "Google, Gemini through its OpenAI-compatible API",
-        quirks: Quirks { cache: Cache::Google, ..CHAT },
+        quirks: Quirks { cache: Cache::Google, schema_beside_tools: false, ..CHAT },
         ..HOSTED
     },
     Row {
@@ -148,8 +149,13 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["OPENROUTER_API_KEY"],
         base_url_variables: &["OPENROUTER_BASE_URL"],
         about: "OpenRouter",
-        keys: OPEN_KEYS,
-        quirks: Quirks { reasoning: Reasoning::Object, files: &OPENROUTER_FILES, ..CHAT },
+        keys: OPENROUTER_KEYS,
+        quirks: Quirks {
+            reasoning: Reasoning::Object,
+            files: &OPENROUTER_FILES,
+            hosted: "openrouter:",
+            ..CHAT
+        },
         ..HOSTED
     },
     Row {
@@ -163,6 +169,7 @@ pub(crate) static ROWS: &[Row] = &[
             max_tokens: "max_completion_tokens",
             tiers: &["auto", "on_demand", "flex", "performance"],
             files: &GROQ_FILES,
+            schema_beside_tools: false,
             ..CHAT
         },
         ..HOSTED
@@ -197,7 +204,8 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["XAI_API_KEY"],
         base_url_variables: &["XAI_BASE_URL"],
         about: "xAI",
-        quirks: Quirks { files: &XAI_FILES, ..CHAT },
+        keys: XAI_KEYS,
+        quirks: Quirks { files: &XAI_FILES, hosts_by_responses: true, ..CHAT },
         ..HOSTED
     },
     Row {

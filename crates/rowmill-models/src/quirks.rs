@@ -26,6 +26,12 @@ pub(crate) struct Quirks {
     pub(crate) cache: Cache,
     /// Which files are taken, and where large ones are kept.
     pub(crate) files: &'static Taken,
+    /// Whether it takes a schema and tools in one request.
+    pub(crate) schema_beside_tools: bool,
+    /// What a chat server calls the tools that it runs itself; the start of their names.
+    pub(crate) hosted: &'static str,
+    /// Whether the tools that it runs itself are in its Responses API alone.
+    pub(crate) hosts_by_responses: bool,
 }
 
 /// How a provider keeps the prefix that requests share.
@@ -122,6 +128,9 @@ pub(crate) const CHAT: Quirks = Quirks {
     api_key_header: false,
     cache: Cache::Unknown,
     files: &IMAGES_ONLY,
+    schema_beside_tools: true,
+    hosted: "",
+    hosts_by_responses: false,
 };
 /// The tiers of OpenAI.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
@@ -180,6 +189,39 @@ pub(crate) const OPEN_KEYS: &[Key] = &[
     Key::Seed,
     Key::Stop,
 ];
+/// What OpenRouter takes.
+pub(crate) const OPENROUTER_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::Temperature,
+    Key::TopP,
+    Key::TopK,
+    Key::MinP,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::RepetitionPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+    Key::WebSearch,
+    Key::WebFetch,
+];
+/// What xAI takes.
+pub(crate) const XAI_KEYS: &[Key] = &[
+    Key::Reasoning,
+    Key::Structured,
+    Key::Stream,
+    Key::Temperature,
+    Key::TopP,
+    Key::PresencePenalty,
+    Key::FrequencyPenalty,
+    Key::MaxTokens,
+    Key::Seed,
+    Key::Stop,
+    Key::WebSearch,
+    Key::XSearch,
+];
 /// What OpenAI takes in chat completions.
 pub(crate) const OPENAI_KEYS: &[Key] = &[
     Key::Reasoning,
@@ -217,6 +259,7 @@ pub(crate) const RESPONSES_KEYS: &[Key] = &[
     Key::Temperature,
     Key::TopP,
     Key::MaxTokens,
+    Key::WebSearch,
 ];
 /// What Anthropic takes.
 pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
@@ -229,6 +272,8 @@ pub(crate) const ANTHROPIC_KEYS: &[Key] = &[
     Key::TopK,
     Key::MaxTokens,
     Key::Stop,
+    Key::WebSearch,
+    Key::WebFetch,
 ];
 /// What Gemini takes.
 pub(crate) const GOOGLE_KEYS: &[Key] = &[
@@ -242,4 +287,6 @@ pub(crate) const GOOGLE_KEYS: &[Key] = &[
     Key::MaxTokens,
     Key::Seed,
     Key::Stop,
+    Key::WebSearch,
+    Key::WebFetch,
 ];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rowmill_types::{Finish, Message, Usage};
+use rowmill_types::{Echo, Finish, Hosted, Message, ToolCall, Usage};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -16,6 +16,9 @@ use crate::sse::Event;
 pub(crate) struct Reading {
     pub(crate) text: String,
     pub(crate) finish: Finish,
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) echo: Option<Box<Echo>>,
+    pub(crate) hosted: Option<Box<Hosted>>,
     pub(crate) usage: Option<Usage>,
     pub(crate) raw_usage: Option<Box<RawValue>>,
     pub(crate) model: Option<String>,

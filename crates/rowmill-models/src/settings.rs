@@ -90,6 +90,12 @@ keys! {
         "The seed of sampling.";
     Stop = "stop", &[], Takes::Texts,
         "A text that ends the answer, or a JSON array of them.";
+    WebSearch = "web_search", &[], Takes::Switch,
+        "Whether the model may search the web; the provider runs the search.";
+    WebFetch = "web_fetch", &[], Takes::Switch,
+        "Whether the model may read pages of the web; the provider reads them.";
+    XSearch = "x_search", &[], Takes::Switch,
+        "Whether the model may search X; the provider runs the search.";
     Delay = "delay", &[], Takes::Span,
         "How long to wait before the answer.";
     Latency = "latency", &[], Takes::Span,

@@ -20,7 +20,15 @@ async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
     let providers = Providers::default();
     let model = ModelString::parse(model, &providers)?;
     let connection = Connection::resolve(&model, &providers, &environment)?;
-    let setup = Setup { model, connection, instruction: None, schema: None, notice: Arc::new(|_| ()) };
+    let setup = Setup {
+        model,
+        connection,
+        instruction: None,
+        schema: None,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(|_| ()),
+    };
     let model = build(setup, &HttpClient::new(&|_| None))?;
     Ok(check_model(&*model, &simulator).await)
 }

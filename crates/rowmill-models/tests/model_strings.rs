@@ -42,6 +42,7 @@ fn a_model_string_means_one_provider_one_model_and_its_settings() {
         ("anthropic.m?reasoning=adaptive", "anthropic.m?reasoning=auto"),
         ("anthropic.m?reasoning=2000", "anthropic.m?reasoning=2000"),
         ("openai.m?stream=on", "openai.m?stream=true"),
+        ("grok-4?x_search=on&web_search=1", "xai.grok-4?web_search=true&x_search=true"),
     ] {
         let model = parse(text).unwrap();
         assert_eq!(model.to_string(), expected, "{text}");
@@ -131,6 +132,26 @@ const WRONG: &[(&str, &str, &str)] = &[
         "openai.m?stop=",
         "`stop=` is not a value for `openai`",
         "`stop` takes: a text, or a JSON array of texts",
+    ),
+    (
+        "openai.m?web_search=true",
+        "`openai` has no `web_search` of its own",
+        "these have: `responses`, `anthropic`, `google`, `openrouter`, `xai`, `openresponses`; leave `web_search` out",
+    ),
+    (
+        "anthropic.m?x_search=true",
+        "`anthropic` has no `x_search` of its own",
+        "these have: `xai`; leave `x_search` out, or give the agent a tool for it",
+    ),
+    (
+        "passthrough?web_fetch=false",
+        "`passthrough` has no `web_fetch` of its own",
+        "these have: `anthropic`, `google`, `openrouter`; leave `web_fetch` out",
+    ),
+    (
+        "google.m?web_search=often",
+        "`web_search=often` is not a value for `google`",
+        "`web_search` takes: true, false",
     ),
     ("openai.m?stream=yes", "`stream=yes` is not a value for `openai`", "`stream` takes: true, false"),
     (

@@ -26,7 +26,15 @@ fn model(text: &str, simulator: &Simulator) -> Arc<dyn Model> {
     let model = ModelString::parse(text, &providers).unwrap();
     let key = |name: &str| name.contains("KEY").then(|| "sk-secret".to_owned());
     let connection = Connection::resolve(&model, &providers, &key).unwrap();
-    let setup = Setup { model, connection, instruction: None, schema: None, notice: Arc::new(drop) };
+    let setup = Setup {
+        model,
+        connection,
+        instruction: None,
+        schema: None,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice: Arc::new(drop),
+    };
     build(setup, &HttpClient::new(&|_| None)).unwrap()
 }
 

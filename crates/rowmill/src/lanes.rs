@@ -83,6 +83,8 @@ pub(crate) fn setup(
         connection,
         instruction: texts.instruction.clone(),
         schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
+        tools: Vec::new(),
+        parallel_tool_calls: None,
         notice: Arc::new(move |text| notice(Notice::Warning(text))),
     })
 }

@@ -6,11 +6,14 @@ use rowmill_core::ports::Model;
 use rowmill_http::{HeaderName, HeaderValue, HttpClient, Target};
 use rowmill_types::Problem;
 
+use super::tools::FETCH_BETA;
 use super::wire::AnthropicWire;
 use crate::build::{Setup, delivery, json_headers};
 use crate::call::Reporter;
 use crate::exchange::Exchange;
-use crate::files::{Files, Place, Shape};
+use crate::files::{Files, Place, Shape, add_beta};
+use crate::settings::Key;
+use crate::tools::hosts;
 
 /// The version of the API that is spoken.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -28,6 +31,9 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         headers.insert(HeaderName::from_static("x-api-key"), connection.credential(key.reveal())?);
     }
     headers.extend(connection.headers.clone());
+    if hosts(&setup.model.settings, Key::WebFetch) {
+        add_beta(&mut headers, FETCH_BETA);
+    }
     let stored = connection.address(if has_version { "/files" } else { "/v1/files" })?;
     let place = Place { upload: stored.clone(), files: stored, headers: headers.clone() };
     Ok(Arc::new(Exchange {

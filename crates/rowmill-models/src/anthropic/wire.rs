@@ -1,20 +1,20 @@
 //! The Messages API: requests out, answers in. No I/O.
 
-use std::borrow::Cow;
-
-use rowmill_types::{Finish, Message, Problem, Usage};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
 
+use super::answer::read_message;
 use super::stream::AnthropicAssembly;
+use super::tools::tools;
 use crate::body::{Parts, Template, put};
 use crate::build::{Setup, contradiction};
 use crate::exchange::Delivery;
 use crate::files::{Shape, Uploaded};
-use crate::reading::{Reading, Unread, Wire, keep, no_error};
-use crate::schema::{self, Prepared};
+use crate::messages::Manner;
+use crate::reading::{Reading, Unread, Wire};
+use crate::schema::Prepared;
 use crate::settings::{Key, Setting};
+use crate::tools::Terms;
 
 /// What `max_tokens` is unless it is set; the API demands one. A budget for
 /// thinking is added to it, because thinking counts as output.
@@ -30,7 +30,7 @@ const BUDGETED: &[&str] = &["claude-3", "-4-0", "-4-1", "-4-2", "-4-5"];
 #[derive(Debug)]
 pub(crate) struct AnthropicWire {
     template: Template,
-    wrapped: bool,
+    terms: Terms,
 }
 
 /// How thinking is asked for.
@@ -76,32 +76,22 @@ impl AnthropicWire {
             }
         }
         let prepared = setup.schema.as_ref().map(Prepared::new);
-        if let Some(prepared) = &prepared {
-            if by_tool(setup, thinking)? {
-                force_tool(&mut after, prepared);
-            } else {
-                let format = json!({"type": "json_schema", "schema": prepared.schema});
-                put(&mut output, "format", Some(format));
-            }
+        let by_tool = prepared.is_some() && by_tool(setup, thinking)?;
+        tools(&mut after, setup, prepared.as_ref().filter(|_| by_tool));
+        if let Some(prepared) = prepared.as_ref().filter(|_| !by_tool) {
+            let format = json!({"type": "json_schema", "schema": prepared.schema});
+            put(&mut output, "format", Some(format));
         }
         if !output.is_empty() {
             after.insert("output_config".to_owned(), Value::Object(output));
         }
         put(&mut after, "stream", (delivery == Delivery::Stream).then_some(true));
-        let template =
-            Template::new(Parts { before, field: "messages", first: None, after, shape: Shape::Anthropic });
-        Ok(Self { template, wrapped: prepared.is_some_and(|prepared| prepared.wrapped) })
+        let terms = Terms::new(setup, prepared.as_ref(), by_tool);
+        let manner = Manner { form: terms.form.clone(), ..Manner::default() };
+        let shape = Shape::Anthropic;
+        let template = Template::new(Parts { before, field: "messages", first: None, after, shape, manner });
+        Ok(Self { template, terms })
     }
-}
-
-fn force_tool(fields: &mut Map<String, Value>, prepared: &Prepared) {
-    let tool = json!({
-        "name": schema::NAME,
-        "description": "Gives the answer.",
-        "input_schema": prepared.schema,
-    });
-    put(fields, "tools", Some(json!([tool])));
-    put(fields, "tool_choice", Some(json!({"type": "tool", "name": schema::NAME})));
 }
 
 /// Whether a schema is enforced by a tool call, which the API refuses while the model thinks.
@@ -169,123 +159,10 @@ impl Wire for AnthropicWire {
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {
-        let answer: Answer<'_> = serde_json::from_slice(body)?;
-        no_error(answer.error)?;
-        let Some(blocks) = answer.content else {
-            return Err(Unread::Malformed("the answer has no content".to_owned()));
-        };
-        let mut text = String::new();
-        let mut input = None;
-        for block in blocks {
-            match block.kind.as_deref() {
-                Some("text") => text.push_str(block.text.as_deref().unwrap_or_default()),
-                Some("tool_use") => input = input.or(block.input),
-                _ => {}
-            }
-        }
-        let text = input.map_or(text, |input| input.get().to_owned());
-        let usage = usage(answer.usage);
-        Ok(reading(Whole {
-            text,
-            stop_reason: answer.stop_reason.as_deref(),
-            wrapped: self.wrapped,
-            usage,
-            raw_usage: keep(answer.usage),
-            model: answer.model.map(Cow::into_owned),
-        }))
+        read_message(body, &self.terms)
     }
 
     fn assembly(&self) -> AnthropicAssembly {
-        AnthropicAssembly::new(self.wrapped)
+        AnthropicAssembly::new(self.terms.clone())
     }
-}
-
-/// A complete answer, however it came.
-pub(super) struct Whole<'a> {
-    pub(super) text: String,
-    pub(super) stop_reason: Option<&'a str>,
-    pub(super) wrapped: bool,
-    pub(super) usage: Option<(Usage, Option<String>)>,
-    pub(super) raw_usage: Option<Box<RawValue>>,
-    pub(super) model: Option<String>,
-}
-
-/// Turns a complete answer into a reading.
-pub(super) fn reading(whole: Whole<'_>) -> Reading {
-    let finish = match whole.stop_reason {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::Refused,
-        _ => Finish::Complete,
-    };
-    let (usage, service_tier) = whole.usage.unzip();
-    let unwraps = whole.wrapped && finish == Finish::Complete;
-    Reading {
-        text: if unwraps { schema::unwrap(whole.text) } else { whole.text },
-        finish,
-        usage,
-        raw_usage: whole.raw_usage,
-        model: whole.model,
-        service_tier: service_tier.flatten(),
-    }
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(default, borrow)]
-    content: Option<Vec<Block<'a>>>,
-    #[serde(default, borrow)]
-    stop_reason: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    model: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(default, borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    input: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Tokens {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens_details: Option<Details>,
-    #[serde(default)]
-    service_tier: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Details {
-    #[serde(default)]
-    thinking_tokens: Option<u64>,
-}
-
-/// The tokens and the tier. Anthropic counts cached tokens apart; here they are a part of the input.
-pub(super) fn usage(raw: Option<&RawValue>) -> Option<(Usage, Option<String>)> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
-    let cached = tokens.cache_read_input_tokens.unwrap_or(0);
-    let cache_write = tokens.cache_creation_input_tokens.unwrap_or(0);
-    let usage = Usage {
-        input: tokens.input_tokens?.saturating_add(cached).saturating_add(cache_write),
-        cached,
-        cache_write,
-        output: tokens.output_tokens.unwrap_or(0),
-        reasoning: tokens.output_tokens_details.unwrap_or_default().thinking_tokens.unwrap_or(0),
-    };
-    Some((usage, tokens.service_tier))
 }

@@ -6,21 +6,29 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use rowmill_core::ports::Model;
-use rowmill_types::{Attachment, CallError, Completion, Request};
+use rowmill_types::{Attachment, CallError, Completion, Message, Request, Role, ToolCall};
 use tokio::time::Instant;
 
 use super::make::{answer, last_files, last_text};
 
 /// Makes what follows it the answer to this and every later row.
 const FIXED: &str = "***FIXED_RESPONSE";
+/// Calls the tool that is named after it, with the arguments after that.
+const CALL: &str = "***CALL_TOOL";
 
-/// Answers with the prompt.
+/// Answers with the prompt, or with what a tool gave.
 #[derive(Debug, Default)]
 pub(super) struct Passthrough {
     fixed: RwLock<Option<String>>,
+    has_tools: bool,
 }
 
 impl Passthrough {
+    /// Without tools, a prompt that wants one called is a prompt like any other.
+    pub(super) fn new(has_tools: bool) -> Self {
+        Self { has_tools, ..Self::default() }
+    }
+
     fn text(&self, request: &Request) -> String {
         let said = last_text(request);
         if let Some(fixed) = said.strip_prefix(FIXED) {
@@ -34,6 +42,42 @@ impl Passthrough {
             None => with_files(said, last_files(request)),
         }
     }
+
+    fn answer(&self, request: &Request) -> Completion {
+        let started = Instant::now();
+        if !self.has_tools {
+            return answer(request, self.text(request), started, "passthrough");
+        }
+        let given = results(request);
+        if !given.is_empty() {
+            let texts: Vec<String> =
+                given.iter().map(|message| with_files(&message.text, &message.attachments)).collect();
+            return answer(request, texts.join("\n"), started, "passthrough");
+        }
+        let calls = calls(last_text(request));
+        let text = if calls.is_empty() { self.text(request) } else { String::new() };
+        Completion { calls, ..answer(request, text, started, "passthrough") }
+    }
+}
+
+/// The results that a conversation ends with.
+fn results(request: &Request) -> &[Message] {
+    let before = request.messages.iter().rposition(|message| message.role != Role::Tool);
+    request.messages.get(before.map_or(0, |at| at + 1)..).unwrap_or_default()
+}
+
+/// The calls that a prompt asks for: one, or more where each starts a line of its own.
+fn calls(prompt: &str) -> Vec<ToolCall> {
+    let Some(rest) = prompt.strip_prefix(CALL) else { return Vec::new() };
+    let commands = rest.split("\n***CALL_TOOL");
+    let call = |(index, command): (usize, &str)| {
+        let command = command.trim();
+        let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let arguments = Some(arguments.trim()).filter(|text| !text.is_empty()).unwrap_or("{}");
+        let id = format!("call_{}", index + 1);
+        ToolCall { id, name: name.to_owned(), arguments: arguments.to_owned() }
+    };
+    commands.enumerate().map(call).collect()
 }
 
 /// A text and, after it, a line for each file that came with it.
@@ -51,7 +95,7 @@ fn with_files(said: &str, files: &[Attachment]) -> String {
 
 impl Model for Passthrough {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
-        ready(Ok(answer(request, self.text(request), Instant::now(), "passthrough"))).boxed()
+        ready(Ok(self.answer(request))).boxed()
     }
 }
 

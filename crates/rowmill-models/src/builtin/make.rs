@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::ports::Model;
-use rowmill_types::{Attachment, CallTiming, Completion, Problem, ProblemCode, Request, Role, Usage};
+use rowmill_types::{
+    Attachment, CallTiming, Completion, Message, Problem, ProblemCode, Request, Role, Usage,
+};
 use tokio::time::Instant;
 
 use super::echo::{Passthrough, Silent, Slow};
@@ -20,7 +22,7 @@ const DELAY: Duration = Duration::from_secs(3);
 pub(crate) fn build(setup: &Setup) -> Result<Arc<dyn Model>, Problem> {
     let settings = &setup.model.settings;
     Ok(match setup.connection.provider.as_str() {
-        "passthrough" => Arc::new(Passthrough::default()),
+        "passthrough" => Arc::new(Passthrough::new(!setup.tools.is_empty())),
         "playback" => Arc::new(Playback::default()),
         "slow" => Arc::new(Slow::new(settings.span(Key::Delay).unwrap_or(DELAY))),
         "silent" => Arc::new(Silent),
@@ -50,11 +52,12 @@ pub(super) fn last_files(request: &Request) -> &[Attachment] {
 /// An answer with an estimate of its tokens, four characters each.
 pub(super) fn answer(request: &Request, text: String, started: Instant, model: &str) -> Completion {
     let tokens = |text: &str| u64::try_from(text.chars().count().div_ceil(4)).unwrap_or(u64::MAX);
-    let usage = Usage {
-        input: request.messages.iter().map(|message| tokens(&message.text)).sum(),
-        output: tokens(&text),
-        ..Usage::default()
+    let all = |message: &Message| {
+        let calls = message.calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments));
+        tokens(&message.text) + calls.sum::<u64>()
     };
+    let usage =
+        Usage { input: request.messages.iter().map(all).sum(), output: tokens(&text), ..Usage::default() };
     Completion {
         usage: Some(usage),
         timing: CallTiming { first_token: None, response: started.elapsed() },

@@ -5,7 +5,7 @@ use rowmill_core::ports::Model;
 use rowmill_types::{Message, Request};
 
 use super::build;
-use crate::fixture::{file, setup, with_files};
+use crate::fixture::{called, conversation, file, setup, with_files, with_tools};
 
 fn model(name: &str) -> Arc<dyn Model> {
     build(&setup(name, None, None)).unwrap()
@@ -27,6 +27,41 @@ async fn passthrough_echoes_the_last_text_until_a_response_is_fixed() {
     assert_eq!(say(&model, &["a", "b", "c"]).await, "c");
     assert_eq!(say(&model, &["***FIXED_RESPONSE  always this"]).await, "always this");
     assert_eq!(say(&model, &["x"]).await, "always this");
+}
+
+#[tokio::test]
+async fn passthrough_calls_the_tools_that_the_prompt_names_and_answers_with_what_they_gave() {
+    let model = build(&with_tools("passthrough", None)).unwrap();
+    let ask = async |messages: Vec<Message>| {
+        model.complete(&Request { key: "k".to_owned(), attempt: 1, messages }).await.unwrap()
+    };
+    for (prompt, expected) in [
+        ("***CALL_TOOL weather {\"city\": \"A\"}", vec![called("call_1", "weather", "{\"city\": \"A\"}")]),
+        ("***CALL_TOOL nobody", vec![called("call_1", "nobody", "{}")]),
+        (
+            "***CALL_TOOL now\n***CALL_TOOL weather {\n\"city\": 1}",
+            vec![called("call_1", "now", "{}"), called("call_2", "weather", "{\n\"city\": 1}")],
+        ),
+        ("no ***CALL_TOOL now", vec![]),
+    ] {
+        let answer = ask(vec![Message::user(prompt)]).await;
+        assert_eq!(answer.calls, expected, "{prompt}");
+        assert_eq!(answer.text, if expected.is_empty() { prompt } else { "" });
+    }
+    assert_eq!(ask(conversation()).await.text, "12 \"C\"\nbroken");
+    let mut over = conversation();
+    over.push(Message::user("and now?"));
+    assert_eq!(ask(over).await.text, "and now?");
+}
+
+#[tokio::test]
+async fn without_tools_a_prompt_that_names_one_is_a_prompt_like_any_other() {
+    for name in ["passthrough", "slow?delay=0"] {
+        assert_eq!(say(&model(name), &["***CALL_TOOL now {}"]).await, "***CALL_TOOL now {}");
+    }
+    let slow = build(&with_tools("slow?delay=0", None)).unwrap();
+    let request = Request { key: "k".to_owned(), attempt: 1, messages: conversation() };
+    assert_eq!(slow.complete(&request).await.unwrap().text, "q", "only passthrough knows tools");
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use rowmill_types::{Finish, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::reading::Text;
+use crate::error_body::ErrorBody;
+use crate::reading::{Text, Unread};
 
 /// An answer, or a chunk of one.
 #[derive(Deserialize)]
@@ -45,31 +47,96 @@ pub(super) struct Said<'a> {
     #[serde(default, borrow)]
     pub(super) refusal: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
-    pub(super) tool_calls: Option<Vec<ToolCall<'a>>>,
+    pub(super) tool_calls: Option<Vec<Called<'a>>>,
+    /// What the model thought, which servers of the DeepSeek kind want back beside calls.
+    #[serde(default, borrow)]
+    pub(super) reasoning_content: Option<&'a RawValue>,
+    /// The same at OpenRouter, with signatures.
+    #[serde(default, borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    /// The sources of the answer.
+    #[serde(default, borrow)]
+    pub(super) annotations: Option<&'a RawValue>,
 }
 
 /// A tool call, whole or a piece of one.
 #[derive(Deserialize)]
-pub(super) struct ToolCall<'a> {
+pub(super) struct Called<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
     #[serde(default, borrow)]
-    function: Option<Function<'a>>,
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) function: Option<Function<'a>>,
+    /// What Gemini signs a call with.
+    #[serde(default, borrow)]
+    pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Function<'a> {
+pub(super) struct Function<'a> {
     #[serde(default, borrow)]
-    arguments: Option<&'a RawValue>,
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) arguments: Option<&'a RawValue>,
 }
 
-impl ToolCall<'_> {
-    /// The arguments as JSON text. They are a string that holds JSON, but some
-    /// servers send the JSON itself.
-    pub(super) fn text(self) -> Option<String> {
-        let arguments = self.function?.arguments?.get();
-        if arguments.starts_with('"') {
-            serde_json::from_str(arguments).ok()
-        } else {
-            Some(arguments.to_owned())
-        }
+/// How an answer ended, by the provider's word.
+pub(super) fn finish(reason: Option<&str>) -> Result<Finish, Unread> {
+    match reason {
+        Some("length" | "max_tokens" | "model_length") => Ok(Finish::Length),
+        Some("content_filter") => Ok(Finish::Filtered),
+        Some("refusal") => Ok(Finish::Refused),
+        Some(reason @ ("error" | "insufficient_system_resource")) => Err(Unread::Error(ErrorBody::known(
+            "server_error",
+            &format!("the provider ended the answer with `{reason}`"),
+        ))),
+        _ => Ok(Finish::Complete),
     }
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<InputDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<OutputDetails>,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+/// What OpenAI tells of prompt tokens.
+#[derive(Default, Deserialize)]
+pub(crate) struct InputDetails {
+    /// Read from the cache.
+    #[serde(default)]
+    pub(crate) cached_tokens: Option<u64>,
+    /// Written to the cache.
+    #[serde(default)]
+    pub(crate) cache_write_tokens: Option<u64>,
+}
+
+/// What OpenAI tells of generated tokens.
+#[derive(Default, Deserialize)]
+pub(crate) struct OutputDetails {
+    /// Spent on reasoning.
+    #[serde(default)]
+    pub(crate) reasoning_tokens: Option<u64>,
+}
+
+/// The tokens, where the provider tells them in a way that can be read.
+pub(super) fn usage(raw: Option<&RawValue>) -> Option<Usage> {
+    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+    let details = tokens.prompt_tokens_details.unwrap_or_default();
+    Some(Usage {
+        input: tokens.prompt_tokens?,
+        cached: details.cached_tokens.or(tokens.prompt_cache_hit_tokens).unwrap_or(0),
+        cache_write: details.cache_write_tokens.unwrap_or(0),
+        output: tokens.completion_tokens.unwrap_or(0),
+        reasoning: tokens.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0),
+    })
 }

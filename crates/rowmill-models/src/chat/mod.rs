@@ -1,8 +1,11 @@
 //! OpenAI chat completions and every compatible server.
 
-mod answer;
+pub(crate) mod answer;
+mod calls;
 pub(crate) mod client;
 mod stream;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tool_tests;
 pub(crate) mod wire;

@@ -1,21 +1,25 @@
 //! Chat completions that come as a stream of events.
 
-use rowmill_types::Finish;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::answer::{Answer, Choice, ToolCall};
-use super::wire::{finish, usage};
+use super::answer::{Answer, Choice, Said, finish, usage};
+use super::calls::{Pieces, Whole, add_details};
+use crate::hosted::{Gathered, annotations, uses};
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
-use crate::schema;
 use crate::sse::Event;
+use crate::tools::{Offer, Terms};
 
 /// Puts chunks together.
 #[derive(Debug, Default)]
 pub(crate) struct ChatAssembly {
-    wrapped: bool,
+    terms: Terms,
     content: String,
     refusal: String,
-    arguments: String,
+    pieces: Pieces,
+    reasoning: String,
+    details: Vec<Map<String, Value>>,
+    hosted: Gathered,
     finish: Option<String>,
     usage: Option<Box<RawValue>>,
     model: Option<String>,
@@ -23,8 +27,8 @@ pub(crate) struct ChatAssembly {
 }
 
 impl ChatAssembly {
-    pub(crate) fn new(wrapped: bool) -> Self {
-        Self { wrapped, ..Self::default() }
+    pub(crate) fn new(terms: Terms) -> Self {
+        Self { terms, ..Self::default() }
     }
 
     fn take_choice(&mut self, choice: Choice<'_>) -> Result<Step, Unread> {
@@ -33,14 +37,31 @@ impl ChatAssembly {
             self.finish = Some(reason.into_owned());
         }
         let delta = choice.delta.unwrap_or_default();
-        let before = self.content.len() + self.refusal.len() + self.arguments.len();
+        self.take_thoughts(&delta);
+        annotations(&mut self.hosted, delta.annotations);
+        let before = self.content.len() + self.refusal.len();
         self.content.push_str(&delta.content.unwrap_or_default().0);
         self.refusal.push_str(&delta.refusal.unwrap_or_default());
-        if let Some(text) = delta.tool_calls.unwrap_or_default().into_iter().next().and_then(ToolCall::text) {
-            self.arguments.push_str(&text);
+        let mut grows = self.content.len() + self.refusal.len() > before;
+        for piece in delta.tool_calls.unwrap_or_default() {
+            grows |= self.pieces.add(piece);
         }
-        let after = self.content.len() + self.refusal.len() + self.arguments.len();
-        Ok(if after > before { Step::Content } else { Step::Quiet })
+        Ok(if grows { Step::Content } else { Step::Quiet })
+    }
+
+    /// Keeps thoughts where calls may follow them: only then are they sent back.
+    fn take_thoughts(&mut self, delta: &Said<'_>) {
+        if self.terms.offer == Offer::Nothing {
+            return;
+        }
+        if let Some(text) =
+            delta.reasoning_content.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+        {
+            self.reasoning.push_str(&text);
+        }
+        if let Some(raw) = delta.reasoning_details {
+            add_details(&mut self.details, raw.get());
+        }
     }
 }
 
@@ -66,18 +87,27 @@ impl Assembly for ChatAssembly {
         }
     }
 
-    fn finish(self) -> Result<Reading, Unread> {
-        let ended = finish(self.finish.as_deref())?;
-        let (text, finish) = if !self.refusal.is_empty() {
-            (self.refusal, Finish::Refused)
-        } else if self.arguments.is_empty() {
-            (self.content, ended)
-        } else {
-            (self.arguments, ended)
+    fn finish(mut self) -> Result<Reading, Unread> {
+        if self.terms.hosts {
+            uses(&mut self.hosted, self.usage.as_deref());
+        }
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        let details: Vec<Value> = self.details.into_iter().map(Value::Object).collect();
+        let whole = Whole {
+            content: self.content,
+            refusal: said(self.refusal),
+            pieces: self.pieces,
+            finish: finish(self.finish.as_deref())?,
+            reasoning: said(self.reasoning).map(|text| Value::from(text).to_string()),
+            details: (!details.is_empty()).then(|| Value::from(details).to_string()),
         };
+        let outcome = whole.settle(&self.terms);
         Ok(Reading {
-            text: if self.wrapped && finish == Finish::Complete { schema::unwrap(text) } else { text },
-            finish,
+            text: outcome.text,
+            finish: outcome.finish,
+            calls: outcome.calls,
+            echo: outcome.echo,
+            hosted: self.hosted.done(),
             usage: usage(self.usage.as_deref()),
             raw_usage: self.usage,
             model: self.model,

@@ -2,28 +2,30 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{Finish, Message, Usage};
-use serde::Deserialize;
+use rowmill_types::{Message, ToolSpec};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, ToolCall};
+use super::answer::{Answer, finish, usage};
+use super::calls::{Pieces, Whole};
 use super::stream::ChatAssembly;
 use crate::body::{Parts, Template, put};
 use crate::build::Setup;
-use crate::error_body::ErrorBody;
 use crate::exchange::Delivery;
 use crate::files::{Shape, Uploaded};
+use crate::hosted::{Gathered, annotations, uses};
+use crate::messages::Manner;
 use crate::quirks::{Quirks, Reasoning, Structured};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
 use crate::settings::{Key, Setting, Settings};
+use crate::tools::{ANSWERS, HOSTED, Offer, Terms, answer_name, hosts, parameters};
 
 /// The translation of chat completions.
 #[derive(Debug)]
 pub(crate) struct ChatWire {
     template: Template,
-    wrapped: bool,
+    terms: Terms,
 }
 
 impl ChatWire {
@@ -33,6 +35,7 @@ impl ChatWire {
         let prepared = setup.schema.as_ref().map(Prepared::new);
         let way = match settings.word(Key::Structured) {
             Some("tool_use") => Structured::Tool,
+            None if !quirks.schema_beside_tools && !setup.tools.is_empty() => Structured::Tool,
             _ => quirks.structured,
         };
         let mut before = Map::new();
@@ -44,11 +47,14 @@ impl ChatWire {
             _ => setup.instruction.clone(),
         };
         let mut after = Map::new();
-        parameters(&mut after, settings, quirks);
+        sampling(&mut after, settings, quirks);
         reasoning(&mut after, settings.value(Key::Reasoning), quirks.reasoning);
+        let by_tool = prepared.as_ref().filter(|_| way == Structured::Tool);
         if let Some(prepared) = &prepared {
             structured(&mut after, prepared, way);
         }
+        tools(&mut after, setup, by_tool);
+        let terms = Terms::new(setup, prepared.as_ref(), by_tool.is_some());
         if delivery == Delivery::Stream {
             put(&mut after, "stream", Some(true));
             put(&mut after, "stream_options", Some(json!({"include_usage": true})));
@@ -59,8 +65,9 @@ impl ChatWire {
             first: instruction.map(|text| json!({"role": "system", "content": text})),
             after,
             shape: Shape::Chat,
+            manner: Manner { form: terms.form.clone(), ..Manner::default() },
         });
-        Self { template, wrapped: prepared.is_some_and(|prepared| prepared.wrapped) }
+        Self { template, terms }
     }
 }
 
@@ -79,17 +86,33 @@ impl Wire for ChatWire {
         };
         let message = choice.message.unwrap_or_default();
         no_error(choice.error)?;
-        let refusal = message.refusal.filter(|text| !text.is_empty());
-        let arguments = message.tool_calls.unwrap_or_default().into_iter().next().and_then(ToolCall::text);
-        let finish = finish(choice.finish_reason.as_deref())?;
-        let (text, finish) = match (refusal, arguments) {
-            (Some(refusal), _) => (refusal.into_owned(), Finish::Refused),
-            (None, Some(arguments)) => (arguments, finish),
-            (None, None) => (message.content.unwrap_or_default().0.into_owned(), finish),
+        let mut hosted = Gathered::default();
+        annotations(&mut hosted, message.annotations);
+        if self.terms.hosts {
+            uses(&mut hosted, answer.usage);
+        }
+        let mut pieces = Pieces::default();
+        for call in message.tool_calls.unwrap_or_default() {
+            pieces.push(call);
+        }
+        // Thoughts are sent back beside calls, and only there.
+        let keeps = self.terms.offer != Offer::Nothing;
+        let thought = |raw: Option<&RawValue>| raw.filter(|_| keeps).map(|raw| raw.get().to_owned());
+        let whole = Whole {
+            content: message.content.unwrap_or_default().0.into_owned(),
+            refusal: message.refusal.filter(|text| !text.is_empty()).map(Cow::into_owned),
+            pieces,
+            finish: finish(choice.finish_reason.as_deref())?,
+            reasoning: thought(message.reasoning_content),
+            details: thought(message.reasoning_details),
         };
+        let outcome = whole.settle(&self.terms);
         Ok(Reading {
-            text: if self.wrapped && finish == Finish::Complete { schema::unwrap(text) } else { text },
-            finish,
+            text: outcome.text,
+            finish: outcome.finish,
+            calls: outcome.calls,
+            echo: outcome.echo,
+            hosted: hosted.done(),
             usage: usage(answer.usage),
             raw_usage: keep(answer.usage),
             model: answer.model.map(Cow::into_owned),
@@ -98,11 +121,11 @@ impl Wire for ChatWire {
     }
 
     fn assembly(&self) -> ChatAssembly {
-        ChatAssembly::new(self.wrapped)
+        ChatAssembly::new(self.terms.clone())
     }
 }
 
-fn parameters(fields: &mut Map<String, Value>, settings: &Settings, quirks: Quirks) {
+fn sampling(fields: &mut Map<String, Value>, settings: &Settings, quirks: Quirks) {
     put(fields, "temperature", settings.number(Key::Temperature));
     put(fields, "top_p", settings.number(Key::TopP));
     put(fields, "top_k", settings.integer(Key::TopK));
@@ -173,75 +196,38 @@ fn structured(fields: &mut Map<String, Value>, prepared: &Prepared, way: Structu
             })),
         ),
         Structured::JsonObject => put(fields, "response_format", Some(json!({"type": "json_object"}))),
-        Structured::Tool => {
-            let function = json!({
-                "name": schema::NAME,
-                "description": "Gives the answer.",
-                "parameters": prepared.schema,
-            });
-            put(fields, "tools", Some(json!([{"type": "function", "function": function}])));
-            let choice = json!({"type": "function", "function": {"name": schema::NAME}});
-            put(fields, "tool_choice", Some(choice));
-        }
+        // The tool stands among the others.
+        Structured::Tool => {}
     }
 }
 
-/// How an answer ended, by the provider's word.
-pub(super) fn finish(reason: Option<&str>) -> Result<Finish, Unread> {
-    match reason {
-        Some("length" | "max_tokens" | "model_length") => Ok(Finish::Length),
-        Some("content_filter") => Ok(Finish::Filtered),
-        Some("refusal") => Ok(Finish::Refused),
-        Some(reason @ ("error" | "insufficient_system_resource")) => Err(Unread::Error(ErrorBody::known(
-            "server_error",
-            &format!("the provider ended the answer with `{reason}`"),
-        ))),
-        _ => Ok(Finish::Complete),
+/// Writes the tools: those of the caller, the one that gives the answer, and those that the server
+/// runs itself.
+fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
+    let mut all: Vec<Value> = setup.tools.iter().map(|tool| function(tool, &parameters(tool))).collect();
+    let mut choice = None;
+    if let Some(prepared) = by_tool {
+        let name = answer_name(&setup.tools);
+        let about = json!({"name": name, "description": ANSWERS, "parameters": prepared.schema});
+        all.push(json!({"type": "function", "function": about}));
+        choice = Some(if setup.tools.is_empty() {
+            json!({"type": "function", "function": {"name": name}})
+        } else {
+            json!("required")
+        });
     }
+    for key in HOSTED.iter().filter(|key| hosts(&setup.model.settings, **key)) {
+        all.push(json!({"type": format!("{}{}", setup.connection.quirks.hosted, key.name())}));
+    }
+    put(fields, "tools", (!all.is_empty()).then_some(all));
+    put(fields, "tool_choice", choice);
+    put(fields, "parallel_tool_calls", setup.parallel_tool_calls.filter(|_| !setup.tools.is_empty()));
 }
 
-#[derive(Deserialize)]
-struct Tokens {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_tokens_details: Option<InputDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<OutputDetails>,
-    #[serde(default)]
-    prompt_cache_hit_tokens: Option<u64>,
-}
-
-/// What OpenAI tells of prompt tokens.
-#[derive(Default, Deserialize)]
-pub(crate) struct InputDetails {
-    /// Read from the cache.
-    #[serde(default)]
-    pub(crate) cached_tokens: Option<u64>,
-    /// Written to the cache.
-    #[serde(default)]
-    pub(crate) cache_write_tokens: Option<u64>,
-}
-
-/// What OpenAI tells of generated tokens.
-#[derive(Default, Deserialize)]
-pub(crate) struct OutputDetails {
-    /// Spent on reasoning.
-    #[serde(default)]
-    pub(crate) reasoning_tokens: Option<u64>,
-}
-
-/// The tokens, where the provider tells them in a way that can be read.
-pub(super) fn usage(raw: Option<&RawValue>) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
-    let details = tokens.prompt_tokens_details.unwrap_or_default();
-    Some(Usage {
-        input: tokens.prompt_tokens?,
-        cached: details.cached_tokens.or(tokens.prompt_cache_hit_tokens).unwrap_or(0),
-        cache_write: details.cache_write_tokens.unwrap_or(0),
-        output: tokens.completion_tokens.unwrap_or(0),
-        reasoning: tokens.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0),
-    })
+fn function(tool: &ToolSpec, parameters: &Value) -> Value {
+    let mut function = Map::new();
+    put(&mut function, "name", Some(tool.name.as_str()));
+    put(&mut function, "description", tool.description.as_deref());
+    put(&mut function, "parameters", Some(parameters.clone()));
+    json!({"type": "function", "function": function})
 }

@@ -14,10 +14,10 @@ mod uploads;
 pub(crate) use cache::Uploaded;
 pub(crate) use forms::{Form, is_wave};
 pub(crate) use outbound::{Files, have_files};
-pub(crate) use parts::{Shape, room, write_message};
+pub(crate) use parts::{Shape, Writer, room, write_message};
 pub use rules::attachment_rules;
 pub(crate) use rules::{
     ALIYUN_FILES, ANTHROPIC_FILES, BUILT_IN_FILES, GOOGLE_FILES, GROQ_FILES, IMAGES_ONLY, MISTRAL_FILES,
     OPENAI_FILES, OPENROUTER_FILES, TEXT_ONLY, Taken, XAI_FILES,
 };
-pub(crate) use stores::Place;
+pub(crate) use stores::{Place, add_beta};

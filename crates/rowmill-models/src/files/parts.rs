@@ -55,10 +55,7 @@ pub(crate) fn write_message(body: &mut Vec<u8>, shape: Shape, message: &Message,
         if index > 0 {
             writer.raw(",");
         }
-        match uploaded.reference(file) {
-            Some(reference) => writer.reference(file, reference),
-            None => writer.file(file),
-        }
+        writer.attachment(file, uploaded);
     }
     // Some providers refuse a part without text.
     if !message.text.is_empty() {
@@ -69,17 +66,18 @@ pub(crate) fn write_message(body: &mut Vec<u8>, shape: Shape, message: &Message,
 }
 
 /// Writes the parts of one message.
-struct Writer<'a> {
-    body: &'a mut Vec<u8>,
-    shape: Shape,
+pub(crate) struct Writer<'a> {
+    pub(crate) body: &'a mut Vec<u8>,
+    pub(crate) shape: Shape,
 }
 
 impl Writer<'_> {
-    fn raw(&mut self, text: &str) {
+    pub(crate) fn raw(&mut self, text: &str) {
         self.body.extend_from_slice(text.as_bytes());
     }
 
-    fn string(&mut self, text: &str) {
+    /// Writes `text` as a JSON string.
+    pub(crate) fn string(&mut self, text: &str) {
         write_text(self.body, text);
     }
 
@@ -91,7 +89,7 @@ impl Writer<'_> {
         debug_assert!(written.is_ok(), "the room is what base64 needs");
     }
 
-    fn text_part(&mut self, text: &str) {
+    pub(crate) fn text_part(&mut self, text: &str) {
         self.raw(match self.shape {
             Shape::Chat | Shape::Anthropic => r#"{"type":"text","text":"#,
             Shape::Responses => r#"{"type":"input_text","text":"#,
@@ -99,6 +97,14 @@ impl Writer<'_> {
         });
         self.string(text);
         self.raw("}");
+    }
+
+    /// A file, or a reference to it where the provider has it already.
+    pub(crate) fn attachment(&mut self, file: &Attachment, uploaded: &Uploaded) {
+        match uploaded.reference(file) {
+            Some(reference) => self.reference(file, reference),
+            None => self.file(file),
+        }
     }
 
     /// A file that stands in the body itself.

@@ -58,8 +58,7 @@ impl Store {
             place.headers.remove(name);
         }
         if storage == Storage::Anthropic {
-            let value = files_beta(&place.headers);
-            place.headers.insert(BETA, value);
+            add_beta(&mut place.headers, FILES_BETA);
         }
         Self { http, storage, place, reporter }
     }
@@ -204,11 +203,11 @@ impl Store {
     }
 }
 
-/// The header with what the configuration says of betas already.
-fn files_beta(headers: &HeaderMap) -> HeaderValue {
+/// Asks for a beta, beside those that the headers ask for already.
+pub(crate) fn add_beta(headers: &mut HeaderMap, beta: &'static str) {
     let said = headers.get(BETA).and_then(|value| value.to_str().ok());
-    let both = said.map(|said| format!("{said},{FILES_BETA}"));
-    both.and_then(|both| HeaderValue::from_str(&both).ok()).unwrap_or(HeaderValue::from_static(FILES_BETA))
+    let both = said.and_then(|said| HeaderValue::from_str(&format!("{said},{beta}")).ok());
+    headers.insert(BETA, both.unwrap_or(HeaderValue::from_static(beta)));
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, CallError> {

@@ -27,7 +27,7 @@ fn body(setup: &Setup, messages: &[Message], uploaded: &Uploaded) -> Value {
         crate::Protocol::Anthropic => {
             AnthropicWire::new(setup, Delivery::Whole).unwrap().body(messages, uploaded)
         }
-        crate::Protocol::Google => GoogleWire::new(setup).body(messages, uploaded),
+        crate::Protocol::Google => GoogleWire::new(setup).unwrap().body(messages, uploaded),
         crate::Protocol::Builtin => Vec::new(),
     };
     serde_json::from_slice(&body).unwrap()

@@ -38,7 +38,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     };
     Ok(Arc::new(Exchange {
         http: http.clone(),
-        wire: GoogleWire::new(setup),
+        wire: GoogleWire::new(setup)?,
         delivery,
         idempotency: false,
         reporter: Reporter { connection: connection.clone(), address: url.to_string() },

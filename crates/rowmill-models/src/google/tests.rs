@@ -6,7 +6,7 @@ use crate::fixture::{assemble, error, outcome, plain_body, repair_body, setup, t
 use crate::reading::{Step, Wire};
 
 fn wire(model: &str, instruction: Option<&str>, schema: Option<Value>) -> GoogleWire {
-    GoogleWire::new(&setup(model, instruction, schema))
+    GoogleWire::new(&setup(model, instruction, schema)).unwrap()
 }
 
 #[test]

@@ -1,29 +1,36 @@
 //! The Gemini API: requests out, answers in. No I/O.
 
-use std::borrow::Cow;
-
-use rowmill_types::{Finish, Message, Usage};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
 
+use super::answer::GoogleAssembly;
 use crate::body::{Parts, Template, put};
-use crate::build::Setup;
-use crate::error_body::ErrorBody;
+use crate::build::{Setup, contradiction};
 use crate::files::{Shape, Uploaded};
-use crate::reading::{Assembly, Reading, Step, Unread, Wire, keep, no_error};
+use crate::messages::Manner;
+use crate::reading::{Reading, Unread, Wire};
+use crate::schema::Prepared;
 use crate::settings::{Key, Setting};
-use crate::sse::Event;
+use crate::tools::{ANSWERS, Terms, answer_name, hosts, parameters};
 
 /// The translation of the Gemini API.
 #[derive(Debug)]
 pub(crate) struct GoogleWire {
     template: Template,
+    terms: Terms,
 }
 
 impl GoogleWire {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    /// # Errors
+    ///
+    /// The model cannot take together what is asked of it.
+    pub(crate) fn new(setup: &Setup) -> Result<Self, Problem> {
+        check(setup)?;
         let settings = &setup.model.settings;
+        let is_early = is_early(&setup.model.model);
+        // Early models refuse a schema beside tools, so one of the tools gives the answer.
+        let by_tool =
+            setup.schema.as_ref().filter(|_| is_early && !setup.tools.is_empty()).map(Prepared::new);
         let mut before = Map::new();
         let instruction = setup.instruction.as_ref().map(|text| json!({"parts": [{"text": text}]}));
         put(&mut before, "systemInstruction", instruction);
@@ -37,22 +44,76 @@ impl GoogleWire {
         put(&mut config, "seed", settings.integer(Key::Seed));
         put(&mut config, "stopSequences", settings.texts(Key::Stop).map(ToOwned::to_owned));
         put(&mut config, "thinkingConfig", thinking(settings.value(Key::Reasoning), &setup.model.model));
-        if let Some(schema) = &setup.schema {
+        if let Some(schema) = setup.schema.as_ref().filter(|_| by_tool.is_none()) {
             put(&mut config, "responseMimeType", Some("application/json"));
             put(&mut config, "responseJsonSchema", Some(schema.clone()));
         }
         let mut after = Map::new();
         put(&mut after, "generationConfig", (!config.is_empty()).then_some(Value::Object(config)));
-        Self {
-            template: Template::new(Parts {
-                before,
-                field: "contents",
-                first: None,
-                after,
-                shape: Shape::Google,
-            }),
+        tools(&mut after, setup, by_tool.as_ref());
+        let terms = Terms::new(setup, by_tool.as_ref(), by_tool.is_some());
+        let manner = Manner { form: terms.form.clone(), is_signed: !is_early };
+        let shape = Shape::Google;
+        let template = Template::new(Parts { before, field: "contents", first: None, after, shape, manner });
+        Ok(Self { template, terms })
+    }
+}
+
+/// Whether a model is from before Gemini 3: it takes no schema beside tools, no tools of its
+/// provider beside others, and does not sign its calls.
+fn is_early(model: &str) -> bool {
+    ["gemini-1", "gemini-2", "gemma"].iter().any(|part| model.contains(part))
+}
+
+/// Refuses what early models do not take together.
+fn check(setup: &Setup) -> Result<(), Problem> {
+    let hosted = [Key::WebSearch, Key::WebFetch].into_iter().find(|key| hosts(&setup.model.settings, *key));
+    let Some(key) = hosted.filter(|_| is_early(&setup.model.model)) else { return Ok(()) };
+    let beside = match (setup.tools.is_empty(), &setup.schema) {
+        (false, _) => "other tools",
+        (true, Some(_)) => "a schema",
+        (true, None) => return Ok(()),
+    };
+    let what = format!("`{}` cannot stand together with {beside} in models before Gemini 3", key.name());
+    Err(contradiction(&setup.model, &what).hint(format!("use a newer model, or leave `{}` out", key.name())))
+}
+
+/// Writes the tools: those of the caller with the one that gives the answer, and those that run at
+/// the provider.
+fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepared>) {
+    let declare = |name: &str, about: Option<&str>, schema: Value| {
+        let mut function = Map::new();
+        put(&mut function, "name", Some(name));
+        put(&mut function, "description", about);
+        // An object without properties is refused; a function without parameters is not.
+        let is_empty = schema["properties"].as_object().is_some_and(Map::is_empty);
+        put(&mut function, "parametersJsonSchema", (!is_empty).then_some(schema));
+        Value::Object(function)
+    };
+    let mut functions: Vec<Value> = setup
+        .tools
+        .iter()
+        .map(|tool| declare(&tool.name, tool.description.as_deref(), parameters(tool)))
+        .collect();
+    if let Some(prepared) = by_tool {
+        functions.push(declare(answer_name(&setup.tools), Some(ANSWERS), prepared.schema.clone()));
+    }
+    let has_functions = !functions.is_empty();
+    let mut all = Vec::new();
+    if has_functions {
+        all.push(json!({"functionDeclarations": functions}));
+    }
+    for (key, name) in [(Key::WebSearch, "googleSearch"), (Key::WebFetch, "urlContext")] {
+        if hosts(&setup.model.settings, key) {
+            all.push(json!({ name: {} }));
         }
     }
+    let mut config = Map::new();
+    put(&mut config, "functionCallingConfig", by_tool.map(|_| json!({"mode": "ANY"})));
+    let is_mixed = has_functions && all.len() > 1;
+    put(&mut config, "includeServerSideToolInvocations", is_mixed.then_some(true));
+    put(fields, "tools", (!all.is_empty()).then_some(all));
+    put(fields, "toolConfig", (!config.is_empty()).then_some(Value::Object(config)));
 }
 
 /// Models up to 2.5 count a budget of tokens, later ones take a level.
@@ -81,169 +142,10 @@ impl Wire for GoogleWire {
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {
-        let mut assembly = GoogleAssembly::default();
-        assembly.take_chunk(serde_json::from_slice(body)?)?;
-        if assembly.finish.is_none() && !assembly.has_candidate {
-            return Err(Unread::Malformed("the answer has no candidates".to_owned()));
-        }
-        assembly.finish()
+        GoogleAssembly::new(self.terms.clone()).read(body)
     }
 
     fn assembly(&self) -> GoogleAssembly {
-        GoogleAssembly::default()
+        GoogleAssembly::new(self.terms.clone())
     }
-}
-
-/// Puts chunks together; a whole answer is one chunk.
-#[derive(Debug, Default)]
-pub(crate) struct GoogleAssembly {
-    text: String,
-    has_candidate: bool,
-    finish: Option<Finish>,
-    usage: Option<Box<RawValue>>,
-    model: Option<String>,
-}
-
-impl GoogleAssembly {
-    fn take_chunk(&mut self, chunk: Chunk<'_>) -> Result<Step, Unread> {
-        no_error(chunk.error)?;
-        if let Some(usage) = chunk.usage {
-            self.usage = keep(Some(usage));
-        }
-        if let Some(model) = chunk.model {
-            self.model = Some(model.into_owned());
-        }
-        if let Some(reason) = chunk.feedback.and_then(|feedback| feedback.block_reason) {
-            self.finish = Some(Finish::Filtered);
-            self.text = format!("the prompt was blocked: {reason}");
-            return Ok(Step::Quiet);
-        }
-        let Some(candidate) = chunk.candidates.unwrap_or_default().into_iter().next() else {
-            return Ok(Step::Quiet);
-        };
-        self.has_candidate = true;
-        let before = self.text.len();
-        for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
-            if part.thought != Some(true) {
-                self.text.push_str(part.text.as_deref().unwrap_or_default());
-            }
-        }
-        if let Some(reason) = candidate.finish_reason {
-            self.finish = Some(finish(&reason)?);
-        }
-        Ok(if self.text.len() > before { Step::Content } else { Step::Quiet })
-    }
-}
-
-impl Assembly for GoogleAssembly {
-    fn take(&mut self, event: &Event) -> Result<Step, Unread> {
-        self.take_chunk(serde_json::from_str(&event.data)?)
-    }
-
-    /// The last chunk is known by its reason to finish; usage may follow in the same or another one.
-    fn ended(&self) -> bool {
-        self.finish.is_some()
-    }
-
-    fn finish(self) -> Result<Reading, Unread> {
-        Ok(Reading {
-            text: self.text,
-            finish: self.finish.unwrap_or(Finish::Complete),
-            usage: usage(self.usage.as_deref()),
-            raw_usage: self.usage,
-            model: self.model,
-            service_tier: None,
-        })
-    }
-}
-
-fn finish(reason: &str) -> Result<Finish, Unread> {
-    match reason {
-        "STOP" | "FINISH_REASON_UNSPECIFIED" => Ok(Finish::Complete),
-        "MAX_TOKENS" => Ok(Finish::Length),
-        "SAFETY"
-        | "RECITATION"
-        | "LANGUAGE"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Ok(Finish::Filtered),
-        // What came before such an end is no answer.
-        other => Err(Unread::Error(ErrorBody::known(
-            "server_error",
-            &format!("the provider ended the answer with `{other}`"),
-        ))),
-    }
-}
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(default, borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(default, borrow, rename = "promptFeedback")]
-    feedback: Option<Feedback<'a>>,
-    #[serde(default, borrow, rename = "usageMetadata")]
-    usage: Option<&'a RawValue>,
-    #[serde(default, borrow, rename = "modelVersion")]
-    model: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Candidate<'a> {
-    #[serde(default, borrow)]
-    content: Option<Content<'a>>,
-    #[serde(default, borrow, rename = "finishReason")]
-    finish_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(default, borrow)]
-    parts: Option<Vec<Part<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(default, borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(default)]
-    thought: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Feedback<'a> {
-    #[serde(default, borrow, rename = "blockReason")]
-    block_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Tokens {
-    #[serde(default)]
-    prompt_token_count: Option<u64>,
-    #[serde(default)]
-    tool_use_prompt_token_count: Option<u64>,
-    #[serde(default)]
-    cached_content_token_count: Option<u64>,
-    #[serde(default)]
-    candidates_token_count: Option<u64>,
-    #[serde(default)]
-    thoughts_token_count: Option<u64>,
-}
-
-/// The tokens. Gemini counts thoughts apart; here they are a part of the output.
-fn usage(raw: Option<&RawValue>) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
-    let reasoning = tokens.thoughts_token_count.unwrap_or(0);
-    Some(Usage {
-        input: tokens.prompt_token_count?.saturating_add(tokens.tool_use_prompt_token_count.unwrap_or(0)),
-        cached: tokens.cached_content_token_count.unwrap_or(0),
-        cache_write: 0,
-        output: tokens.candidates_token_count.unwrap_or(0).saturating_add(reasoning),
-        reasoning,
-    })
 }

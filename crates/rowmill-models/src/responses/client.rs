@@ -7,7 +7,7 @@ use rowmill_http::HttpClient;
 use rowmill_types::Problem;
 
 use super::socket::{Fallback, SocketModel, Sockets};
-use super::wire::{Carrier, ResponsesWire};
+use super::wire::{Carrier, ResponsesWire, check};
 use crate::build::{Setup, delivery};
 use crate::call::Reporter;
 use crate::chat::client::{files, target};
@@ -18,6 +18,7 @@ use crate::settings::Key;
 /// A model behind the Responses API.
 pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, Problem> {
     let delivery = delivery(setup)?;
+    check(setup)?;
     let transport = setup.model.settings.word(Key::Transport);
     if !matches!(transport, Some("ws" | "auto")) {
         return Ok(Arc::new(exchange(setup, http, delivery, None)?));

@@ -5,22 +5,23 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wire::{Response, read_response};
+use super::answer::{Streamed, read_response};
 use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep};
 use crate::sse::Event;
+use crate::tools::Terms;
 
 /// Puts events together.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAssembly {
-    wrapped: bool,
-    text: String,
+    terms: Terms,
+    streamed: Streamed,
     response: Option<Box<RawValue>>,
 }
 
 impl ResponsesAssembly {
-    pub(crate) fn new(wrapped: bool) -> Self {
-        Self { wrapped, ..Self::default() }
+    pub(crate) fn new(terms: Terms) -> Self {
+        Self { terms, ..Self::default() }
     }
 
     /// Takes the JSON of one event.
@@ -28,10 +29,14 @@ impl ResponsesAssembly {
         let told: Told<'_> = serde_json::from_str(json)?;
         match &*told.kind {
             "response.output_text.delta" => {
-                self.text.push_str(told.delta.as_deref().unwrap_or_default());
+                self.streamed.text.push_str(told.delta.as_deref().unwrap_or_default());
                 Ok(Step::Content)
             }
-            "response.refusal.delta" => Ok(Step::Content),
+            "response.refusal.delta" | "response.function_call_arguments.delta" => Ok(Step::Content),
+            "response.output_item.done" if self.terms.has_tools() => {
+                self.streamed.items.extend(keep(told.item));
+                Ok(Step::Quiet)
+            }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.response = keep(told.response);
                 Ok(Step::Done)
@@ -55,8 +60,7 @@ impl Assembly for ResponsesAssembly {
         let Some(raw) = &self.response else {
             return Err(Unread::Malformed("the last event holds no response".to_owned()));
         };
-        let response: Response<'_> = serde_json::from_str(raw.get())?;
-        read_response(response, Some(self.text), self.wrapped)
+        read_response(raw.get().as_bytes(), Some(self.streamed), &self.terms)
     }
 }
 
@@ -66,6 +70,8 @@ struct Told<'a> {
     kind: Cow<'a, str>,
     #[serde(default, borrow)]
     delta: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    item: Option<&'a RawValue>,
     #[serde(default, borrow)]
     response: Option<&'a RawValue>,
 }

@@ -1,21 +1,22 @@
 //! The Responses API: requests out, answers in. No I/O.
 
-use std::borrow::Cow;
-
-use rowmill_types::{Finish, Message, Usage};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
 
+use super::answer::read_response;
 use super::stream::ResponsesAssembly;
 use crate::body::{Parts, Template, put};
-use crate::build::Setup;
-use crate::chat::wire::{InputDetails, OutputDetails, effort, tier};
-use crate::error_body::ErrorBody;
+use crate::build::{Setup, contradiction};
+use crate::chat::wire::{effort, tier};
 use crate::files::{Shape, Uploaded};
-use crate::reading::{Reading, Unread, Wire, keep, no_error};
+use crate::messages::Manner;
+use crate::reading::{Reading, Unread, Wire};
 use crate::schema::{self, Prepared};
 use crate::settings::Key;
+use crate::tools::{HOSTED, Terms, hosts, parameters};
+
+/// Models that do not think, by how their names start; they refuse to be asked for thoughts.
+const THOUGHTLESS: &[&str] = &["gpt-4", "gpt-3", "chatgpt-", "gpt-5-chat", "ft:gpt-4", "ft:gpt-3"];
 
 /// How a request is carried, which changes what stands round its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(crate) enum Carrier {
 #[derive(Debug)]
 pub(crate) struct ResponsesWire {
     template: Template,
-    wrapped: bool,
+    terms: Terms,
 }
 
 impl ResponsesWire {
@@ -64,10 +65,59 @@ impl ResponsesWire {
         });
         put(&mut text, "format", format);
         put(&mut after, "text", (!text.is_empty()).then_some(Value::Object(text)));
+        tools(&mut after, setup);
         put(&mut after, "stream", (carrier == Carrier::Stream).then_some(true));
-        let parts = Parts { before, field: "input", first: None, after, shape: Shape::Responses };
-        Self { template: Template::new(parts), wrapped: prepared.is_some_and(|prepared| prepared.wrapped) }
+        let terms = Terms::new(setup, prepared.as_ref(), false);
+        let manner = Manner { form: terms.form.clone(), ..Manner::default() };
+        let parts = Parts { before, field: "input", first: None, after, shape: Shape::Responses, manner };
+        Self { template: Template::new(parts), terms }
     }
+}
+
+/// Writes the tools, and asks for thoughts that can be sent back: nothing is kept at the provider,
+/// and a model that thinks between calls must see what it thought.
+fn tools(fields: &mut Map<String, Value>, setup: &Setup) {
+    let mut all: Vec<Value> = setup
+        .tools
+        .iter()
+        .map(|tool| {
+            let mut function = Map::new();
+            put(&mut function, "type", Some("function"));
+            put(&mut function, "name", Some(tool.name.as_str()));
+            put(&mut function, "description", tool.description.as_deref());
+            put(&mut function, "parameters", Some(parameters(tool)));
+            // Without it, the provider takes every schema for one of its strict mode.
+            put(&mut function, "strict", Some(false));
+            Value::Object(function)
+        })
+        .collect();
+    let hosted = HOSTED.iter().filter(|key| hosts(&setup.model.settings, **key));
+    all.extend(hosted.map(|key| json!({"type": key.name()})));
+    put(fields, "tools", (!all.is_empty()).then_some(all));
+    if setup.tools.is_empty() {
+        return;
+    }
+    put(fields, "parallel_tool_calls", setup.parallel_tool_calls);
+    let thinks = !THOUGHTLESS.iter().any(|start| setup.model.model.starts_with(start));
+    put(fields, "include", thinks.then(|| json!(["reasoning.encrypted_content"])));
+}
+
+/// Refuses settings of a chat provider that its Responses API, which alone has its tools, does not
+/// take.
+///
+/// # Errors
+///
+/// Such a setting is there.
+pub(super) fn check(setup: &Setup) -> Result<(), Problem> {
+    if !setup.connection.quirks.hosts_by_responses {
+        return Ok(());
+    }
+    let foreign = [Key::Structured, Key::PresencePenalty, Key::FrequencyPenalty, Key::Seed, Key::Stop];
+    let settings = &setup.model.settings;
+    let Some(key) = foreign.into_iter().find(|key| settings.value(*key).is_some()) else { return Ok(()) };
+    let tools: Vec<&str> = HOSTED.iter().filter(|key| hosts(settings, **key)).map(|key| key.name()).collect();
+    let what = format!("`{}` cannot be set together with `{}`", key.name(), tools.join("`, `"));
+    Err(contradiction(&setup.model, &what))
 }
 
 impl Wire for ResponsesWire {
@@ -78,121 +128,10 @@ impl Wire for ResponsesWire {
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {
-        read_response(serde_json::from_slice(body)?, None, self.wrapped)
+        read_response(body, None, &self.terms)
     }
 
     fn assembly(&self) -> ResponsesAssembly {
-        ResponsesAssembly::new(self.wrapped)
+        ResponsesAssembly::new(self.terms.clone())
     }
-}
-
-/// Reads a response. `streamed` is the text that came in pieces, for servers
-/// that leave it out of the response that ends the stream.
-pub(super) fn read_response(
-    response: Response<'_>,
-    streamed: Option<String>,
-    wrapped: bool,
-) -> Result<Reading, Unread> {
-    no_error(response.error)?;
-    let status = response.status.as_deref().unwrap_or("completed");
-    if matches!(status, "failed" | "cancelled") {
-        let what = format!("the provider ended the answer with `{status}`");
-        return Err(Unread::Error(ErrorBody::known("server_error", &what)));
-    }
-    let Some(output) = response.output.or_else(|| streamed.as_ref().map(|_| Vec::new())) else {
-        return Err(Unread::Malformed("the answer has no output".to_owned()));
-    };
-    let (mut text, mut refusal) = (String::new(), String::new());
-    for content in output.into_iter().filter_map(|item| item.content).flatten() {
-        match content.kind.as_deref() {
-            Some("output_text") => text.push_str(content.text.as_deref().unwrap_or_default()),
-            Some("refusal") => refusal.push_str(content.refusal.as_deref().unwrap_or_default()),
-            _ => {}
-        }
-    }
-    let reason = response.incomplete_details.and_then(|details| details.reason);
-    let finish = match (status, reason.as_deref()) {
-        _ if !refusal.is_empty() => Finish::Refused,
-        ("incomplete", Some("content_filter")) => Finish::Filtered,
-        ("incomplete", _) => Finish::Length,
-        _ => Finish::Complete,
-    };
-    let text = match streamed {
-        _ if finish == Finish::Refused => refusal,
-        Some(streamed) if text.is_empty() => streamed,
-        _ => text,
-    };
-    Ok(Reading {
-        text: if wrapped && finish == Finish::Complete { schema::unwrap(text) } else { text },
-        finish,
-        usage: usage(response.usage),
-        raw_usage: keep(response.usage),
-        model: response.model.map(Cow::into_owned),
-        service_tier: response.service_tier.map(Cow::into_owned),
-    })
-}
-
-/// A response, whole.
-#[derive(Deserialize)]
-pub(super) struct Response<'a> {
-    #[serde(default, borrow)]
-    status: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    incomplete_details: Option<Incomplete<'a>>,
-    #[serde(default, borrow)]
-    output: Option<Vec<Item<'a>>>,
-    #[serde(default, borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    model: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    service_tier: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Incomplete<'a> {
-    #[serde(default, borrow)]
-    reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(default, borrow)]
-    content: Option<Vec<Content<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(default, borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    text: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    refusal: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Tokens {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
-    output_tokens_details: Option<OutputDetails>,
-}
-
-fn usage(raw: Option<&RawValue>) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
-    let details = tokens.input_tokens_details.unwrap_or_default();
-    Some(Usage {
-        input: tokens.input_tokens?,
-        cached: details.cached_tokens.unwrap_or(0),
-        cache_write: details.cache_write_tokens.unwrap_or(0),
-        output: tokens.output_tokens.unwrap_or(0),
-        reasoning: tokens.output_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0),
-    })
 }

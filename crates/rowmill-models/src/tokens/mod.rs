@@ -10,4 +10,4 @@ mod tests;
 mod vocabulary;
 
 pub use counter::{Accuracy, TokenCounter, counter};
-pub use request::{fixed_tokens, message_tokens};
+pub use request::{fixed_tokens, message_tokens, tool_tokens};

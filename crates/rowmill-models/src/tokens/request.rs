@@ -1,13 +1,16 @@
 //! The tokens of a whole request.
 
-use rowmill_types::Message;
+use rowmill_types::{Message, ToolSpec};
 
 use super::TokenCounter;
+use crate::tools::parameters;
 
 /// What frames a message in OpenAI's chat format, besides its role.
 const PER_MESSAGE: u64 = 3;
 /// The role of a message, which is one token.
 const PER_ROLE: u64 = 1;
+/// What frames a call of a tool, a result, or a tool that is offered; a call has an id besides.
+const PER_TOOL: u64 = 8;
 /// What makes the model answer.
 const REPLY: u64 = 3;
 
@@ -25,13 +28,36 @@ pub fn fixed_tokens(counter: &TokenCounter, instruction: Option<&str>, schema: O
     said + schema + REPLY
 }
 
-/// The prompt tokens of a row's own messages, with their files.
+/// The prompt tokens of the tools that every request of a run offers.
+///
+/// A tool counts as its name, its description and the text of its schema; how a provider shows it to
+/// the model is its own affair.
+#[must_use]
+pub fn tool_tokens(counter: &TokenCounter, tools: &[ToolSpec]) -> u64 {
+    if counter.is_built_in() {
+        return 0;
+    }
+    let all = |tool: &ToolSpec| {
+        let about = tool.description.as_deref().unwrap_or_default();
+        let schema = counter.count(&parameters(tool).to_string());
+        PER_TOOL + counter.count(&tool.name) + counter.count(about) + schema
+    };
+    tools.iter().map(all).sum()
+}
+
+/// The prompt tokens of a row's own messages, with their files, their calls and their results.
 #[must_use]
 pub fn message_tokens(counter: &TokenCounter, messages: &[Message]) -> u64 {
-    let frame = if counter.is_built_in() { 0 } else { PER_MESSAGE + PER_ROLE };
-    let files =
-        |message: &Message| -> u64 { message.attachments.iter().map(|file| counter.count_file(file)).sum() };
-    let all = |message: &Message| frame + counter.count(&message.text) + files(message);
+    let (frame, tool) = if counter.is_built_in() { (0, 0) } else { (PER_MESSAGE + PER_ROLE, PER_TOOL) };
+    let all = |message: &Message| {
+        let files: u64 = message.attachments.iter().map(|file| counter.count_file(file)).sum();
+        let calls = message
+            .calls
+            .iter()
+            .map(|call| tool + counter.count(&call.name) + counter.count(&call.arguments));
+        let answers = if message.answers.is_some() { tool } else { 0 };
+        frame + counter.count(&message.text) + files + calls.sum::<u64>() + answers
+    };
     messages.iter().map(all).sum()
 }
 

@@ -1,7 +1,7 @@
 use rowmill_types::Message;
 
 use super::*;
-use crate::fixture::{file, with_files};
+use crate::fixture::{conversation, file, with_files, with_tools};
 
 fn gpt() -> TokenCounter {
     counter("responses", "gpt-5.4-mini")
@@ -92,6 +92,19 @@ fn a_request_has_the_overhead_of_its_messages_and_its_reply() {
     let talk = [Message::user("hello world"), Message::assistant("hello"), Message::user("again")];
     assert_eq!(message_tokens(&gpt(), &talk), 4 + 3 * 4);
     assert_eq!(request_tokens(&counter("simulated", "simulated"), Some("x"), None, &hello), 3);
+}
+
+#[test]
+fn tools_their_calls_and_their_results_are_counted() {
+    let tools = with_tools("gpt-5", None).tools;
+    let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+    let texts = ["weather", "Tells it.", schema, "now", r#"{"type":"object","properties":{}}"#];
+    let expected: u64 = texts.iter().map(|text| gpt().count(text)).sum();
+    assert_eq!(tool_tokens(&gpt(), &tools), expected + 2 * 8);
+    assert_eq!(tool_tokens(&counter("simulated", "simulated"), &tools), 0);
+    let texts = ["q", "Let me see.", "12 \"C\"", "broken", "weather", r#"{"city":"Ü\"x\""}"#, "now", "{}"];
+    let expected: u64 = texts.iter().map(|text| gpt().count(text)).sum();
+    assert_eq!(message_tokens(&gpt(), &conversation()), expected + 4 * 4 + 4 * 8);
 }
 
 #[test]

@@ -133,7 +133,15 @@ pub fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn 
     let notices = Notices::default();
     let kept = Arc::clone(&notices);
     let notice = Arc::new(move |text| kept.lock().unwrap().push(text));
-    let setup = Setup { model, connection, instruction: None, schema: None, notice };
+    let setup = Setup {
+        model,
+        connection,
+        instruction: None,
+        schema: None,
+        tools: Vec::new(),
+        parallel_tool_calls: None,
+        notice,
+    };
     (build(setup, &HttpClient::new(&|_| None).with_timeouts(timeouts)).unwrap(), notices)
 }
 

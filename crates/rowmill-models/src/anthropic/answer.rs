@@ -1,0 +1,174 @@
+//! What the Messages API answers.
+
+use std::borrow::Cow;
+
+use rowmill_types::{Echo, Finish, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::sources::Sources;
+use crate::reading::{Reading, Unread, keep, no_error};
+use crate::tools::{Terms, call};
+
+/// Reads a whole answer.
+pub(super) fn read_message(body: &[u8], terms: &Terms) -> Result<Reading, Unread> {
+    let answer: Answer<'_> = serde_json::from_slice(body)?;
+    no_error(answer.error)?;
+    let Some(blocks) = answer.content else {
+        return Err(Unread::Malformed("the answer has no content".to_owned()));
+    };
+    let mut said = Said::default();
+    let mut sources = Sources::default();
+    for block in &blocks {
+        said.take(block, terms);
+        sources.take(block, terms);
+    }
+    let finish = finish(answer.stop_reason.as_deref());
+    let settled = terms.settle(said.text, said.calls, finish);
+    let must_return = finish == Finish::Paused || (said.is_more && !settled.calls.is_empty());
+    let echo = if must_return {
+        let raw = serde_json::from_slice::<Blocks<'_>>(body)?.content;
+        echo(blocks.iter().zip(raw.into_iter().map(RawValue::get)), terms)
+    } else {
+        None
+    };
+    let (usage, service_tier) = usage(answer.usage).unzip();
+    Ok(Reading {
+        text: settled.text,
+        finish,
+        calls: settled.calls,
+        echo,
+        hosted: sources.done(answer.usage, terms),
+        usage,
+        raw_usage: keep(answer.usage),
+        model: answer.model.map(Cow::into_owned),
+        service_tier: service_tier.flatten(),
+    })
+}
+
+/// What the blocks of an answer say.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) calls: Vec<ToolCall>,
+    /// Whether there are blocks that a text and calls do not hold, such as signed thoughts.
+    pub(super) is_more: bool,
+}
+
+impl Said {
+    pub(super) fn take(&mut self, block: &Block<'_>, terms: &Terms) {
+        match block.kind.as_deref() {
+            Some("text") => {
+                self.text.push_str(block.text.as_deref().unwrap_or_default());
+                self.is_more |= block.citations.is_some_and(|raw| !matches!(raw.get(), "null" | "[]"));
+            }
+            Some("tool_use") => {
+                let arguments = block.input.map(|input| terms.arguments(input)).unwrap_or_default();
+                self.calls.push(call(block.id.as_deref(), block.name.as_deref(), arguments));
+            }
+            _ => self.is_more = true,
+        }
+    }
+}
+
+/// The blocks to be sent back: all but empty texts, which the API refuses, and the call of the answer
+/// tool, which nobody answers.
+pub(super) fn echo<'a>(
+    blocks: impl Iterator<Item = (&'a Block<'a>, &'a str)>,
+    terms: &Terms,
+) -> Option<Box<Echo>> {
+    let is_kept = |block: &Block<'_>| match block.kind.as_deref() {
+        Some("text") => block.text.as_deref().is_some_and(|text| !text.is_empty()),
+        Some("tool_use") => !block.name.as_deref().is_some_and(|name| terms.is_answer(name)),
+        _ => true,
+    };
+    terms.echo_of(blocks.filter(|(block, _)| is_kept(block)).map(|(_, raw)| raw))
+}
+
+/// How an answer ended, by the provider's word.
+pub(super) fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::Refused,
+        Some("pause_turn") => Finish::Paused,
+        _ => Finish::Complete,
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(default, borrow)]
+    content: Option<Vec<Block<'a>>>,
+    #[serde(default, borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// The content of an answer, block by block as it came.
+#[derive(Deserialize)]
+struct Blocks<'a> {
+    #[serde(borrow)]
+    content: Vec<&'a RawValue>,
+}
+
+/// One block of an answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct Block<'a> {
+    #[serde(default, borrow, rename = "type")]
+    pub(super) kind: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) citations: Option<&'a RawValue>,
+    /// What a tool gave that ran at the provider.
+    #[serde(default, borrow)]
+    pub(super) content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens_details: Option<Details>,
+    #[serde(default)]
+    service_tier: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Details {
+    #[serde(default)]
+    thinking_tokens: Option<u64>,
+}
+
+/// The tokens and the tier. Anthropic counts cached tokens apart; here they are a part of the input.
+pub(super) fn usage(raw: Option<&RawValue>) -> Option<(Usage, Option<String>)> {
+    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+    let cached = tokens.cache_read_input_tokens.unwrap_or(0);
+    let cache_write = tokens.cache_creation_input_tokens.unwrap_or(0);
+    let usage = Usage {
+        input: tokens.input_tokens?.saturating_add(cached).saturating_add(cache_write),
+        cached,
+        cache_write,
+        output: tokens.output_tokens.unwrap_or(0),
+        reasoning: tokens.output_tokens_details.unwrap_or_default().thinking_tokens.unwrap_or(0),
+    };
+    Some((usage, tokens.service_tier))
+}

@@ -1,0 +1,91 @@
+//! What the tools did that run at the provider: what was cited, and how often they were used.
+
+use std::borrow::Cow;
+
+use rowmill_types::Hosted;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer::Block;
+use crate::hosted::{Gathered, uses};
+use crate::tools::Terms;
+
+/// The sources of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    gathered: Gathered,
+    /// The titles and addresses of pages that were read.
+    pages: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+struct Cited<'a> {
+    #[serde(default, borrow)]
+    url: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    title: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    document_title: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    cited_text: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default, borrow)]
+    url: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    content: Option<Document<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(default, borrow)]
+    title: Option<Cow<'a, str>>,
+}
+
+impl Sources {
+    /// Takes a block, where tools run at the provider.
+    pub(super) fn take(&mut self, block: &Block<'_>, terms: &Terms) {
+        if !terms.hosts {
+            return;
+        }
+        match block.kind.as_deref() {
+            Some("text") => {
+                let citations = block.citations.map(RawValue::get).unwrap_or("null");
+                let all = serde_json::from_str::<Option<Vec<Cited<'_>>>>(citations).ok().flatten();
+                all.unwrap_or_default().iter().for_each(|cited| self.cite(cited));
+            }
+            Some("web_fetch_tool_result") => {
+                let content = block.content.and_then(|raw| serde_json::from_str::<Page<'_>>(raw.get()).ok());
+                if let Some(Page { url: Some(url), content }) = content {
+                    let title = content.and_then(|document| document.title).unwrap_or_default();
+                    self.pages.push((title.into_owned(), url.into_owned()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A passage of a search result tells its address; one of a page that was read tells its title,
+    /// which tells the address.
+    fn cite(&mut self, cited: &Cited<'_>) {
+        let title = cited.title.as_deref().or(cited.document_title.as_deref());
+        let url = cited.url.as_deref().or_else(|| match self.pages.as_slice() {
+            [(_, url)] => Some(url.as_str()),
+            pages => {
+                let page = pages.iter().find(|(name, _)| title == Some(name.as_str()));
+                page.map(|(_, url)| url.as_str())
+            }
+        });
+        self.gathered.cite(url, title, cited.cited_text.as_deref());
+    }
+
+    /// All of it, with the uses that the usage tells.
+    pub(super) fn done(mut self, usage: Option<&RawValue>, terms: &Terms) -> Option<Box<Hosted>> {
+        if terms.hosts {
+            uses(&mut self.gathered, usage);
+        }
+        self.gathered.done()
+    }
+}

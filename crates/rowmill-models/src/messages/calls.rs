@@ -1,0 +1,136 @@
+//! Messages of the model that call tools.
+
+use rowmill_types::{Message, ToolCall};
+
+use super::Manner;
+use crate::files::{Shape, Writer};
+use crate::tools::{as_object, is_made_up};
+
+/// What Gemini takes for the signature of a call that it did not make itself.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// Writes a message as its provider sent it, if it came in a form that this model speaks.
+pub(super) fn write_echo(writer: &mut Writer<'_>, manner: &Manner, message: &Message) -> bool {
+    let echo = message.echo.as_ref().filter(|echo| *echo.form == *manner.form);
+    let Some(content) = echo.map(|echo| echo.content.trim()) else { return false };
+    if writer.shape == Shape::Chat {
+        writer.raw(content);
+        return true;
+    }
+    let inside = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(str::trim);
+    let Some(inside) = inside.filter(|inside| !inside.is_empty()) else { return false };
+    let (before, after) = match writer.shape {
+        Shape::Google => (r#"{"role":"model","parts":["#, "]}"),
+        Shape::Anthropic => (r#"{"role":"assistant","content":["#, "]}"),
+        Shape::Chat | Shape::Responses => ("", ""),
+    };
+    writer.raw(before);
+    writer.raw(inside);
+    writer.raw(after);
+    true
+}
+
+/// Writes a message from its text and its calls.
+pub(super) fn write(writer: &mut Writer<'_>, manner: &Manner, message: &Message) {
+    let has_text = !message.text.is_empty();
+    match writer.shape {
+        Shape::Chat => {
+            writer.raw(r#"{"role":"assistant","content":"#);
+            if has_text {
+                writer.string(&message.text);
+            } else {
+                writer.raw("null");
+            }
+            writer.raw(r#","tool_calls":["#);
+        }
+        Shape::Responses if has_text => {
+            writer.raw(r#"{"role":"assistant","content":"#);
+            writer.string(&message.text);
+            writer.raw("},");
+        }
+        Shape::Responses => {}
+        Shape::Anthropic => writer.raw(r#"{"role":"assistant","content":["#),
+        Shape::Google => writer.raw(r#"{"role":"model","parts":["#),
+    }
+    if has_text && matches!(writer.shape, Shape::Anthropic | Shape::Google) {
+        writer.text_part(&message.text);
+        writer.raw(",");
+    }
+    for (index, call) in message.calls.iter().enumerate() {
+        if index > 0 {
+            writer.raw(",");
+        }
+        write_call(writer, call);
+        // Gemini wants the first of calls made at once signed, and only that.
+        if writer.shape == Shape::Google {
+            if manner.is_signed && index == 0 {
+                writer.raw(r#","thoughtSignature":"#);
+                writer.string(UNSIGNED);
+            }
+            writer.raw("}");
+        }
+    }
+    writer.raw(if writer.shape == Shape::Responses { "" } else { "]}" });
+}
+
+/// Writes a call; that of Gemini is left open, because a signature may follow.
+fn write_call(writer: &mut Writer<'_>, call: &ToolCall) {
+    match writer.shape {
+        Shape::Chat => {
+            writer.raw(r#"{"id":"#);
+            writer.string(&call.id);
+            writer.raw(r#","type":"function","function":{"name":"#);
+            writer.string(&call.name);
+            writer.raw(r#","arguments":"#);
+            writer.string(&call.arguments);
+            writer.raw("}}");
+        }
+        Shape::Responses => {
+            writer.raw(r#"{"type":"function_call","call_id":"#);
+            writer.string(&call.id);
+            writer.raw(r#","name":"#);
+            writer.string(&call.name);
+            writer.raw(r#","arguments":"#);
+            writer.string(&call.arguments);
+            writer.raw("}");
+        }
+        Shape::Anthropic => {
+            writer.raw(r#"{"type":"tool_use","id":"#);
+            write_anthropic_id(writer, &call.id);
+            writer.raw(r#","name":"#);
+            writer.string(&call.name);
+            writer.raw(r#","input":"#);
+            writer.raw(as_object(&call.arguments));
+            writer.raw("}");
+        }
+        Shape::Google => {
+            writer.raw(r#"{"functionCall":{"#);
+            write_google_id(writer, &call.id);
+            writer.raw(r#""name":"#);
+            writer.string(&call.name);
+            writer.raw(r#","args":"#);
+            writer.raw(as_object(&call.arguments));
+            writer.raw("}");
+        }
+    }
+}
+
+/// Writes an id for Anthropic, which takes letters, digits, `_` and `-`; a call that another
+/// provider made may have others.
+pub(super) fn write_anthropic_id(writer: &mut Writer<'_>, id: &str) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(fits) {
+        writer.string(id);
+    } else {
+        writer.string(&id.replace(|c| !fits(c), "_"));
+    }
+}
+
+/// Writes the field of an id for Gemini, unless the id was made up for a call that had none.
+pub(super) fn write_google_id(writer: &mut Writer<'_>, id: &str) {
+    if !is_made_up(id) {
+        writer.raw(r#""id":"#);
+        writer.string(id);
+        writer.raw(",");
+    }
+}

@@ -1,0 +1,75 @@
+//! Messages as each protocol writes them: plain ones, those with calls of tools, and results.
+
+mod calls;
+mod results;
+
+use std::sync::Arc;
+
+use rowmill_types::{Message, Role};
+
+use crate::body::write_text;
+use crate::files::{Shape, Uploaded, Writer, write_message};
+
+/// How a model is spoken to, as far as it is not the same for all of a protocol.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Manner {
+    /// The form of messages of the model that are sent back as they came.
+    pub(crate) form: Arc<str>,
+    /// Whether calls must be signed, and results may hold pictures: Gemini from 3 on.
+    pub(crate) is_signed: bool,
+}
+
+/// Whether a message has nothing but its text.
+pub(crate) fn is_plain(message: &Message) -> bool {
+    message.role != Role::Tool
+        && message.attachments.is_empty()
+        && message.calls.is_empty()
+        && message.echo.is_none()
+}
+
+/// The bytes that a message takes up in a body besides its text and its files, about.
+pub(crate) fn more_room(message: &Message) -> usize {
+    if is_plain(message) {
+        return 0;
+    }
+    let calls = message.calls.iter().map(|call| call.arguments.len() * 9 / 8 + call.name.len() + 128);
+    128 + calls.sum::<usize>() + message.echo.as_ref().map_or(0, |echo| echo.content.len())
+}
+
+/// Writes a message that has nothing but its text.
+pub(crate) fn write_plain(body: &mut Vec<u8>, shape: Shape, message: &Message) {
+    let (before, after): (&[u8], &[u8]) = match (shape, message.role) {
+        (Shape::Google, Role::User | Role::Tool) => (br#"{"role":"user","parts":[{"text":"#, b"}]}"),
+        (Shape::Google, Role::Assistant) => (br#"{"role":"model","parts":[{"text":"#, b"}]}"),
+        (_, Role::User | Role::Tool) => (br#"{"role":"user","content":"#, b"}"),
+        (_, Role::Assistant) => (br#"{"role":"assistant","content":"#, b"}"),
+    };
+    body.extend_from_slice(before);
+    write_text(body, &message.text);
+    body.extend_from_slice(after);
+}
+
+/// How many messages at the start of a conversation are written together: results of tools that
+/// follow each other, or one.
+pub(crate) fn group(messages: &[Message]) -> usize {
+    messages.iter().take_while(|message| message.role == Role::Tool).count().max(1)
+}
+
+/// Writes a message that has more than its text, or a group of results.
+pub(crate) fn write_group(
+    body: &mut Vec<u8>,
+    shape: Shape,
+    manner: &Manner,
+    group: &[Message],
+    uploaded: &Uploaded,
+) {
+    let Some(message) = group.first() else { return };
+    let mut writer = Writer { body: &mut *body, shape };
+    match message.role {
+        Role::Tool => results::write(&mut writer, manner, group, uploaded),
+        Role::Assistant if calls::write_echo(&mut writer, manner, message) => {}
+        Role::Assistant if !message.calls.is_empty() => calls::write(&mut writer, manner, message),
+        _ if !message.attachments.is_empty() => write_message(body, shape, message, uploaded),
+        _ => write_plain(body, shape, message),
+    }
+}

@@ -1,0 +1,255 @@
+//! What the Responses API answers.
+
+use std::borrow::Cow;
+
+use rowmill_types::{Echo, Finish, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::chat::answer::{InputDetails, OutputDetails};
+use crate::error_body::ErrorBody;
+use crate::hosted::{Gathered, annotations};
+use crate::reading::{Reading, Unread, keep, no_error};
+use crate::tools::{Terms, call, text_of};
+
+/// The names under which xAI tells of searches that `x_search` made, as if they were calls.
+const X_SEARCHES: &[&str] = &["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"];
+
+/// What came in pieces, for servers that leave it out of the response that ends the stream.
+#[derive(Debug, Default)]
+pub(super) struct Streamed {
+    /// The text.
+    pub(super) text: String,
+    /// The items, which are kept where there are tools.
+    pub(super) items: Vec<Box<RawValue>>,
+}
+
+/// Reads a response.
+pub(super) fn read_response(
+    body: &[u8],
+    streamed: Option<Streamed>,
+    terms: &Terms,
+) -> Result<Reading, Unread> {
+    let response: Response<'_> = serde_json::from_slice(body)?;
+    no_error(response.error)?;
+    let status = response.status.as_deref().unwrap_or("completed");
+    if matches!(status, "failed" | "cancelled") {
+        let what = format!("the provider ended the answer with `{status}`");
+        return Err(Unread::Error(ErrorBody::known("server_error", &what)));
+    }
+    if response.output.is_none() && streamed.is_none() {
+        return Err(Unread::Malformed("the answer has no output".to_owned()));
+    }
+    let streamed = streamed.unwrap_or_default();
+    let mut output = response.output.unwrap_or_default();
+    let is_left_out = output.is_empty();
+    if is_left_out {
+        output = streamed.items.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    }
+    let said = Said::of(output, terms);
+    let reason = response.incomplete_details.and_then(|details| details.reason);
+    let finish = match (status, reason.as_deref()) {
+        _ if !said.refusal.is_empty() => Finish::Refused,
+        ("incomplete", Some("content_filter")) => Finish::Filtered,
+        ("incomplete", _) => Finish::Length,
+        _ => Finish::Complete,
+    };
+    let text = match said.text {
+        _ if finish == Finish::Refused => said.refusal,
+        text if text.is_empty() => streamed.text,
+        text => text,
+    };
+    let mut hosted = said.hosted;
+    if let Some(raw) = response.citations.filter(|_| terms.hosts) {
+        let urls: Vec<String> = serde_json::from_str(raw.get()).unwrap_or_default();
+        urls.iter().for_each(|url| hosted.source(url, None));
+    }
+    let settled = terms.settle(text, said.calls, finish);
+    let echo = if settled.calls.is_empty() || !said.is_more {
+        None
+    } else if is_left_out {
+        echo(streamed.items.iter().map(|raw| &**raw), terms)
+    } else {
+        echo(serde_json::from_slice::<Items<'_>>(body)?.output, terms)
+    };
+    Ok(Reading {
+        text: settled.text,
+        finish,
+        calls: settled.calls,
+        echo,
+        hosted: hosted.done(),
+        usage: usage(response.usage),
+        raw_usage: keep(response.usage),
+        model: response.model.map(Cow::into_owned),
+        service_tier: response.service_tier.map(Cow::into_owned),
+    })
+}
+
+/// The items to be sent back. A thought that neither says anything nor is sealed is known by its
+/// name alone, and the provider has not kept it.
+fn echo<'a>(items: impl IntoIterator<Item = &'a RawValue>, terms: &Terms) -> Option<Box<Echo>> {
+    let is_known_by_name = |raw: &RawValue| {
+        let thought = serde_json::from_str::<Thought<'_>>(raw.get());
+        thought.is_ok_and(|thought| thought.kind == "reasoning" && !thought.is_whole())
+    };
+    let kept = items.into_iter().filter(|raw| !is_known_by_name(raw));
+    terms.echo_of(kept.map(RawValue::get))
+}
+
+/// What the items of an output say.
+#[derive(Default)]
+struct Said {
+    text: String,
+    refusal: String,
+    calls: Vec<ToolCall>,
+    hosted: Gathered,
+    /// Whether there are items that a text and calls do not hold.
+    is_more: bool,
+}
+
+impl Said {
+    fn of(output: Vec<Item<'_>>, terms: &Terms) -> Self {
+        let mut said = Self::default();
+        for item in output {
+            let name = item.name.as_deref();
+            match item.kind.as_deref() {
+                Some("function_call" | "custom_tool_call")
+                    if terms.hosts && name.is_some_and(|name| X_SEARCHES.contains(&name)) =>
+                {
+                    said.hosted.used("x_search", 1);
+                    said.is_more = true;
+                }
+                Some("function_call") => {
+                    let arguments = item.arguments.map(text_of).unwrap_or_default();
+                    said.calls.push(call(item.call_id.as_deref(), name, arguments));
+                }
+                Some("message") | None => {}
+                Some(other) => {
+                    if let Some(tool) = other.strip_suffix("_call").filter(|_| terms.hosts) {
+                        said.hosted.used(tool, 1);
+                    }
+                    said.is_more = true;
+                }
+            }
+            for content in item.content.into_iter().flatten() {
+                said.take(content);
+            }
+        }
+        said
+    }
+
+    fn take(&mut self, content: Content<'_>) {
+        match content.kind.as_deref() {
+            Some("output_text") => {
+                self.text.push_str(content.text.as_deref().unwrap_or_default());
+                annotations(&mut self.hosted, content.annotations);
+            }
+            Some("refusal") => self.refusal.push_str(content.refusal.as_deref().unwrap_or_default()),
+            _ => {}
+        }
+    }
+}
+
+/// A response, whole.
+#[derive(Deserialize)]
+struct Response<'a> {
+    #[serde(default, borrow)]
+    status: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    incomplete_details: Option<Incomplete<'a>>,
+    #[serde(default, borrow)]
+    output: Option<Vec<Item<'a>>>,
+    #[serde(default, borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    service_tier: Option<Cow<'a, str>>,
+    /// The addresses of all sources, which xAI tells here.
+    #[serde(default, borrow)]
+    citations: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete<'a> {
+    #[serde(default, borrow)]
+    reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(default, borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    content: Option<Vec<Content<'a>>>,
+    #[serde(default, borrow)]
+    call_id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(default, borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+/// The output of a response, item by item as it came.
+#[derive(Deserialize)]
+struct Items<'a> {
+    #[serde(borrow)]
+    output: Vec<&'a RawValue>,
+}
+
+/// What the model thought before a call.
+#[derive(Deserialize)]
+struct Thought<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    encrypted_content: Option<&'a RawValue>,
+}
+
+impl Thought<'_> {
+    fn is_whole(&self) -> bool {
+        let says =
+            |raw: Option<&RawValue>| raw.is_some_and(|raw| !matches!(raw.get(), "null" | "[]" | "\"\""));
+        says(self.content) || says(self.encrypted_content)
+    }
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    input_tokens_details: Option<InputDetails>,
+    #[serde(default)]
+    output_tokens_details: Option<OutputDetails>,
+}
+
+fn usage(raw: Option<&RawValue>) -> Option<Usage> {
+    let tokens: Tokens = serde_json::from_str(raw?.get()).ok()?;
+    let details = tokens.input_tokens_details.unwrap_or_default();
+    Some(Usage {
+        input: tokens.input_tokens?,
+        cached: details.cached_tokens.unwrap_or(0),
+        cache_write: details.cache_write_tokens.unwrap_or(0),
+        output: tokens.output_tokens.unwrap_or(0),
+        reasoning: tokens.output_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0),
+    })
+}

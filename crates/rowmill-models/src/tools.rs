@@ -1,0 +1,229 @@
+//! Tools: what the protocols share of offering them and of reading calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rowmill_types::{Echo, Finish, ToolCall, ToolSpec};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::build::Setup;
+use crate::schema::{self, Prepared};
+use crate::settings::{Key, Settings};
+
+/// What the answer tool is told to be for.
+pub(crate) const ANSWERS: &str = "Gives the answer.";
+
+/// The keys of tools that run at the provider.
+pub(crate) const HOSTED: &[Key] = &[Key::WebSearch, Key::WebFetch, Key::XSearch];
+
+/// What a model was offered to call, which says what its calls mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Offer {
+    /// No tools of ours: whatever is called was forced, and its arguments are the answer.
+    #[default]
+    Nothing,
+    /// Tools that the caller runs.
+    Tools,
+    /// The same, and one of this name whose arguments are the answer.
+    ToolsAndAnswer(&'static str),
+}
+
+/// What was agreed with the provider on how answers come.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    /// Whether answers carry the value inside an object.
+    pub(crate) wrapped: bool,
+    /// What may be called.
+    pub(crate) offer: Offer,
+    /// Whether tools run at the provider.
+    pub(crate) hosts: bool,
+    /// Names the form of answers that are sent back as they came.
+    pub(crate) form: Arc<str>,
+}
+
+/// An answer whose calls are told apart from what it says.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
+}
+
+impl Terms {
+    /// The terms of a setup; `by_tool` says that its schema is enforced by a tool.
+    pub(crate) fn new(setup: &Setup, prepared: Option<&Prepared>, by_tool: bool) -> Self {
+        let offer = match (setup.tools.is_empty(), by_tool) {
+            (true, _) => Offer::Nothing,
+            (false, true) => Offer::ToolsAndAnswer(answer_name(&setup.tools)),
+            (false, false) => Offer::Tools,
+        };
+        let connection = &setup.connection;
+        Self {
+            wrapped: prepared.is_some_and(|prepared| prepared.wrapped),
+            offer,
+            hosts: HOSTED.iter().any(|key| hosts(&setup.model.settings, *key)),
+            // Signed thoughts are of use to the provider that signed them, and to nobody else.
+            form: format!("{}.{}", connection.protocol.name(), connection.provider).into(),
+        }
+    }
+
+    /// Whether an answer can hold calls, or must be sent back as it came.
+    pub(crate) fn has_tools(&self) -> bool {
+        self.offer != Offer::Nothing || self.hosts
+    }
+
+    /// Arguments that came as JSON, not as a text that holds it.
+    pub(crate) fn arguments(&self, json: &RawValue) -> String {
+        match self.offer {
+            Offer::Nothing => json.get().to_owned(),
+            Offer::Tools | Offer::ToolsAndAnswer(_) => compact(json.get()),
+        }
+    }
+
+    /// Whether a call of this name is the answer beside calls that are none.
+    pub(crate) fn is_answer(&self, name: &str) -> bool {
+        matches!(self.offer, Offer::ToolsAndAnswer(answer) if answer == name)
+    }
+
+    /// Tells the answer from the calls. The answer tool gives way to other calls, because its
+    /// answer was written before they were made. An answer that was cut has no calls: the last of
+    /// them may be cut too.
+    pub(crate) fn settle(&self, text: String, mut calls: Vec<ToolCall>, finish: Finish) -> Settled {
+        let answer = match self.offer {
+            Offer::Nothing => calls.drain(..).find(|call| !call.arguments.is_empty()),
+            Offer::Tools => None,
+            Offer::ToolsAndAnswer(answer) => {
+                let (mut answers, others): (Vec<_>, Vec<_>) =
+                    calls.into_iter().partition(|call| call.name == answer);
+                calls = others;
+                if calls.is_empty() && !answers.is_empty() { Some(answers.swap_remove(0)) } else { None }
+            }
+        };
+        let text = answer.map_or(text, |call| call.arguments);
+        if finish != Finish::Complete {
+            calls.clear();
+        }
+        name_calls(&mut calls);
+        let unwraps = self.wrapped && calls.is_empty() && finish == Finish::Complete;
+        Settled { text: if unwraps { schema::unwrap(text) } else { text }, calls }
+    }
+
+    /// An echo of `content`.
+    pub(crate) fn echo(&self, content: String) -> Option<Box<Echo>> {
+        Some(Box::new(Echo { form: self.form.as_ref().to_owned(), content }))
+    }
+
+    /// An echo of the parts of an answer, as a JSON array.
+    pub(crate) fn echo_of<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Option<Box<Echo>> {
+        let mut content = String::from("[");
+        for part in parts {
+            if content.len() > 1 {
+                content.push(',');
+            }
+            content.push_str(part);
+        }
+        content.push(']');
+        if content.len() > 2 { self.echo(content) } else { None }
+    }
+}
+
+/// The name of the tool that gives the answer: the usual one, unless a tool has it already.
+pub(crate) fn answer_name(tools: &[ToolSpec]) -> &'static str {
+    const OTHER: &str = "final_structured_output";
+    if tools.iter().any(|tool| tool.name == schema::NAME) { OTHER } else { schema::NAME }
+}
+
+/// Whether a tool that runs at the provider is asked for.
+pub(crate) fn hosts(settings: &Settings, key: Key) -> bool {
+    settings.switch(key) == Some(true)
+}
+
+/// The schema of a tool's arguments. Providers want an object with a list of its properties, also
+/// of a tool that takes none.
+pub(crate) fn parameters(tool: &ToolSpec) -> Value {
+    let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
+    schema.shift_remove("$schema");
+    if !schema.contains_key("type") {
+        schema.insert("type".to_owned(), Value::from("object"));
+    }
+    if !["properties", "$ref", "anyOf", "oneOf", "allOf"].iter().any(|name| schema.contains_key(*name)) {
+        schema.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    Value::Object(schema)
+}
+
+/// A call as its provider told it.
+pub(crate) fn call(id: Option<&str>, name: Option<&str>, arguments: String) -> ToolCall {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    ToolCall { id: text(id), name: text(name), arguments }
+}
+
+/// Arguments as JSON text. They are a string that holds JSON, but some servers send the JSON itself.
+pub(crate) fn text_of(arguments: &RawValue) -> String {
+    match arguments.get() {
+        "null" => String::new(),
+        text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+        json => json.to_owned(),
+    }
+}
+
+/// Gives every call an id that no other of its turn has, and arguments where it has none.
+fn name_calls(calls: &mut [ToolCall]) {
+    if calls.is_empty() {
+        return;
+    }
+    let given: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
+    let mut used = HashSet::with_capacity(calls.len());
+    let mut number = 0;
+    for call in calls {
+        if call.arguments.trim().is_empty() {
+            "{}".clone_into(&mut call.arguments);
+        }
+        while call.id.is_empty() || used.contains(&call.id) {
+            number += 1;
+            let id = format!("call_{number}");
+            if !given.contains(&id) {
+                call.id = id;
+            }
+        }
+        used.insert(call.id.clone());
+    }
+}
+
+/// Whether an id was made up here because the provider gave none.
+pub(crate) fn is_made_up(id: &str) -> bool {
+    let number = id.strip_prefix("call_");
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// JSON without the space between its parts. What is no JSON keeps its words.
+fn compact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for c in json.chars() {
+        if !quoted && matches!(c, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        text.push(c);
+        if escaped {
+            escaped = false;
+        } else if quoted && c == '\\' {
+            escaped = true;
+        } else if c == '"' {
+            quoted = !quoted;
+        }
+    }
+    text
+}
+
+/// Arguments where a protocol wants an object. Broken ones become an empty one: what was wrong with
+/// them is in the result that the call got.
+pub(crate) fn as_object(arguments: &str) -> &str {
+    let text = arguments.trim();
+    let is_object = text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
+    if is_object { text } else { "{}" }
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;
