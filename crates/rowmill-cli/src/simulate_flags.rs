@@ -8,6 +8,7 @@ use clap::Args;
 use rowmill_simulator::{
     Change, Distribution, Fault, Limits, OutageKind, Price, Script, Tokenizer, When, notation,
 };
+use serde_json::Value;
 
 /// Serve a made-up model provider on this machine, to try limits, faults and costs without paying.
 ///
@@ -60,6 +61,14 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = notation::duration, help_heading = "Answers")]
     latency_jitter: Duration,
 
+    /// A file of rules that say how calls are answered: with texts, JSON, calls of tools or faults.
+    ///
+    /// A JSON array, or a rule on each line, such as `{"when": {"turn": 1, "tool": "search"},
+    /// "then": {"calls": [{"name": "search", "arguments": {"query": "{{prompt}}"}}]}}`. The first
+    /// rule that fits wins; where none does, calls are answered as without rules.
+    #[arg(long, value_name = "FILE", help_heading = "Answers")]
+    pub(crate) script: Option<PathBuf>,
+
     /// Answer from prepared bytes, for benchmarks; checks, limits and faults are left out.
     #[arg(long, help_heading = "Answers")]
     instant: bool,
@@ -72,6 +81,14 @@ pub(crate) struct SimulateFlags {
         help_heading = "Answers"
     )]
     instant_text: String,
+
+    /// Answer from prepared bytes, and call `--tool` at the first so many turns of a conversation.
+    #[arg(long, value_name = "N", requires = "tool", help_heading = "Answers")]
+    instant_turns: Option<usize>,
+
+    /// The tool that prepared answers call, with its arguments: `search {"query": "otters"}`.
+    #[arg(long, value_name = "CALL", value_parser = notation::tool_call, requires = "instant_turns", help_heading = "Answers")]
+    tool: Option<(String, Value)>,
 
     /// Calls per minute, for each key and model.
     #[arg(long, value_name = "N", value_parser = limit(), help_heading = "Limits")]
@@ -125,10 +142,14 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "PRICES", value_parser = notation::price, help_heading = "Statistics")]
     price: Option<Price>,
 
-    /// Write a line of JSON for every call to this file: model, prompt, and name, media type,
-    /// size and SHA-256 of each file that came with it.
+    /// Write a line of JSON for every call to this file: model, system text, prompt, turn, tools,
+    /// what they were called with and gave, and name, media type, size and SHA-256 of each file.
     #[arg(long, value_name = "FILE", help_heading = "Statistics")]
     pub(crate) log_requests: Option<PathBuf>,
+
+    /// Write the whole conversation of every call to that file too.
+    #[arg(long, requires = "log_requests", help_heading = "Statistics")]
+    log_messages: bool,
 
     /// Count answers by the text of their prompt in `/stats`.
     #[arg(long, help_heading = "Statistics")]
@@ -153,7 +174,10 @@ Examples:
     rowmill simulate --rpm 600 --at 120s:rpm=300 --outage 60s+30s --outage-kind refuse
 
   Damage, and what it costs:
-    rowmill simulate --fault 503=0.02 --fault reset=0.02 --fault drip=0.01 --price input=0.25,output=2";
+    rowmill simulate --fault 503=0.02 --fault reset=0.02 --fault drip=0.01 --price input=0.25,output=2
+
+  A model that calls tools by rules, and a log of all that it was told:
+    rowmill simulate --script rules.jsonl --log-requests calls.jsonl --log-messages";
 
 fn limit() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..)
@@ -195,13 +219,20 @@ impl SimulateFlags {
         if !self.keep_prompts {
             script = script.forget_prompts();
         }
+        if self.log_messages {
+            script = script.log_messages();
+        }
         script = given(script, self.key, Script::key);
         script = given(script, self.answer_bytes, Script::answer_bytes);
         script = given(script, self.answer_tokens, Script::answer_tokens);
         script = given(script, self.quota_requests, Script::quota_requests);
         script = given(script, self.quota_renews, Script::quota_renews);
         script = given(script, self.price, Script::price);
-        given(script, self.instant.then_some(self.instant_text), Script::instant)
+        let is_instant = self.instant || self.instant_turns.is_some();
+        script = given(script, is_instant.then_some(self.instant_text), Script::instant);
+        given(script, self.instant_turns.zip(self.tool), |script, (turns, (tool, arguments))| {
+            script.instant_turns(turns, tool, arguments)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::file_seen::CallSeen;
+use crate::call_seen::CallSeen;
 
 /// Where calls are written down. Clones write to the same place.
 #[derive(Clone)]

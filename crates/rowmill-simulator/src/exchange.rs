@@ -5,6 +5,8 @@ use std::time::Duration;
 use rowmill_core::simulate::seed_of;
 
 use crate::admission::Admission;
+use crate::answer::Answer;
+use crate::call_marker;
 use crate::distribution::Distribution;
 use crate::fault::{Delivery, Fault, When};
 use crate::marker;
@@ -13,7 +15,6 @@ use crate::outgoing::Outgoing;
 use crate::protocol::{Ask, Protocol, Refused};
 use crate::recorder::{Call, RequestSeen};
 use crate::reply::{Circumstances, Reply};
-use crate::script::Answer;
 use crate::shared::Shared;
 
 /// How a call will be answered.
@@ -22,6 +23,7 @@ pub(crate) struct Plan<'s> {
     pub(crate) ask: Ask,
     pub(crate) how: Answer,
     pub(crate) at: Circumstances,
+    pub(crate) asked: Asked,
     admission: Admission<'s>,
 }
 
@@ -45,13 +47,21 @@ impl From<Refused> for Rejection {
 pub(crate) struct Exchange {
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    /// The prompt that it answers, where a model was called.
-    pub(crate) prompt: Option<String>,
+    /// What it answers, where a model was called.
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What an answer counts for.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) prompt: String,
+    /// Tells the conversation from others.
+    pub(crate) conversation: u64,
 }
 
 impl Exchange {
     pub(crate) fn whole(outgoing: Outgoing) -> Self {
-        Self { outgoing, delivery: Delivery::Whole, prompt: None }
+        Self { outgoing, delivery: Delivery::Whole, asked: None }
     }
 }
 
@@ -71,7 +81,7 @@ impl Shared {
             }
             Err(Rejection::Reset) => {
                 let nothing = Outgoing::text(503, "");
-                return Exchange { outgoing: nothing, delivery: Delivery::Reset, prompt: None };
+                return Exchange { outgoing: nothing, delivery: Delivery::Reset, asked: None };
             }
         };
         let headers = [plan.headers(), &self.script.headers].concat();
@@ -91,7 +101,7 @@ impl Shared {
                 protocol.render(&plan.ask, &reply, &headers)
             }
         };
-        Exchange { outgoing, delivery: Delivery::of(plan.fault()), prompt: Some(plan.ask.prompt) }
+        Exchange { outgoing, delivery: Delivery::of(plan.fault()), asked: Some(plan.asked) }
     }
 
     /// Checks a call, lets it in, waits as the script says, and decides how it is answered.
@@ -104,25 +114,22 @@ impl Shared {
         self.check_outage()?;
         protocol.check_headers(request, self.script.key.as_deref())?;
         protocol.check_size(request, self.script.body_limit)?;
-        let ask = protocol.ask(request, &self.stored)?;
+        let ask = protocol.ask(request, &self.stored, &self.thoughts)?;
         protocol.check_model(&ask.model, &self.script.models)?;
         self.recorder.call_seen(&self.script, request, &ask, call.number);
         let input = self.script.tokenizer.count_prompt(&ask);
         let key = protocol.key(request).unwrap_or_default();
         let admission = self.admit(protocol, &ask, key, input)?;
-        let at = Circumstances {
-            number: call.number,
-            of_prompt: self.recorder.prompt_called(&ask.prompt),
-            input,
-            prefix: admission.prefix,
-        };
+        let asked = Asked { prompt: ask.prompt.clone(), conversation: ask.conversation() };
+        let (of_prompt, of_turn) = self.recorder.asked(&asked);
+        let at = Circumstances { number: call.number, of_prompt, of_turn, input, prefix: admission.prefix };
         self.gate.pass(at.number).await;
         let latency = self.latency(self.conditions().latency, at.number);
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
-        let how = self.decide(&ask.prompt, at);
-        Ok(Plan { ask, how, at, admission })
+        let how = self.decide(&ask, at);
+        Ok(Plan { ask, how, at, asked, admission })
     }
 
     fn check_outage(&self) -> Result<(), Rejection> {
@@ -144,6 +151,7 @@ impl Shared {
         if !matches!(plan.fault(), Some(Fault::Reset | Fault::Hang)) {
             plan.admission.settle(&reply.tokens);
         }
+        self.thoughts.remember(&plan.ask, &reply);
         reply
     }
 
@@ -154,7 +162,8 @@ impl Shared {
         latency.draw_wait((chance("latency"), chance("latency too"))) + jitter
     }
 
-    fn decide(&self, prompt: &str, at: Circumstances) -> Answer {
+    fn decide(&self, ask: &Ask, at: Circumstances) -> Answer {
+        let prompt = ask.prompt.as_str();
         let struck = self.script.faults.iter().enumerate().find(|(rule, (when, _))| match when {
             When::Always => true,
             When::Nth(number) => *number == at.number,
@@ -167,7 +176,17 @@ impl Shared {
         if let Some(fault) = marker::fault_for(prompt, at.of_prompt) {
             return Answer::Fail(fault);
         }
-        self.script.answer.as_ref().map_or(Answer::Made, |answer| answer(prompt, at.of_prompt))
+        let seen = ask.seen(at.of_prompt, at.of_turn);
+        let told = match (&self.script.reply, &self.script.answer) {
+            (Some(reply), _) => reply(&seen),
+            (None, Some(answer)) => answer(prompt, at.of_prompt),
+            (None, None) => Answer::Made,
+        };
+        if told != Answer::Made {
+            return told;
+        }
+        let ruled = self.script.rules.answer(&seen);
+        ruled.or_else(|| call_marker::calls_for(ask)).unwrap_or(Answer::Made)
     }
 }
 

@@ -34,21 +34,6 @@ pub enum Sent {
     Upload,
 }
 
-/// A model call and the files that came with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CallSeen {
-    /// Its number among all calls, from 1.
-    pub call: u64,
-    /// The path with its query.
-    pub path: String,
-    /// The model that it names.
-    pub model: String,
-    /// The first user message, without its files.
-    pub prompt: String,
-    /// The files of all its messages, in order.
-    pub files: Vec<FileSeen>,
-}
-
 impl FileSeen {
     /// A file of these bytes.
     pub(crate) fn of(name: Option<&str>, media_type: &str, bytes: &[u8], sent: Sent) -> Self {

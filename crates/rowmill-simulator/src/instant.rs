@@ -9,49 +9,85 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::protocol::{Ask, Protocol};
-use crate::reply::{Ending, Reply, resize};
+use crate::reply::{Ending, Made, Reply, resize};
+use crate::script::{InstantTurns, Script};
 use crate::shared::Shared;
 
-/// One answer per protocol, plain and streamed, as it goes over the wire.
+/// The answers of every protocol as they go over the wire.
 #[derive(Debug)]
-pub(crate) struct Canned {
-    answers: Vec<(&'static [u8], [Vec<u8>; 2])>,
+pub(crate) struct Canned(Vec<OfProtocol>);
+
+/// The answers of one protocol.
+#[derive(Debug)]
+struct OfProtocol {
+    path: &'static [u8],
+    /// What a body holds once for each result of a tool. Inside texts its quotes are escaped.
+    result: &'static [u8],
+    /// Plain and streamed, one for each turn; the last one calls no tool.
+    turns: Vec<[Vec<u8>; 2]>,
 }
 
 impl Canned {
-    /// Prepares answers with `text`, brought to `bytes` bytes where given.
-    pub(crate) fn new(text: &str, bytes: Option<usize>) -> Self {
-        let mut text = text.to_owned();
-        if let Some(bytes) = bytes {
-            resize(&mut text, bytes);
-        }
-        let tokens = Usage { input: 40, output: text.len().div_ceil(4) as u64, ..Usage::default() };
-        let reply = Reply { text, ending: Ending::Complete, tokens, id: 1 };
-        let bytes = |protocol: Protocol, stream: bool| {
-            let model = "simulated".to_owned();
-            let ask = Ask { model, stream, usage_in_stream: true, ..Ask::default() };
-            let outgoing = protocol.render(&ask, &reply, &[]);
-            [outgoing.head, outgoing.pieces.concat()].concat()
+    /// Prepares the answers that a script wants, of which the last has this text.
+    pub(crate) fn new(text: &str, script: &Script) -> Self {
+        let of = |path, result, protocol| {
+            let calls = script.instant_turns.as_ref();
+            let replies =
+                (1..=calls.map_or(0, |calls| calls.turns)).map(|turn| calling(calls, protocol, turn));
+            let turns = replies.chain([saying(text, script.answer_bytes)]);
+            let turns =
+                turns.map(|reply| [false, true].map(|stream| bytes(protocol, &reply, stream))).collect();
+            OfProtocol { path, result, turns }
         };
-        let paths: [(&'static [u8], Protocol); 4] = [
-            (b"/v1/chat/completions", Protocol::Chat),
-            (b"/v1/responses", Protocol::Responses),
-            (b"/v1/messages", Protocol::Messages),
-            (b"/v1beta/models/", Protocol::Google),
-        ];
-        let answers = paths
-            .into_iter()
-            .map(|(path, protocol)| (path, [bytes(protocol, false), bytes(protocol, true)]))
-            .collect();
-        Self { answers }
+        Self(vec![
+            of(b"/v1/chat/completions", b"\"tool_call_id\"", Protocol::Chat),
+            of(b"/v1/responses", b"\"function_call_output\"", Protocol::Responses),
+            of(b"/v1/messages", b"\"tool_use_id\"", Protocol::Messages),
+            of(b"/v1beta/models/", b"\"functionResponse\"", Protocol::Google),
+        ])
     }
 
     fn find(&self, path: &[u8], body: &[u8]) -> Option<&[u8]> {
-        let (_, [plain, streamed]) = self.answers.iter().find(|(start, _)| path.starts_with(start))?;
-        let is_streamed = memmem::find(body, b"\"stream\":true").is_some()
+        let found = self.0.iter().find(|answers| path.starts_with(answers.path))?;
+        let last = found.turns.len() - 1;
+        let turn = memmem::find_iter(body, found.result).take(last).count();
+        let is_streamed = [b"\"stream\":true".as_slice(), b"\"stream\": true"]
+            .into_iter()
+            .any(|wish| memmem::find(body, wish).is_some())
             || memmem::find(path, b":streamGenerateContent").is_some();
+        let [plain, streamed] = found.turns.get(turn)?;
         Some(if is_streamed { streamed } else { plain })
     }
+}
+
+/// The answer that ends a conversation, brought to `bytes` bytes where given.
+fn saying(text: &str, bytes: Option<usize>) -> Reply {
+    let mut text = text.to_owned();
+    if let Some(bytes) = bytes {
+        resize(&mut text, bytes);
+    }
+    let tokens = usage(text.len());
+    Reply::of_text(text, tokens)
+}
+
+/// An answer that calls a tool, under an id that no other turn has.
+fn calling(calls: Option<&InstantTurns>, protocol: Protocol, turn: usize) -> Reply {
+    let (name, arguments) =
+        calls.map(|calls| (calls.tool.clone(), calls.arguments.to_string())).unwrap_or_default();
+    let mut reply = Reply::of_text(String::new(), usage(arguments.len()));
+    reply.ending = Ending::Calls;
+    reply.calls = vec![Made { id: protocol.call_id(reply.id, turn), name, arguments }];
+    reply
+}
+
+fn usage(bytes: usize) -> Usage {
+    Usage { input: 40, output: bytes.div_ceil(4) as u64, ..Usage::default() }
+}
+
+fn bytes(protocol: Protocol, reply: &Reply, stream: bool) -> Vec<u8> {
+    let ask = Ask { stream, usage_in_stream: true, ..Ask::of(protocol, "simulated".to_owned()) };
+    let outgoing = protocol.render(&ask, reply, &[]);
+    [outgoing.head, outgoing.pieces.concat()].concat()
 }
 
 /// A request found at the start of the buffer.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use rowmill_core::cost::{Price, TokenPrices};
 use rowmill_core::time_span;
 use rowmill_types::Money;
+use serde_json::Value;
 
+use crate::call_marker;
 use crate::conditions::Change;
 use crate::distribution::Distribution;
 use crate::fault::Fault;
@@ -111,6 +113,17 @@ fn pairs(text: &str) -> Result<Vec<(&str, String)>, String> {
     Ok(pairs)
 }
 
+/// Reads a tool and its arguments, such as `search {"query": "otters"}` or `search`.
+///
+/// # Errors
+///
+/// The text is none; the message says what to write.
+pub fn tool_call(text: &str) -> Result<(String, Value), String> {
+    let wrong =
+        || format!("`{text}` is no call; write a tool and its arguments: `search {{\"query\": \"otters\"}}`");
+    call_marker::parse(text).ok_or_else(wrong)
+}
+
 /// Reads prices in dollars per million tokens, such as `input=0.25,cached=0.025,output=2`.
 ///
 /// Without prices of their own, cached and written tokens cost what others do.
@@ -186,6 +199,9 @@ mod tests {
             ("1s:300", "no KEY=VALUE"),
         ] {
             assert!(changes(text).unwrap_err().contains(told), "{text}");
+        }
+        for text in ["", "search {", "search [1]", "search otters"] {
+            assert!(tool_call(text).unwrap_err().contains("no call"), "{text}");
         }
         for text in ["60s", "60s+soon", "+"] {
             assert!(outage(text).is_err(), "{text}");

@@ -9,7 +9,8 @@ use rowmill_types::{Money, Usage};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::file_seen::CallSeen;
+use crate::call_seen::CallSeen;
+use crate::exchange::Asked;
 use crate::protocol::Ask;
 use crate::script::Script;
 use crate::stats::{Minute, Stats};
@@ -44,13 +45,14 @@ impl RequestSeen {
 #[derive(Debug, Default)]
 struct Held {
     stats: Stats,
-    prompts: HashMap<u64, PromptCounts>,
+    prompts: HashMap<u64, Counts>,
+    conversations: HashMap<u64, Counts>,
     requests: VecDeque<RequestSeen>,
     calls: VecDeque<CallSeen>,
 }
 
 #[derive(Debug, Default)]
-struct PromptCounts {
+struct Counts {
     calls: u64,
     answers: u64,
 }
@@ -126,17 +128,15 @@ impl Recorder {
         if self.keep_requests == 0 && script.log.is_none() {
             return;
         }
-        let seen = CallSeen {
-            call: number,
-            path: request.path.clone(),
-            model: ask.model.clone(),
-            prompt: ask.prompt.clone(),
-            files: ask.files.clone(),
-        };
+        let mut seen = CallSeen::of(number, &request.path, ask);
+        if script.log_messages {
+            seen.messages.clone_from(&ask.messages);
+        }
         if let Some(log) = &script.log {
             log.write(&seen);
         }
         if self.keep_requests > 0 {
+            seen.messages.clone_from(&ask.messages);
             self.change(|held| {
                 if held.calls.len() == self.keep_requests {
                     held.calls.pop_front();
@@ -169,15 +169,17 @@ impl Recorder {
         Call { recorder: self, number }
     }
 
-    /// Counts a call of `prompt`; how many there were, this one included.
-    pub(crate) fn prompt_called(&self, prompt: &str) -> u64 {
-        let key = seed_of(&[prompt]);
+    /// Counts a call; how many there were with this prompt and with this conversation, this one included.
+    pub(crate) fn asked(&self, asked: &Asked) -> (u64, u64) {
+        let key = seed_of(&[&asked.prompt]);
         self.change(|held| {
-            let counts = held.prompts.entry(key).or_default();
-            counts.calls += 1;
-            let calls = counts.calls;
+            let prompt = held.prompts.entry(key).or_default();
+            prompt.calls += 1;
+            let conversation = held.conversations.entry(asked.conversation).or_default();
+            conversation.calls += 1;
+            let counted = (prompt.calls, conversation.calls);
             held.stats.distinct_prompts = held.prompts.len() as u64;
-            calls
+            counted
         })
     }
 
@@ -227,16 +229,19 @@ impl Recorder {
         });
     }
 
-    pub(crate) fn written(&self, status: u16, prompt: Option<&str>) {
+    pub(crate) fn written(&self, status: u16, asked: Option<&Asked>) {
         self.change(|held| {
             *held.stats.by_status.entry(status).or_default() += 1;
-            let (200..300, Some(prompt)) = (status, prompt) else { return };
+            let (200..300, Some(asked)) = (status, asked) else { return };
             held.stats.answers += 1;
-            let counts = held.prompts.entry(seed_of(&[prompt])).or_default();
+            let counts = held.prompts.entry(seed_of(&[&asked.prompt])).or_default();
             counts.answers += 1;
             held.stats.repeated_answers += u64::from(counts.answers > 1);
+            let counts = held.conversations.entry(asked.conversation).or_default();
+            counts.answers += 1;
+            held.stats.repeated_turns += u64::from(counts.answers > 1);
             if self.keep_prompts {
-                *held.stats.answers_by_prompt.entry(prompt.to_owned()).or_default() += 1;
+                *held.stats.answers_by_prompt.entry(asked.prompt.clone()).or_default() += 1;
             }
         });
     }

@@ -1,19 +1,26 @@
 //! What is answered, before a protocol gives it its shape.
 
 use rowmill_core::simulate::{seed_of, value_for};
-use rowmill_types::Usage;
+use rowmill_types::{Citation, Usage};
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::exchange::chance;
 use crate::fault::Fault;
 use crate::prompt_cache::Prefix;
-use crate::protocol::Ask;
-use crate::script::{Answer, Script};
+use crate::protocol::{Ask, Protocol};
+use crate::script::Script;
+use crate::thought::Thought;
+use crate::turn::Turn;
 
 /// How an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Complete,
+    /// The model waits for tools.
+    Calls,
+    /// The vendor paused the turn.
+    Paused,
     Length,
     Filter,
     Refusal,
@@ -28,9 +35,24 @@ pub(crate) struct Reply {
     pub(crate) tokens: Usage,
     /// Part of every id in the answer.
     pub(crate) id: u64,
+    pub(crate) calls: Vec<Made>,
+    pub(crate) thought: Option<Thought>,
+    /// The tool at the provider that was used.
+    pub(crate) hosted: Option<String>,
+    pub(crate) citations: Vec<Citation>,
+}
+
+/// A call that an answer makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// JSON text; cut where the answer is.
+    pub(crate) arguments: String,
 }
 
 const REFUSAL: &str = "I'm sorry, but I can't help with that.";
+const THOUGHT: &str = "Let me think about what was asked.";
 
 /// What a call came with, beside what it asks.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +61,8 @@ pub(crate) struct Circumstances {
     pub(crate) number: u64,
     /// The number of the call among those with this prompt, from 1.
     pub(crate) of_prompt: u64,
+    /// The number of the call among those with this whole conversation, from 1.
+    pub(crate) of_turn: u64,
     /// The tokens of the prompt.
     pub(crate) input: u64,
     /// Those of them that the cache held, and those that it took.
@@ -46,46 +70,118 @@ pub(crate) struct Circumstances {
 }
 
 impl Reply {
-    /// Makes the answer, bent by `fault` where it is about content.
+    /// An answer that is nothing but text.
+    pub(crate) fn of_text(text: String, tokens: Usage) -> Self {
+        Self {
+            text,
+            ending: Ending::Complete,
+            tokens,
+            id: 1,
+            calls: Vec::new(),
+            thought: None,
+            hosted: None,
+            citations: Vec::new(),
+        }
+    }
+
+    /// Makes the answer, bent by the fault where that is about content.
     pub(crate) fn make(script: &Script, ask: &Ask, at: Circumstances, how: &Answer) -> Self {
-        let fault = if let Answer::Fail(fault) = how { Some(fault) } else { None };
-        let right = match how {
-            Answer::Text(text) => text.clone(),
-            Answer::Json(value) => value.to_string(),
-            Answer::Made | Answer::Fail(_) => made(script, ask),
+        let id = seed_of(&[&ask.prompt]) ^ at.number;
+        let (text, ending, turn) = match how {
+            Answer::Calls { text, calls } => {
+                let turn = Turn { calls: calls.clone(), ..Turn::default() };
+                (text.clone(), Ending::Complete, turn)
+            }
+            Answer::Turn(turn) => {
+                let made = || if turn.calls.is_empty() { made(script, ask) } else { String::new() };
+                (turn.text.clone().unwrap_or_else(made), Ending::Complete, (**turn).clone())
+            }
+            how => {
+                let (text, ending) = bent(script, ask, how);
+                (text, ending, Turn::default())
+            }
         };
-        let (text, ending) = match fault {
-            Some(Fault::Empty) => (String::new(), Ending::Complete),
-            Some(Fault::Refusal) => (REFUSAL.to_owned(), Ending::Refusal),
-            Some(Fault::Length) => (first_half(&right), Ending::Length),
-            Some(Fault::Filter) => (String::new(), Ending::Filter),
-            Some(Fault::WrongSchema) => (wrong(ask.schema.as_ref(), &right), Ending::Complete),
-            // A tool's input is no text that a fence could stand in.
-            Some(Fault::Fenced) if ask.tool.is_none() => (format!("```json\n{right}\n```"), Ending::Complete),
-            Some(Fault::Null) => ("null".to_owned(), Ending::Complete),
-            _ => (right, Ending::Complete),
-        };
-        let most = ask.max_tokens.filter(|_| ending == Ending::Complete);
+        let Turn { calls, thinks, pauses, cites, .. } = turn;
+        let most = ask.max_tokens.filter(|_| ending == Ending::Complete && calls.is_empty());
         let (text, ending) = match most.and_then(|most| script.tokenizer.cut(&text, most)) {
             Some(cut) => (cut, Ending::Length),
             None => (text, ending),
         };
-        let tokens = Usage {
+        let calls = calls.into_iter().map(|(name, arguments)| (name, arguments.to_string())).collect();
+        let pauses = pauses && ask.protocol == Protocol::Messages;
+        let hosted = ask.hosted.first().filter(|_| !cites.is_empty() || pauses).cloned();
+        let mut reply = Self {
+            thought: thinks.then(|| Thought { text: THOUGHT.to_owned(), id }),
+            citations: if hosted.is_some() { cites } else { Vec::new() },
+            hosted,
+            id,
+            ..Self::of_text(text, Usage::default())
+        };
+        reply.ending = ending;
+        reply.make_calls(ask, calls);
+        if pauses && reply.ending == Ending::Complete {
+            reply.ending = Ending::Paused;
+        }
+        reply.count(script, at);
+        reply
+    }
+
+    /// Makes the calls, or the one that the request demands with the text as its arguments.
+    fn make_calls(&mut self, ask: &Ask, mut calls: Vec<(String, String)>) {
+        let is_text = matches!(self.ending, Ending::Complete | Ending::Length) && !self.text.is_empty();
+        if let Some(tool) = ask.tool.as_ref().filter(|_| is_text && calls.is_empty()) {
+            calls.push((tool.clone(), std::mem::take(&mut self.text)));
+        }
+        if !calls.is_empty() && self.ending == Ending::Complete {
+            self.ending = Ending::Calls;
+        }
+        let made = calls.into_iter().enumerate().map(|(index, (name, arguments))| Made {
+            id: ask.protocol.call_id(self.id, index),
+            name,
+            arguments,
+        });
+        self.calls = made.collect();
+    }
+
+    fn count(&mut self, script: &Script, at: Circumstances) {
+        let count = |text: &str| script.tokenizer.count(text);
+        let reasoning = self.thought.as_ref().map_or(0, |thought| count(&thought.text));
+        let called: u64 = self.calls.iter().map(|call| count(&call.arguments)).sum();
+        self.tokens = Usage {
             input: at.input,
             cached: at.prefix.cached.min(at.input),
             cache_write: at.prefix.written.min(at.input),
-            output: script.tokenizer.count(&text),
-            reasoning: 0,
+            output: count(&self.text) + called + reasoning,
+            reasoning,
         };
-        let id = seed_of(&[&ask.prompt]) ^ at.number;
-        Self { text, ending, tokens, id }
     }
+}
 
-    /// The text in the pieces that a stream sends it in.
-    pub(crate) fn pieces(&self) -> Vec<String> {
-        const PIECES: usize = 8;
-        let letters: Vec<char> = self.text.chars().collect();
-        letters.chunks(letters.len().div_ceil(PIECES).max(1)).map(|piece| piece.iter().collect()).collect()
+/// A text in the pieces that a stream sends it in.
+pub(crate) fn pieces(text: &str) -> Vec<String> {
+    const PIECES: usize = 8;
+    let letters: Vec<char> = text.chars().collect();
+    letters.chunks(letters.len().div_ceil(PIECES).max(1)).map(|piece| piece.iter().collect()).collect()
+}
+
+/// The text of an answer, bent by a fault where there is one.
+fn bent(script: &Script, ask: &Ask, how: &Answer) -> (String, Ending) {
+    let right = match how {
+        Answer::Text(text) => text.clone(),
+        Answer::Json(value) => value.to_string(),
+        _ => made(script, ask),
+    };
+    let Answer::Fail(fault) = how else { return (right, Ending::Complete) };
+    match fault {
+        Fault::Empty => (String::new(), Ending::Complete),
+        Fault::Refusal => (REFUSAL.to_owned(), Ending::Refusal),
+        Fault::Length => (first_half(&right), Ending::Length),
+        Fault::Filter => (String::new(), Ending::Filter),
+        Fault::WrongSchema => (wrong(ask.schema.as_ref(), &right), Ending::Complete),
+        // A tool's input is no text that a fence could stand in.
+        Fault::Fenced if ask.tool.is_none() => (format!("```json\n{right}\n```"), Ending::Complete),
+        Fault::Null => ("null".to_owned(), Ending::Complete),
+        _ => (right, Ending::Complete),
     }
 }
 

@@ -10,29 +10,16 @@ use std::time::Duration;
 use rowmill_core::cost::Price;
 use serde_json::Value;
 
+use crate::answer::{Answer, AnswerFunction, ReplyFunction};
 use crate::call_log::CallLog;
 use crate::conditions::Change;
+use crate::conversation::Seen;
 use crate::distribution::Distribution;
 use crate::fault::{Fault, When};
 use crate::limits::Limits;
 use crate::outage::OutageKind;
+use crate::rules::Rules;
 use crate::tokens::Tokenizer;
-
-/// How one call is answered, by [`Script::answer`].
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Answer {
-    /// As without a script: a value for the schema, or an echo.
-    Made,
-    /// With this text.
-    Text(String),
-    /// With this JSON.
-    Json(Value),
-    /// With a fault.
-    Fail(Fault),
-}
-
-pub(crate) type AnswerFunction = dyn Fn(&str, u64) -> Answer + Send + Sync;
 
 /// What a simulator checks, answers and breaks.
 ///
@@ -57,6 +44,8 @@ pub struct Script {
     pub(crate) jitter: Duration,
     pub(crate) faults: Vec<(When, Fault)>,
     pub(crate) answer: Option<Arc<AnswerFunction>>,
+    pub(crate) reply: Option<Arc<ReplyFunction>>,
+    pub(crate) rules: Rules,
     pub(crate) answer_bytes: Option<usize>,
     pub(crate) answer_tokens: Option<Distribution>,
     pub(crate) tokenizer: Tokenizer,
@@ -73,10 +62,12 @@ pub struct Script {
     pub(crate) keep_requests: usize,
     pub(crate) keep_prompts: bool,
     pub(crate) instant: Option<String>,
+    pub(crate) instant_turns: Option<InstantTurns>,
     pub(crate) body_limit: Option<usize>,
     pub(crate) upload_status: Option<u16>,
     pub(crate) file_processing: u32,
     pub(crate) log: Option<CallLog>,
+    pub(crate) log_messages: bool,
 }
 
 impl Script {
@@ -93,6 +84,8 @@ impl Script {
             jitter: Duration::ZERO,
             faults: Vec::new(),
             answer: None,
+            reply: None,
+            rules: Rules::default(),
             answer_bytes: None,
             answer_tokens: None,
             tokenizer: Tokenizer::Characters,
@@ -109,10 +102,12 @@ impl Script {
             keep_requests: 256,
             keep_prompts: true,
             instant: None,
+            instant_turns: None,
             body_limit: None,
             upload_status: None,
             file_processing: 0,
             log: None,
+            log_messages: false,
         }
     }
 
@@ -176,6 +171,29 @@ impl Script {
     #[must_use]
     pub fn answer(mut self, answer: impl Fn(&str, u64) -> Answer + Send + Sync + 'static) -> Self {
         self.answer = Some(Arc::new(answer));
+        self
+    }
+
+    /// Answers by a function of all that a call brings. [`Answer::Made`] leaves it to the rules.
+    ///
+    /// ```
+    /// # use rowmill_simulator::{Answer, Script};
+    /// # use serde_json::json;
+    /// let script = Script::new().reply(|seen| match seen.turn {
+    ///     1 => Answer::Calls { text: String::new(), calls: vec![("search".into(), json!({"query": seen.prompt}))] },
+    ///     _ => Answer::Text(format!("found: {}", seen.last)),
+    /// });
+    /// ```
+    #[must_use]
+    pub fn reply(mut self, reply: impl Fn(&Seen<'_>) -> Answer + Send + Sync + 'static) -> Self {
+        self.reply = Some(Arc::new(reply));
+        self
+    }
+
+    /// Answers by rules; a call that none fits is answered as without them.
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
         self
     }
 
@@ -319,6 +337,13 @@ impl Script {
         self
     }
 
+    /// Writes the whole conversation of every call to that log too.
+    #[must_use]
+    pub fn log_messages(mut self) -> Self {
+        self.log_messages = true;
+        self
+    }
+
     /// Answers every call with this text from prepared bytes, as cheaply as can be.
     ///
     /// For benchmarks: key, model, faults, markers and holds are not looked at,
@@ -328,6 +353,22 @@ impl Script {
         self.instant = Some(text.into());
         self
     }
+
+    /// With [`Script::instant`]: calls this tool at the first `turns` turns of a conversation,
+    /// which are told apart by how many results of tools they bring.
+    #[must_use]
+    pub fn instant_turns(mut self, turns: usize, tool: impl Into<String>, arguments: Value) -> Self {
+        self.instant_turns = Some(InstantTurns { turns, tool: tool.into(), arguments });
+        self
+    }
+}
+
+/// The calls that prepared answers make.
+#[derive(Debug, Clone)]
+pub(crate) struct InstantTurns {
+    pub(crate) turns: usize,
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
 }
 
 impl Default for Script {

@@ -38,7 +38,7 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// Serves until dropped; every connection ends with it.
 pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) {
     let script = &shared.script;
-    let canned = script.instant.as_deref().map(|text| Arc::new(Canned::new(text, script.answer_bytes)));
+    let canned = script.instant.as_deref().map(|text| Arc::new(Canned::new(text, script)));
     let mut connections = JoinSet::new();
     let mut listener = Some(listener);
     loop {
@@ -160,7 +160,7 @@ async fn serve_one(
 async fn write(stream: &mut TcpStream, buffer: &mut BytesMut, shared: &Shared, exchange: &Exchange) -> bool {
     let delivered = deliver(stream, buffer, &exchange.outgoing, exchange.delivery, &shared.gate).await;
     match delivered {
-        Delivered::Complete => shared.recorder.written(exchange.outgoing.status, exchange.prompt.as_deref()),
+        Delivered::Complete => shared.recorder.written(exchange.outgoing.status, exchange.asked.as_ref()),
         Delivered::Abandoned => shared.recorder.abandoned(),
         Delivered::Damaged => {}
     }

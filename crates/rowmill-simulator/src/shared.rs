@@ -13,6 +13,7 @@ use crate::recorder::Recorder;
 use crate::script::Script;
 use crate::stats::Stats;
 use crate::stored::Stored;
+use crate::thought::Thoughts;
 use crate::tokens::Tokenizer;
 
 /// The script, what changes on it, and what was seen.
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) gate: Gate,
     pub(crate) stored: Stored,
+    pub(crate) thoughts: Thoughts,
     conditions: Mutex<Conditions>,
     /// Tells the server that an outage was begun or ended from outside.
     pub(crate) steered: Notify,
@@ -44,7 +46,15 @@ impl Shared {
         let recorder = Recorder::new(script.keep_requests, script.keep_prompts, money);
         let gate = Gate::new(script.hold_after, script.drip_every);
         let conditions = Mutex::new(Conditions::new(&script, clock()));
-        Self { script, recorder, gate, stored: Stored::default(), conditions, steered: Notify::new() }
+        Self {
+            script,
+            recorder,
+            gate,
+            stored: Stored::default(),
+            thoughts: Thoughts::default(),
+            conditions,
+            steered: Notify::new(),
+        }
     }
 
     /// What is in force now.

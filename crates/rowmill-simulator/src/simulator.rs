@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::file_seen::CallSeen;
+use crate::call_seen::CallSeen;
 use crate::limits::Limits;
 use crate::outage::OutageKind;
 use crate::recorder::RequestSeen;

@@ -27,6 +27,8 @@ pub struct Stats {
     pub distinct_prompts: u64,
     /// Answers to prompts that had been answered before.
     pub repeated_answers: u64,
+    /// Answers to conversations that had been answered before: turns that were paid twice.
+    pub repeated_turns: u64,
     /// Calls that did not fit a rate limit.
     pub rate_limited: u64,
     /// Calls that were refused because the quota was used up.

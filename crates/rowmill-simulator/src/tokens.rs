@@ -45,7 +45,13 @@ impl Tokenizer {
                 let messages = ask.said.iter();
                 let said = messages.map(|(role, text)| PER_MESSAGE + self.count(role) + self.count(text));
                 let schema = ask.schema.as_ref().map_or(0, |schema| self.count(&schema.to_string()));
-                said.sum::<u64>() + PER_MESSAGE + schema + files
+                // A tool that must be called counts by its schema.
+                let offered = ask.tools.iter().filter(|tool| ask.tool.as_ref() != Some(&tool.name));
+                let tools = offered.map(|tool| {
+                    let schema = if tool.schema.is_null() { 0 } else { self.count(&tool.schema.to_string()) };
+                    PER_MESSAGE + self.count(&tool.name) + self.count(&tool.description) + schema
+                });
+                said.sum::<u64>() + PER_MESSAGE + schema + tools.sum::<u64>() + files
             }
         }
     }

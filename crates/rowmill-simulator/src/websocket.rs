@@ -135,13 +135,13 @@ async fn answer(socket: &mut Socket, shared: &Shared, mut plan: Plan<'_>) -> boo
                     return false;
                 }
             }
-            shared.recorder.written(status, Some(&plan.ask.prompt));
+            shared.recorder.written(status, Some(&plan.asked));
             return true;
         }
     }
     let sent = send(socket, &events).await;
     match sent {
-        Ok(()) => shared.recorder.written(status, Some(&plan.ask.prompt)),
+        Ok(()) => shared.recorder.written(status, Some(&plan.asked)),
         Err(_) => shared.recorder.abandoned(),
     }
     sent.is_ok()

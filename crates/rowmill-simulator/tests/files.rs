@@ -277,7 +277,7 @@ fn every_call_is_logged_before_it_is_answered() {
     let part = json!({"inlineData": {"mimeType": "image/png", "data": PNG}});
     call(&mut client, GOOGLE, json!([part, {"text": "Hi"}]));
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let expected = json!({"call": 1, "path": GOOGLE, "model": "m", "prompt": "Hi", "files": [{
+    let expected = json!({"call": 1, "path": GOOGLE, "model": "m", "prompt": "Hi", "turn": 1, "files": [{
         "name": null, "media_type": "image/png", "size": 8, "sha256": PNG_SHA256, "sent": "inline"
     }]});
     assert_eq!(text, format!("{expected}\n"));

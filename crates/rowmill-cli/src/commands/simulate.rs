@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use rowmill::{ExitCode, Problem, ProblemCode};
-use rowmill_simulator::Simulator;
+use rowmill_simulator::{Rules, Script, Simulator};
 
 use crate::printer;
 use crate::signals::Signals;
@@ -30,16 +30,38 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         // Signals are heard before anybody is told that the server is there.
         let mut signals = Signals::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
-        let log = flags.log_requests.as_deref().map(create).transpose()?;
-        let script = flags.script();
-        let script = match log {
-            Some(log) => script.log_calls(log),
-            None => script,
-        };
-        let simulator = Simulator::try_start(script).map_err(cannot)?;
+        let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;
         printer::data(&format!("listening on {}", simulator.url()));
         signals.next().await;
         Ok(ExitCode::Ok)
+    })
+}
+
+/// The script that the flags tell, with the files that they name.
+fn script(flags: SimulateFlags) -> Result<Script, Problem> {
+    let rules = flags.script.as_deref().map(rules).transpose()?;
+    let log = flags.log_requests.as_deref().map(create).transpose()?;
+    let mut script = flags.script();
+    if let Some(rules) = rules {
+        script = script.rules(rules);
+    }
+    Ok(match log {
+        Some(log) => script.log_calls(log),
+        None => script,
+    })
+}
+
+/// The rules in a file.
+fn rules(path: &Path) -> Result<Rules, Problem> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Problem::new(ProblemCode::TextUnreadable, format!("the script `{}` cannot be read", path.display()))
+            .cause(error)
+            .hint("name a file of rules with `--script`")
+    })?;
+    Rules::read(&path.display().to_string(), &text).map_err(|error| {
+        Problem::new(ProblemCode::Usage, "the script cannot be used")
+            .cause(error)
+            .hint("correct the rule; `docs/simulate.md` shows what rules can say")
     })
 }
 

@@ -1,117 +1,35 @@
 //! The protocols that the simulator speaks: what a request asks, and the shape
 //! of answers and errors.
 
+mod ask;
 mod chat;
 mod google;
 mod messages;
 mod parts;
+mod refused;
 pub(crate) mod responses;
+mod tools;
 
 use serde_json::Value;
 
+pub(crate) use self::ask::Ask;
+use self::google::as_json_schema;
 use self::parts::Reader;
-use crate::file_seen::FileSeen;
-use crate::outgoing::{Headers, Outgoing};
+pub(crate) use self::refused::Refused;
+use crate::outgoing::Outgoing;
 use crate::recorder::RequestSeen;
 use crate::reply::Reply;
 use crate::stored::Stored;
+use crate::thought::Thoughts;
 
 /// A vendor's protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Protocol {
+    #[default]
     Chat,
     Responses,
     Messages,
     Google,
-}
-
-/// What a request asks, whatever its protocol.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ask {
-    pub(crate) model: String,
-    pub(crate) system: String,
-    /// The first user message: the row's prompt, also when an answer is asked for again.
-    pub(crate) prompt: String,
-    /// The last user message.
-    pub(crate) last: String,
-    /// All that was said, each with who said it.
-    pub(crate) said: Vec<(&'static str, String)>,
-    /// The files of all messages, in order.
-    pub(crate) files: Vec<FileSeen>,
-    /// Whether the system prompt is marked for the cache.
-    pub(crate) marks_cache: bool,
-    /// The most tokens that may be generated, where the request states it.
-    pub(crate) max_tokens: Option<u64>,
-    /// The schema that the answer must satisfy.
-    pub(crate) schema: Option<Value>,
-    /// The tool that must be called, where the schema is that of a tool.
-    pub(crate) tool: Option<String>,
-    /// Whether JSON is wanted without a schema.
-    pub(crate) wants_json: bool,
-    pub(crate) stream: bool,
-    /// Whether a chat stream ends with the usage.
-    pub(crate) usage_in_stream: bool,
-    /// Whether a Google stream is one JSON array instead of events.
-    pub(crate) stream_is_array: bool,
-}
-
-impl Ask {
-    pub(crate) fn say_system(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.said.push(("system", text.to_owned()));
-        }
-        self.system.push_str(text);
-    }
-
-    pub(crate) fn say_user(&mut self, text: String) {
-        self.said.push(("user", text.clone()));
-        if self.prompt.is_empty() {
-            self.prompt.clone_from(&text);
-        }
-        self.last = text;
-    }
-
-    fn say_other(&mut self, text: &str) {
-        self.said.push(("assistant", text.to_owned()));
-    }
-}
-
-/// Why a request is refused, before its vendor's shape.
-#[derive(Debug, Clone)]
-pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) message: String,
-    /// The vendor's code, where it differs from the one that follows from the status.
-    pub(crate) code: Option<&'static str>,
-    /// The vendor's kind of error, likewise.
-    pub(crate) kind: Option<&'static str>,
-    /// What Google adds to it.
-    pub(crate) details: Vec<Value>,
-    pub(crate) headers: Headers,
-}
-
-impl Refused {
-    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
-        let (details, headers) = (Vec::new(), Headers::new());
-        Self { status, message: message.into(), code: None, kind: None, details, headers }
-    }
-
-    /// What vendors say with an error status.
-    pub(crate) fn of_status(status: u16) -> Self {
-        let message = match status {
-            429 => "Rate limit reached.",
-            401 | 403 => "The credential was refused.",
-            404 => "Not found.",
-            529 => "Overloaded",
-            500.. => "The server had an error while processing your request.",
-            _ => "The request was refused.",
-        };
-        Self::new(status, message)
-    }
-
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(400, message)
-    }
 }
 
 impl Protocol {
@@ -126,13 +44,18 @@ impl Protocol {
     }
 
     /// Reads what a request asks.
-    pub(crate) fn ask(self, request: &RequestSeen, stored: &Stored) -> Result<Ask, Refused> {
+    pub(crate) fn ask(
+        self,
+        request: &RequestSeen,
+        stored: &Stored,
+        thoughts: &Thoughts,
+    ) -> Result<Ask, Refused> {
         let body: Value = serde_json::from_slice(&request.body)
             .map_err(|error| Refused::invalid(format!("We could not parse the JSON body: {error}")))?;
         if !body.is_object() {
             return Err(Refused::invalid("The JSON body must be an object."));
         }
-        let reader = Reader { protocol: self, request, stored };
+        let reader = Reader { protocol: self, request, stored, thoughts };
         match self {
             Self::Chat => chat::ask(&body, reader),
             Self::Responses => responses::ask(&body, reader),
@@ -198,6 +121,16 @@ impl Protocol {
         Err(Refused { code: Some("model_not_found"), ..Refused::new(404, message) })
     }
 
+    /// The id of a call that an answer makes.
+    pub(crate) fn call_id(self, answer: u64, index: usize) -> String {
+        let start = match self {
+            Self::Chat | Self::Responses => "call_",
+            Self::Messages => "toolu_",
+            Self::Google => "",
+        };
+        format!("{start}{answer:016x}{index:02x}")
+    }
+
     /// The vendor's error body.
     pub(crate) fn error(self, refused: &Refused) -> Value {
         match self {
@@ -239,6 +172,16 @@ fn text_of(content: Option<&Value>) -> String {
             .join("\n"),
         _ => String::new(),
     }
+}
+
+/// The text in a field.
+fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
+    value.get(field)?.as_str()
+}
+
+/// Arguments that came as text: JSON, or a string where they are none.
+fn arguments_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 /// The model that a body names.

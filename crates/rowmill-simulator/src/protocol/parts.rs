@@ -2,33 +2,46 @@
 
 use serde_json::Value;
 
-use super::{Ask, Protocol, Refused};
+use super::{Ask, Protocol, Refused, text};
 use crate::file_seen::{FileSeen, Sent, check, decode};
 use crate::recorder::RequestSeen;
 use crate::stored::{FILES_BETA, Stored, unknown};
+use crate::thought::Thoughts;
 
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The most that Anthropic takes of an image.
 const ANTHROPIC_IMAGE: usize = 10 << 20;
 
-/// Reads the content of user messages.
+/// Reads the content of messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     pub(super) protocol: Protocol,
     pub(super) request: &'a RequestSeen,
     pub(super) stored: &'a Stored,
+    pub(super) thoughts: &'a Thoughts,
 }
 
 impl Reader<'_> {
     /// Reads what a user says: texts go into the prompt, files beside it.
     pub(super) fn user(&self, ask: &mut Ask, content: Option<&Value>) -> Result<(), Refused> {
-        let parts = match content {
-            Some(Value::Array(parts)) => parts,
+        match content {
+            Some(Value::Array(parts)) => self.parts_of_user(ask, parts),
             content => {
                 ask.say_user(super::text_of(content));
-                return Ok(());
+                Ok(())
             }
-        };
+        }
+    }
+
+    /// Reads what a user says in parts.
+    pub(super) fn parts_of_user(&self, ask: &mut Ask, parts: &[Value]) -> Result<(), Refused> {
+        let said = self.content(ask, parts)?;
+        ask.say_user(said);
+        Ok(())
+    }
+
+    /// Reads parts: their texts, while files go beside them.
+    pub(super) fn content(&self, ask: &mut Ask, parts: &[Value]) -> Result<String, Refused> {
         let mut texts = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let is_last = index + 1 == parts.len();
@@ -44,8 +57,7 @@ impl Reader<'_> {
                 Part::Nothing => {}
             }
         }
-        ask.say_user(texts.join("\n"));
-        Ok(())
+        Ok(texts.join("\n"))
     }
 
     fn part<'v>(&self, part: &'v Value) -> Result<Part<'v>, Refused> {
@@ -147,7 +159,6 @@ impl Reader<'_> {
             ("document", Some("text")) if media_type == "text/plain" => {
                 Ok(Part::File(FileSeen::of(title, media_type, data.as_bytes(), Sent::Text)))
             }
-            ("tool_use" | "tool_result" | "thinking", _) => Ok(Part::Nothing),
             (kind, _) => {
                 Err(Refused::invalid(format!("messages: content: Input tag '{kind}' is not supported")))
             }
@@ -193,10 +204,6 @@ enum Part<'v> {
     File(FileSeen),
     /// Something that is taken and not looked at.
     Nothing,
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
-    value.get(field)?.as_str()
 }
 
 fn inline<'v>(name: Option<&str>, media_type: &str, data: &str) -> Result<Part<'v>, Refused> {

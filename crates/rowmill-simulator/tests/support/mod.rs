@@ -3,6 +3,8 @@
 #![expect(dead_code, reason = "each test file uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
+pub(crate) mod talk;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 

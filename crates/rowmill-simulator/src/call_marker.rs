@@ -1,0 +1,87 @@
+//! Markers in prompts that make the model call tools, such as `***CALL_TOOL search {"query": "x"}`.
+//!
+//! A black-box test or a benchmark can so write its rows instead of a script.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::protocol::Ask;
+
+const CALL: &str = "***CALL_TOOL ";
+const TURNS: &str = "***TURNS ";
+
+/// The calls that the lines at the start of a prompt ask for at this turn.
+///
+/// `***CALL_TOOL name {json}` calls a tool at the first turn; several such lines call several
+/// at once. `***TURNS n name {json}` calls a tool at n turns in a row. Without tools on offer
+/// nothing is called.
+pub(crate) fn calls_for(ask: &Ask) -> Option<Answer> {
+    if !ask.prompt.trim_start().starts_with("***") || ask.tools.is_empty() {
+        return None;
+    }
+    let lines = ask.prompt.lines().map(str::trim).skip_while(|line| line.is_empty());
+    let mut calls = Vec::new();
+    let mut turns = 1;
+    for line in lines {
+        if let Some(call) = line.strip_prefix(CALL) {
+            calls.push(parse(call)?);
+        } else if let Some((count, call)) =
+            line.strip_prefix(TURNS).and_then(|rest| rest.trim().split_once(' '))
+        {
+            turns = count.parse().ok()?;
+            calls.push(parse(call)?);
+        } else {
+            break;
+        }
+    }
+    let is_due = !calls.is_empty() && ask.turns_with_calls() < turns;
+    is_due.then(|| Answer::Calls { text: String::new(), calls })
+}
+
+/// Reads `name {json}`; without JSON there are no arguments.
+pub(crate) fn parse(text: &str) -> Option<(String, Value)> {
+    let text = text.trim();
+    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let arguments = match arguments.trim() {
+        "" => json!({}),
+        arguments => serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object)?,
+    };
+    (!name.is_empty()).then(|| (name.to_owned(), arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::SeenTool;
+
+    fn ask(prompt: &str) -> Ask {
+        let tool = SeenTool { name: "find".into(), description: String::new(), schema: Value::Null };
+        let mut ask = Ask { tools: vec![tool], ..Ask::default() };
+        ask.say_user(prompt.to_owned());
+        ask
+    }
+
+    fn called(ask: &Ask) -> Vec<(String, Value)> {
+        match calls_for(ask) {
+            Some(Answer::Calls { calls, .. }) => calls,
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn lines_at_the_start_are_calls_and_the_rest_is_not() {
+        let found =
+            called(&ask("***CALL_TOOL find {\"n\": 1}\n***CALL_TOOL give\nText\n***CALL_TOOL late {}"));
+        assert_eq!(found, [("find".to_owned(), json!({"n": 1})), ("give".to_owned(), json!({}))]);
+        for other in [
+            "say ***CALL_TOOL find",
+            "***CALL_TOOL find {broken",
+            "***CALL_TOOL find [1]",
+            "***TURNS x find",
+            "",
+        ] {
+            assert_eq!(called(&ask(other)), [], "{other}");
+        }
+        assert_eq!(called(&Ask { tools: Vec::new(), ..ask("***CALL_TOOL find {}") }), []);
+    }
+}

@@ -1,0 +1,172 @@
+//! What a request asks.
+
+use rowmill_core::simulate::seed_of;
+use serde_json::Value;
+
+use super::Protocol;
+use crate::conversation::{Seen, SeenCall, SeenMessage, SeenResult, SeenRole, SeenTool};
+use crate::file_seen::FileSeen;
+
+/// What a request asks, whatever its protocol.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask {
+    pub(crate) protocol: Protocol,
+    pub(crate) model: String,
+    pub(crate) system: String,
+    /// The first user message: the row's prompt, also when an answer is asked for again.
+    pub(crate) prompt: String,
+    /// The last text of the user or of tools.
+    pub(crate) last: String,
+    /// All that was said, each with who said it.
+    pub(crate) said: Vec<(&'static str, String)>,
+    /// The conversation without the system text.
+    pub(crate) messages: Vec<SeenMessage>,
+    /// The tools that are offered.
+    pub(crate) tools: Vec<SeenTool>,
+    /// The offered tools that run at the provider.
+    pub(crate) hosted: Vec<String>,
+    /// The files of all messages, in order.
+    pub(crate) files: Vec<FileSeen>,
+    /// Whether the system prompt is marked for the cache.
+    pub(crate) marks_cache: bool,
+    /// The most tokens that may be generated, where the request states it.
+    pub(crate) max_tokens: Option<u64>,
+    /// The schema that the answer must satisfy.
+    pub(crate) schema: Option<Value>,
+    /// The tool that must be called, where the schema is that of a tool.
+    pub(crate) tool: Option<String>,
+    /// Whether JSON is wanted without a schema.
+    pub(crate) wants_json: bool,
+    pub(crate) stream: bool,
+    /// Whether a chat stream ends with the usage.
+    pub(crate) usage_in_stream: bool,
+    /// Whether a Google stream is one JSON array instead of events.
+    pub(crate) stream_is_array: bool,
+    /// Whether thoughts are to be shown (Google), or given to keep (Responses).
+    pub(crate) gives_thoughts: bool,
+}
+
+impl Ask {
+    pub(crate) fn of(protocol: Protocol, model: String) -> Self {
+        Self { protocol, model, ..Self::default() }
+    }
+
+    pub(crate) fn say_system(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.said.push(("system", text.to_owned()));
+        }
+        self.system.push_str(text);
+    }
+
+    pub(crate) fn say_user(&mut self, text: String) {
+        self.said.push(("user", text.clone()));
+        if self.prompt.is_empty() {
+            self.prompt.clone_from(&text);
+        }
+        self.last.clone_from(&text);
+        self.messages.push(message(SeenRole::User, text));
+    }
+
+    /// The model said this, and called these tools.
+    pub(super) fn say_assistant(&mut self, text: String, calls: Vec<SeenCall>) {
+        self.said.push(("assistant", text.clone()));
+        self.messages.push(message(SeenRole::Assistant, text));
+        for call in calls {
+            self.add_call(call);
+        }
+    }
+
+    /// The model said this in a part of its own.
+    pub(super) fn add_text(&mut self, text: String) {
+        if let Some(last) = self.messages.last_mut().filter(|last| last.role == SeenRole::Assistant) {
+            last.text.push_str(&text);
+            self.said.push(("assistant", text));
+        } else {
+            self.say_assistant(text, Vec::new());
+        }
+    }
+
+    /// The model called this tool, beside what it said before.
+    pub(super) fn add_call(&mut self, call: SeenCall) {
+        if self.messages.last().is_none_or(|last| last.role != SeenRole::Assistant) {
+            self.messages.push(message(SeenRole::Assistant, String::new()));
+        }
+        self.said.push(("assistant", format!("{}{}", call.name, call.arguments)));
+        if let Some(last) = self.messages.last_mut() {
+            last.calls.push(call);
+        }
+    }
+
+    /// A tool gave this. What comes together is one message.
+    pub(super) fn add_result(&mut self, result: SeenResult) {
+        self.said.push(("tool", result.text.clone()));
+        if self.messages.last().is_none_or(|last| last.role != SeenRole::Tool) {
+            self.messages.push(message(SeenRole::Tool, String::new()));
+        }
+        if let Some(last) = self.messages.last_mut() {
+            if !last.answers.is_empty() {
+                last.text.push('\n');
+            }
+            last.text.push_str(&result.text);
+            last.answers.push(result);
+            self.last.clone_from(&last.text);
+        }
+    }
+
+    /// The name of the tool that a call names, where it was made.
+    pub(super) fn tool_of(&self, call: &str) -> Option<&str> {
+        let mut calls = self.messages.iter().rev().flat_map(|message| &message.calls);
+        calls.find(|held| held.id == call).map(|held| held.name.as_str())
+    }
+
+    /// Whether a call with this id is in the conversation.
+    pub(super) fn has_call(&self, id: &str) -> bool {
+        self.tool_of(id).is_some()
+    }
+
+    /// Demands that this tool is called; the answer is then a value for its schema.
+    pub(super) fn demand(&mut self, tool: &SeenTool) {
+        self.tool = Some(tool.name.clone());
+        if !tool.schema.is_null() {
+            self.schema = Some(tool.schema.clone());
+        }
+    }
+
+    /// Which turn of the model this is, from 1.
+    pub(crate) fn turn(&self) -> u64 {
+        1 + self.messages.iter().filter(|message| message.role == SeenRole::Assistant).count() as u64
+    }
+
+    /// How often the model has called tools.
+    pub(crate) fn turns_with_calls(&self) -> usize {
+        self.messages.iter().filter(|message| !message.calls.is_empty()).count()
+    }
+
+    /// Tells this conversation from others, by all that was said.
+    pub(crate) fn conversation(&self) -> u64 {
+        let said = self.said.iter().flat_map(|(role, text)| [*role, text.as_str()]);
+        let all: Vec<&str> = std::iter::once(self.model.as_str()).chain(said).collect();
+        seed_of(&all)
+    }
+
+    /// How a script sees it.
+    pub(crate) fn seen(&self, of_prompt: u64, of_turn: u64) -> Seen<'_> {
+        Seen {
+            model: &self.model,
+            system: &self.system,
+            prompt: &self.prompt,
+            last: &self.last,
+            turn: self.turn(),
+            messages: &self.messages,
+            tools: &self.tools,
+            hosted: &self.hosted,
+            schema: self.schema.as_ref(),
+            of_prompt,
+            of_turn,
+        }
+    }
+}
+
+fn message(role: SeenRole, text: String) -> SeenMessage {
+    SeenMessage { role, text, calls: Vec::new(), answers: Vec::new() }
+}

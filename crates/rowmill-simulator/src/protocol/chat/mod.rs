@@ -1,0 +1,7 @@
+//! OpenAI Chat Completions.
+
+mod read;
+mod write;
+
+pub(super) use self::read::ask;
+pub(super) use self::write::{error, events, plain};

@@ -1,0 +1,174 @@
+//! What a chat completion asks.
+
+use serde_json::Value;
+
+use super::super::parts::Reader;
+use super::super::{Ask, Protocol, Refused, arguments_of, model_of, text, text_of, tools};
+use crate::conversation::{SeenCall, SeenResult};
+
+pub(in crate::protocol) fn ask(body: &Value, reader: Reader<'_>) -> Result<Ask, Refused> {
+    let mut ask = Ask::of(Protocol::Chat, model_of(body)?);
+    let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+    let Some(messages) = messages else {
+        return Err(Refused::invalid("'messages' must be a non-empty array."));
+    };
+    let mut open = Open::default();
+    for (at, message) in messages.iter().enumerate() {
+        read_message(&mut ask, &mut open, at, message, reader)?;
+    }
+    open.check()?;
+    let format = body.get("response_format");
+    ask.schema = format.and_then(|format| format.pointer("/json_schema/schema")).cloned();
+    ask.wants_json = format.and_then(|format| format.get("type")).is_some_and(|kind| kind == "json_object");
+    tools::openai(body, &mut ask, true)?;
+    let searches = body.get("web_search_options").is_some()
+        || body
+            .get("plugins")
+            .and_then(Value::as_array)
+            .is_some_and(|plugins| plugins.iter().any(|plugin| text(plugin, "id") == Some("web")));
+    if searches {
+        ask.hosted.push("web_search".to_owned());
+    }
+    ask.max_tokens =
+        ["max_completion_tokens", "max_tokens"].into_iter().find_map(|name| body.get(name)?.as_u64());
+    ask.stream = body.get("stream") == Some(&Value::Bool(true));
+    ask.usage_in_stream = body.pointer("/stream_options/include_usage") == Some(&Value::Bool(true));
+    Ok(ask)
+}
+
+/// The calls of the last answer, and those of them that have no result yet.
+#[derive(Debug, Default)]
+struct Open {
+    made: Vec<String>,
+    left: Vec<String>,
+}
+
+impl Open {
+    /// Nothing but results may follow calls until each has its own.
+    fn check(&self) -> Result<(), Refused> {
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        Err(Refused::invalid(format!(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+            self.left.join(", ")
+        )))
+    }
+
+    fn answer(&mut self, id: &str) -> Result<(), Refused> {
+        if self.made.is_empty() {
+            return Err(Refused::invalid(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+            ));
+        }
+        let Some(at) = self.left.iter().position(|left| left == id) else {
+            return Err(Refused::invalid(format!(
+                "Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message."
+            )));
+        };
+        self.left.remove(at);
+        Ok(())
+    }
+}
+
+fn read_message(
+    ask: &mut Ask,
+    open: &mut Open,
+    at: usize,
+    message: &Value,
+    reader: Reader<'_>,
+) -> Result<(), Refused> {
+    let content = message.get("content");
+    let role = text(message, "role").unwrap_or_default();
+    if role != "tool" {
+        open.check()?;
+        open.made.clear();
+    }
+    match role {
+        "system" | "developer" => ask.say_system(&text_of(content)),
+        "user" => reader.user(ask, content)?,
+        "assistant" => {
+            let calls = calls(at, message)?;
+            if content.is_none_or(Value::is_null)
+                && calls.is_empty()
+                && message.get("refusal").is_none_or(Value::is_null)
+            {
+                return Err(Refused::invalid(format!(
+                    "Invalid value for 'content': expected a string, got null. (messages.[{at}].content)"
+                )));
+            }
+            open.made = calls.iter().map(|call| call.id.clone()).collect();
+            open.left.clone_from(&open.made);
+            ask.say_assistant(text_of(content), calls);
+        }
+        "tool" => {
+            let Some(id) = text(message, "tool_call_id") else {
+                return Err(Refused::invalid(
+                    "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.",
+                ));
+            };
+            open.answer(id)?;
+            let given = result_text(at, content)?;
+            let tool = ask.tool_of(id).unwrap_or_default().to_owned();
+            ask.add_result(SeenResult { call: id.to_owned(), tool, text: given, is_error: false });
+        }
+        other => {
+            return Err(Refused::invalid(format!(
+                "Invalid value: '{other}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a tool gave: this protocol takes only text from tools.
+fn result_text(at: usize, content: Option<&Value>) -> Result<String, Refused> {
+    match content {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => match parts.iter().find(|part| text(part, "type") != Some("text")) {
+            Some(part) => Err(Refused::invalid(format!(
+                "Invalid 'messages[{at}].content': '{}' is only allowed in messages with role 'user'.",
+                text(part, "type").unwrap_or_default()
+            ))),
+            None => Ok(text_of(content)),
+        },
+        _ => Err(Refused::invalid(format!(
+            "Invalid value for 'content': expected a string, got null. (messages.[{at}].content)"
+        ))),
+    }
+}
+
+fn calls(at: usize, message: &Value) -> Result<Vec<SeenCall>, Refused> {
+    let Some(given) = message.get("tool_calls").filter(|calls| !calls.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let given = given.as_array().map(Vec::as_slice).unwrap_or_default();
+    if given.is_empty() {
+        return Err(Refused::invalid(format!(
+            "Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead."
+        )));
+    }
+    let mut calls: Vec<SeenCall> = Vec::new();
+    for (index, call) in given.iter().enumerate() {
+        let place = format!("messages[{at}].tool_calls[{index}]");
+        let missing = |name: &str| Refused::invalid(format!("Missing required parameter: '{place}.{name}'."));
+        let id = text(call, "id").filter(|id| !id.is_empty()).ok_or_else(|| missing("id"))?;
+        if text(call, "type") != Some("function") {
+            return Err(missing("type"));
+        }
+        let function = call.get("function").ok_or_else(|| missing("function"))?;
+        let name = text(function, "name").ok_or_else(|| missing("function.name"))?;
+        let Some(arguments) = text(function, "arguments") else {
+            return Err(Refused::invalid(format!(
+                "Invalid type for '{place}.function.arguments': expected a string."
+            )));
+        };
+        if calls.iter().any(|held| held.id == id) {
+            return Err(Refused::invalid(format!(
+                "Duplicate value for 'tool_call_id' of '{id}' in 'messages[{at}]'."
+            )));
+        }
+        calls.push(SeenCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments_of(arguments) });
+    }
+    Ok(calls)
+}

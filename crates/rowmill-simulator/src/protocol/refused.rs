@@ -1,0 +1,43 @@
+//! Why a request is refused.
+
+use serde_json::Value;
+
+use crate::outgoing::Headers;
+
+/// Why a request is refused, before its vendor's shape.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) message: String,
+    /// The vendor's code, where it differs from the one that follows from the status.
+    pub(crate) code: Option<&'static str>,
+    /// The vendor's kind of error, likewise.
+    pub(crate) kind: Option<&'static str>,
+    /// What Google adds to it.
+    pub(crate) details: Vec<Value>,
+    pub(crate) headers: Headers,
+}
+
+impl Refused {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        let (details, headers) = (Vec::new(), Headers::new());
+        Self { status, message: message.into(), code: None, kind: None, details, headers }
+    }
+
+    /// What vendors say with an error status.
+    pub(crate) fn of_status(status: u16) -> Self {
+        let message = match status {
+            429 => "Rate limit reached.",
+            401 | 403 => "The credential was refused.",
+            404 => "Not found.",
+            529 => "Overloaded",
+            500.. => "The server had an error while processing your request.",
+            _ => "The request was refused.",
+        };
+        Self::new(status, message)
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, message)
+    }
+}

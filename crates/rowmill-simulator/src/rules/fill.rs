@@ -1,0 +1,50 @@
+//! Filling what a call brought into what a rule says.
+
+use serde_json::Value;
+
+use crate::conversation::Seen;
+
+/// Puts what the call brought in the place of `{{last}}`, `{{prompt}}`, `{{system}}` and
+/// `{{turn}}`. What is put in is not looked at again, and other braces stay.
+pub(super) fn fill(text: &str, seen: &Seen<'_>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        filled.push_str(before);
+        let found = after.split_once("}}").and_then(|(name, tail)| Some((value(name.trim(), seen)?, tail)));
+        match found {
+            Some((value, tail)) => {
+                filled.push_str(&value);
+                rest = tail;
+            }
+            None => {
+                filled.push_str("{{");
+                rest = after;
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+fn value(name: &str, seen: &Seen<'_>) -> Option<String> {
+    Some(match name {
+        "last" => seen.last.to_owned(),
+        "prompt" => seen.prompt.to_owned(),
+        "system" => seen.system.to_owned(),
+        "turn" => seen.turn.to_string(),
+        _ => return None,
+    })
+}
+
+/// The same in all strings of a value; keys stay.
+pub(super) fn fill_value(value: &Value, seen: &Seen<'_>) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill(text, seen)),
+        Value::Array(items) => items.iter().map(|item| fill_value(item, seen)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), fill_value(value, seen))).collect()
+        }
+        other => other.clone(),
+    }
+}

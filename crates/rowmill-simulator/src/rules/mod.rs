@@ -1,0 +1,125 @@
+//! Rules that say how calls are answered, as they are written in a file.
+
+mod fill;
+mod read;
+
+use rowmill_types::Citation;
+use serde_json::Value;
+
+use self::fill::{fill, fill_value};
+use crate::answer::Answer;
+use crate::conversation::Seen;
+use crate::fault::Fault;
+use crate::turn::Turn;
+
+/// Rules in order: the first that fits a call says how it is answered.
+///
+/// ```
+/// # use rowmill_simulator::Rules;
+/// let rules = Rules::read(
+///     "rules.jsonl",
+///     r#"{"when": {"turn": 1, "tool": "search"}, "then": {"calls": [{"name": "search", "arguments": {"query": "{{prompt}}"}}]}}
+///        {"when": {"turn": 2}, "then": {"text": "It says: {{last}}"}}"#,
+/// );
+/// assert_eq!(rules.unwrap().len(), 2);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Reads rules from the text of a file, a JSON array or a rule on each line.
+    ///
+    /// # Errors
+    ///
+    /// A rule cannot be used; the message names the file, the rule and what to write.
+    pub fn read(file: &str, text: &str) -> Result<Self, String> {
+        read::rules(text).map(Self).map_err(|error| format!("`{file}`, {error}"))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The answer of the first rule that fits.
+    pub(crate) fn answer(&self, seen: &Seen<'_>) -> Option<Answer> {
+        let rule = self.0.iter().find(|rule| rule.when.fits(seen) && rule.then.is_left(seen))?;
+        Some(rule.then.answer(seen))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Rule {
+    when: Condition,
+    then: Then,
+}
+
+/// What a call must be for a rule to fit; what is not said fits always.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Condition {
+    system: Option<String>,
+    prompt: Option<String>,
+    last: Option<String>,
+    turn: Option<u64>,
+    model: Option<String>,
+    tool: Option<String>,
+    schema: Option<bool>,
+}
+
+impl Condition {
+    fn fits(&self, seen: &Seen<'_>) -> bool {
+        let holds =
+            |part: &Option<String>, text: &str| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
+        holds(&self.system, seen.system)
+            && holds(&self.prompt, seen.prompt)
+            && holds(&self.last, seen.last)
+            && self.turn.is_none_or(|turn| turn == seen.turn)
+            && self.model.as_ref().is_none_or(|model| model == seen.model)
+            && self.schema.is_none_or(|schema| schema == seen.schema.is_some())
+            && self.tool.as_ref().is_none_or(|name| {
+                seen.tools.iter().any(|tool| tool.name == *name) || seen.hosted.contains(name)
+            })
+    }
+}
+
+/// How a rule answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Then {
+    text: Option<String>,
+    json: Option<Value>,
+    calls: Vec<(String, Value)>,
+    thinks: bool,
+    pauses: bool,
+    cites: Vec<Citation>,
+    /// A fault, and how often it strikes each conversation where that is counted.
+    fault: Option<(Fault, Option<u64>)>,
+}
+
+impl Then {
+    /// Whether a fault that is counted still strikes.
+    fn is_left(&self, seen: &Seen<'_>) -> bool {
+        !matches!(&self.fault, Some((_, Some(times))) if seen.of_turn > *times)
+    }
+
+    fn answer(&self, seen: &Seen<'_>) -> Answer {
+        if let Some((fault, _)) = &self.fault {
+            return Answer::Fail(fault.clone());
+        }
+        let json = self.json.as_ref().map(|value| fill_value(value, seen).to_string());
+        let turn = Turn {
+            text: self.text.as_ref().map(|text| fill(text, seen)).or(json),
+            calls: self.calls.iter().map(|(name, value)| (name.clone(), fill_value(value, seen))).collect(),
+            thinks: self.thinks,
+            pauses: self.pauses,
+            cites: self.cites.clone(),
+        };
+        turn.into()
+    }
+}

@@ -1,0 +1,100 @@
+//! Thoughts that vendors sign, and that must come back as they were.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rowmill_core::simulate::seed_of;
+
+use crate::protocol::{Ask, Protocol};
+use crate::reply::Reply;
+
+/// What a model thought before it answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Thought {
+    pub(crate) text: String,
+    /// A number that differs from thought to thought.
+    pub(crate) id: u64,
+}
+
+/// A signature of `about`, which tells by itself whether it is true.
+pub(crate) fn sign(id: u64, about: &str) -> String {
+    STANDARD.encode(format!("{id:016x}{:016x}", check(id, about)))
+}
+
+/// Whether this is a signature of `about`.
+pub(crate) fn is_signed(signature: &str, about: &str) -> bool {
+    let decoded = STANDARD.decode(signature).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.is_some_and(|text| is_checked(&text, about))
+}
+
+/// An id in hexadecimal that nobody else would make up.
+pub(crate) fn checked_id(id: u64) -> String {
+    format!("{id:016x}{:016x}", check(id, ""))
+}
+
+/// Whether [`checked_id`] made this, or [`sign`] before it was encoded.
+pub(crate) fn is_checked(text: &str, about: &str) -> bool {
+    let Some((id, given)) = text.split_at_checked(16) else { return false };
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    number(id).is_some_and(|id| number(given) == Some(check(id, about)))
+}
+
+fn check(id: u64, about: &str) -> u64 {
+    seed_of(&["thought", &id.to_string(), about])
+}
+
+/// The calls that were made after a thought: 8 bytes each, and only where a script makes the model think.
+#[derive(Debug, Default)]
+pub(crate) struct Thoughts(Mutex<HashSet<u64>>);
+
+impl Thoughts {
+    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the calls of an answer that came with a thought.
+    pub(crate) fn remember(&self, ask: &Ask, reply: &Reply) {
+        if reply.thought.is_none() {
+            return;
+        }
+        let mut held = self.lock();
+        for call in &reply.calls {
+            held.insert(match ask.protocol {
+                Protocol::Google => key_without_id(&ask.prompt, &call.name, &call.arguments),
+                _ => seed_of(&[&call.id]),
+            });
+        }
+    }
+
+    /// Whether the call with this id was made after a thought.
+    pub(crate) fn belongs(&self, id: &str) -> bool {
+        let held = self.lock();
+        !held.is_empty() && held.contains(&seed_of(&[id]))
+    }
+
+    /// The same for a call that has no id.
+    pub(crate) fn belongs_without_id(&self, prompt: &str, name: &str, arguments: &str) -> bool {
+        let held = self.lock();
+        !held.is_empty() && held.contains(&key_without_id(prompt, name, arguments))
+    }
+}
+
+fn key_without_id(prompt: &str, name: &str, arguments: &str) -> u64 {
+    seed_of(&[prompt, name, arguments])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_holds_for_what_was_signed_and_nothing_else() {
+        let signature = sign(7, "I think.");
+        assert!(is_signed(&signature, "I think."));
+        assert!(!is_signed(&signature, "I thought."));
+        assert!(!is_signed("AAAA", "I think.") && !is_signed("é", "") && !is_signed("", ""));
+        assert!(is_checked(&checked_id(9), "") && !is_checked("rs_0", ""));
+    }
+}
