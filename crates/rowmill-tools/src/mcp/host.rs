@@ -107,7 +107,7 @@ impl Mcp {
             let endpoint = Endpoint::new(server, settings.inherited.clone(), settings.parallel)?;
             endpoints.push(Arc::new(endpoint));
         }
-        let started = join_all(endpoints.iter().map(|endpoint| begin(endpoint))).await;
+        let started = join_all(endpoints.iter().map(begin)).await;
         let mut problem = None;
         let mut host = Self { ends: Vec::new(), tools: Vec::new(), by_name: HashMap::new(), rows: Mutex::default() };
         for (endpoint, outcome) in endpoints.into_iter().zip(started) {
