@@ -200,13 +200,22 @@ def handle(peer, message):
     """The answer to a request."""
     method, params = message["method"], message.get("params") or {}
     if method == "initialize":
-        if OPTIONS.refuse_handshake:
+        if OPTIONS.refuse_handshake or OPTIONS.modern:
             raise Refusal(-32601, "no handshakes here")
         return {
             "protocolVersion": PROTOCOL,
             "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": "rowmill-test", "version": "1"},
             "instructions": "Use it wisely.",
+        }
+    if method == "server/discover" and OPTIONS.modern:
+        return {
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "instructions": "No handshake.",
+            "ttlMs": 0,
+            "cacheScope": "private",
         }
     if method == "ping":
         return {}
@@ -387,13 +396,15 @@ def serve_http():
                     session = f"session-{next(numbers)}"
                     sessions.add(session)
                 headers["Mcp_Session_Id"] = session
-            elif session not in sessions:
+            elif session not in sessions and not OPTIONS.modern:
                 error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "No valid session"}}
                 return self.reply(OPTIONS.unknown_session, error)
             if "id" not in message or "method" not in message:
                 if "method" in message:
                     cancelled(Peer(session), message)
                 return self.reply(202)
+            if OPTIONS.status and message["method"] == "tools/call":
+                return self.reply(OPTIONS.status, b"<html>", "text/html")
             result = json.dumps(answer(Peer(session), message)).encode()
             if OPTIONS.sse and message["method"] == "tools/call":
                 return self.reply(200, b"event: message\ndata: " + result + b"\n\n", "text/event-stream", **headers)
@@ -416,10 +427,12 @@ def options():
     parser.add_argument("--token", help="ask for this bearer token (HTTP)")
     parser.add_argument("--oauth", metavar="ID:SECRET", help="give tokens for these credentials (HTTP)")
     parser.add_argument("--unknown-session", type=int, default=404, help="the status for a forgotten session (HTTP)")
+    parser.add_argument("--status", type=int, help="answer calls with this status and a page (HTTP)")
     parser.add_argument("--count", metavar="FILE", help="where the tool count appends a line per call")
     parser.add_argument("--notify", type=int, metavar="PORT", help="connect there and tell of every call")
     parser.add_argument("--page", type=int, help="how many tools a page of a list has")
     parser.add_argument("--refuse-handshake", action="store_true", help="answer initialize with an error")
+    parser.add_argument("--modern", action="store_true", help="speak only the protocol without a handshake")
     parser.add_argument("--exit", type=int, metavar="CODE", help="say something on stderr and end at once")
     parser.add_argument("--garbage", action="store_true", help="print something else than MCP and end")
     parser.add_argument("--chatter", action="store_true", help="print lines that are no messages before serving")

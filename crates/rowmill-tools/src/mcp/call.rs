@@ -22,10 +22,12 @@ pub(super) enum Lost {
         /// Whether the tool may have run.
         maybe_ran: bool,
     },
-    /// The server does not want to be asked, and another connection would not change that.
+    /// The server answers, but not as it should; another connection would not change that.
     Refused {
         /// What it said.
         why: String,
+        /// Whether the tool may have run.
+        maybe_ran: bool,
     },
 }
 
@@ -41,13 +43,19 @@ pub(super) fn failed_to_send(error: &DynamicTransportError, left: bool) -> Lost 
     let Some(failure) = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
         return Lost::broken(chain(error.error.as_ref()), left);
     };
+    let refused = |why: &str, maybe_ran| Lost::Refused { why: why.to_owned(), maybe_ran };
     match failure {
-        StreamableHttpError::AuthRequired(_) => Lost::Refused { why: "the server refuses the credential (HTTP 401)".to_owned() },
-        StreamableHttpError::InsufficientScope(_) => Lost::Refused { why: "the server forbids it (HTTP 403)".to_owned() },
-        StreamableHttpError::Auth(error) => Lost::Refused { why: format!("no token: {}", chain(error)) },
-        StreamableHttpError::HttpStatus(status) if status.status == 429 => {
-            Lost::Refused { why: "the server limits requests (HTTP 429)".to_owned() }
+        StreamableHttpError::AuthRequired(_) => {
+            refused("the server refuses the credential (HTTP 401)", false)
         }
+        StreamableHttpError::InsufficientScope(_) => refused("the server forbids it (HTTP 403)", false),
+        StreamableHttpError::Auth(error) => refused(&format!("no token: {}", chain(error)), false),
+        StreamableHttpError::HttpStatus(status) if status.status == 429 => {
+            refused("the server limits requests (HTTP 429)", false)
+        }
+        // A status below 500 means that the server did not begin.
+        StreamableHttpError::UnexpectedServerResponse(text) => refused(text, !text.starts_with("HTTP ")),
+        StreamableHttpError::UnexpectedContentType(_) => refused(&chain(failure), left),
         failure => Lost::broken(chain(failure), left && !refused_unread(failure)),
     }
 }

@@ -1,8 +1,8 @@
 //! What a server offers, and under which names models get to see it.
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject,
-    Prompt, ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceTemplate, Tool,
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    JsonObject, Prompt, ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceTemplate, Tool,
 };
 use rmcp::service::ServiceError;
 use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
@@ -82,7 +82,11 @@ impl Catalogue {
     /// # Errors
     ///
     /// A filter names what the server does not have.
-    pub(super) fn offer(&mut self, server: &McpServer, names: &mut Names) -> Result<Vec<OfferedTool>, Problem> {
+    pub(super) fn offer(
+        &mut self,
+        server: &McpServer,
+        names: &mut Names,
+    ) -> Result<Vec<OfferedTool>, Problem> {
         self.check_filters(server)?;
         self.tools.retain(|tool| server.tools.admits(&tool.name));
         let filter = &server.resources;
@@ -103,15 +107,21 @@ impl Catalogue {
         let tools: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let mut resources: Vec<&str> =
             self.resources.iter().flat_map(|each| [each.name.as_str(), each.uri.as_str()]).collect();
-        resources.extend(self.templates.iter().flat_map(|each| [each.name.as_str(), each.uri_template.as_str()]));
+        resources
+            .extend(self.templates.iter().flat_map(|each| [each.name.as_str(), each.uri_template.as_str()]));
         let prompts: Vec<&str> = self.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
-        let checks =
-            [("tool", &server.tools, tools), ("resource", &server.resources, resources), ("prompt", &server.prompts, prompts)];
+        let checks = [
+            ("tool", &server.tools, tools),
+            ("resource", &server.resources, resources),
+            ("prompt", &server.prompts, prompts),
+        ];
         for (what, filter, known) in checks {
             // An address may be one that a template stands for.
-            let made = |name: &str| what == "resource" && self.templates.iter().any(|each| stands_for(each, name));
+            let made =
+                |name: &str| what == "resource" && self.templates.iter().any(|each| stands_for(each, name));
             let Some(name) = filter.unknown(&known).filter(|name| !made(name)) else { continue };
-            let known = if known.is_empty() { "none".to_owned() } else { format!("`{}`", known.join("`, `")) };
+            let known =
+                if known.is_empty() { "none".to_owned() } else { format!("`{}`", known.join("`, `")) };
             let message = format!("the MCP server `{}` has no {what} `{name}`", server.name);
             return Err(Problem::new(ProblemCode::InvalidConfig, message)
                 .hint(format!("correct the list of {what}s; the server has: {known}")));
@@ -127,7 +137,8 @@ impl Catalogue {
         for each in self.templates.iter().take(MOST_NAMED) {
             lines.push(line(&each.uri_template, Some(&each.name), each.description.as_deref()));
         }
-        let left = self.resources.len().saturating_sub(MOST_NAMED) + self.templates.len().saturating_sub(MOST_NAMED);
+        let left =
+            self.resources.len().saturating_sub(MOST_NAMED) + self.templates.len().saturating_sub(MOST_NAMED);
         if left > 0 {
             lines.push(format!("and {left} more"));
         }
@@ -238,7 +249,11 @@ fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTo
     let title = tool.title.clone().or_else(|| hints?.title.clone());
     let description = tool.description.as_ref().map(ToString::to_string).or(title);
     OfferedTool {
-        spec: ToolSpec { name: name.clone(), description, schema: Value::Object((*tool.input_schema).clone()) },
+        spec: ToolSpec {
+            name: name.clone(),
+            description,
+            schema: Value::Object((*tool.input_schema).clone()),
+        },
         host_name: name,
         server: server.name.clone(),
         tool: tool.name.to_string(),

@@ -169,7 +169,9 @@ impl McpServerConfig {
     }
 
     fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
-        let invalid = |what: String| Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"));
+        let invalid = |what: String| {
+            Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"))
+        };
         let places = [&self.command, &self.url, &self.target];
         if places.into_iter().flatten().count() != 1 {
             return Err(invalid("must have one of `command`, `url` and `target`".to_owned())
@@ -179,25 +181,38 @@ impl McpServerConfig {
         let url = self.url.as_deref().or(target.filter(|target| is_address(target)));
         if let Some(url) = url {
             if !is_address(url) {
-                return Err(invalid(format!("has a `url` that is no address: `{url}`")).hint("it begins with `http://` or `https://`"));
+                return Err(invalid(format!("has a `url` that is no address: `{url}`"))
+                    .hint("it begins with `http://` or `https://`"));
             }
-            self.refuse(name, "a server on the network", &[
-                ("args", !self.args.is_empty()),
-                ("env", !self.env.is_empty()),
-                ("cwd", self.cwd.is_some()),
-            ])?;
-            return Ok(Transport::Http { url: url.to_owned(), headers: self.filled_headers(filled)?, auth: self.grant(filled)? });
+            self.refuse(
+                name,
+                "a server on the network",
+                &[
+                    ("args", !self.args.is_empty()),
+                    ("env", !self.env.is_empty()),
+                    ("cwd", self.cwd.is_some()),
+                ],
+            )?;
+            return Ok(Transport::Http {
+                url: url.to_owned(),
+                headers: self.filled_headers(filled)?,
+                auth: self.grant(filled)?,
+            });
         }
-        self.refuse(name, "a server that is a process", &[
-            ("headers", !self.headers.is_empty()),
-            ("access_token", self.access_token.is_some()),
-            ("auth", self.auth.is_some()),
-        ])?;
+        self.refuse(
+            name,
+            "a server that is a process",
+            &[
+                ("headers", !self.headers.is_empty()),
+                ("access_token", self.access_token.is_some()),
+                ("auth", self.auth.is_some()),
+            ],
+        )?;
         let mut words = match (&self.command, target) {
             (Some(command), _) => vec![command.clone()],
-            (None, Some(target)) => {
-                split(target).ok_or_else(|| invalid(format!("has a `target` with a quote that is not closed: `{target}`")))?
-            }
+            (None, Some(target)) => split(target).ok_or_else(|| {
+                invalid(format!("has a `target` with a quote that is not closed: `{target}`"))
+            })?,
             (None, None) => Vec::new(),
         };
         if words.first().is_some_and(|first| first.starts_with('@')) {
@@ -205,13 +220,21 @@ impl McpServerConfig {
         }
         words.extend(self.args.iter().cloned());
         let mut words = words.into_iter();
-        let command = words.next().filter(|word| !word.is_empty()).ok_or_else(|| invalid("has an empty command".to_owned()))?;
+        let command = words
+            .next()
+            .filter(|word| !word.is_empty())
+            .ok_or_else(|| invalid("has an empty command".to_owned()))?;
         let env = self.env.iter().map(|(key, value)| {
             let value = filled.fill(value, &format!("the variable `{key}`"))?;
             Ok((key.clone(), Secret::new(value)))
         });
         let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
-        Ok(Transport::Stdio { command, args: words.collect(), env: env.collect::<Result<_, Problem>>()?, cwd })
+        Ok(Transport::Stdio {
+            command,
+            args: words.collect(),
+            env: env.collect::<Result<_, Problem>>()?,
+            cwd,
+        })
     }
 
     /// Refuses fields that mean nothing where the server is.
@@ -258,7 +281,8 @@ impl Span {
         };
         time_span::parse(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
             let message = format!("`{field}` of the MCP server `{server}` is no length of time: `{text}`");
-            Problem::new(ProblemCode::InvalidConfig, message).hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
+            Problem::new(ProblemCode::InvalidConfig, message)
+                .hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
         })
     }
 }
@@ -278,8 +302,10 @@ impl Filled<'_> {
             let Some((name, after)) = after.split_once('}') else { break };
             whole.push_str(plain);
             let value = (self.environment)(name).ok_or_else(|| {
-                let message = format!("the MCP server `{}` needs `{name}` for {place}, and it is not set", self.server);
-                Problem::new(ProblemCode::InvalidConfig, message).hint(format!("set the environment variable `{name}`"))
+                let message =
+                    format!("the MCP server `{}` needs `{name}` for {place}, and it is not set", self.server);
+                Problem::new(ProblemCode::InvalidConfig, message)
+                    .hint(format!("set the environment variable `{name}`"))
             })?;
             whole.push_str(&value);
             rest = after;

@@ -83,7 +83,8 @@ fn a_server_without_a_name_is_called_after_its_place() {
     assert_eq!(name("npx -y @modelcontextprotocol/server-everything@2 stdio"), "server-everything");
     assert_eq!(name("python3 /opt/tools/server.py --x"), "server");
     assert_eq!(name("https://example.org:8080/mcp"), "example.org");
-    let config = McpServerConfig { command: Some("x".to_owned()), name: Some("n".to_owned()), ..Default::default() };
+    let config =
+        McpServerConfig { command: Some("x".to_owned()), name: Some("n".to_owned()), ..Default::default() };
     assert_eq!(config.server(None, Path::new("."), &environment).unwrap().name, "n");
 }
 

@@ -99,7 +99,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if available.is_empty() {
                 return Line::End;
             }
-            let newline = available.iter().position(|byte| *byte == b'\n');
+            let newline = memchr::memchr(b'\n', available);
             let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
             let length = part.len() + usize::from(newline.is_some());
             keep(&mut self.line, &mut self.end, part);

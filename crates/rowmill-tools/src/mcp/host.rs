@@ -109,7 +109,8 @@ impl Mcp {
         }
         let started = join_all(endpoints.iter().map(begin)).await;
         let mut problem = None;
-        let mut host = Self { ends: Vec::new(), tools: Vec::new(), by_name: HashMap::new(), rows: Mutex::default() };
+        let mut host =
+            Self { ends: Vec::new(), tools: Vec::new(), by_name: HashMap::new(), rows: Mutex::default() };
         for (endpoint, outcome) in endpoints.into_iter().zip(started) {
             match outcome {
                 Ok((catalogue, session)) => {
@@ -152,7 +153,8 @@ impl Mcp {
 
     async fn answer(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
         let found = self.by_name.get(request.tool).copied();
-        let found = found.and_then(|place| Some((place.end, self.ends.get(place.end)?, self.tools.get(place.tool)?)));
+        let found =
+            found.and_then(|place| Some((place.end, self.ends.get(place.end)?, self.tools.get(place.tool)?)));
         let Some((index, end, tool)) = found else {
             let message = format!("no MCP server has a tool `{}`", request.tool);
             return Err(ToolFailure { message, maybe_ran: false });
@@ -220,9 +222,10 @@ async fn begin(endpoint: &Arc<Endpoint>) -> Result<(Catalogue, Option<Session>),
         }
         Ok(Ok(catalogue)) => return Ok((catalogue, Some(session))),
         Ok(Err(error)) => (format!("did not tell what it offers ({})", chain(&error)), Remedy::Protocol),
-        Err(_) => {
-            (format!("did not tell what it offers within {}", seconds(server.start_timeout)), Remedy::Patience)
-        }
+        Err(_) => (
+            format!("did not tell what it offers within {}", seconds(server.start_timeout)),
+            Remedy::Patience,
+        ),
     };
     let said = session.post_mortem().await.map(|text| format!("on standard error it printed:\n{text}"));
     session.close().await;
@@ -256,9 +259,9 @@ async fn attempts(
                 let message = format!("`{}` did not answer within {}", server.name, seconds(server.timeout));
                 return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
             }
-            Err(Lost::Refused { why }) => {
+            Err(Lost::Refused { why, maybe_ran }) => {
                 let message = server.transport.redact(&format!("`{}`: {why}", server.name));
-                return Err(ToolFailure { message, maybe_ran: ran });
+                return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
             }
         }
     }

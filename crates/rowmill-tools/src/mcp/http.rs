@@ -9,6 +9,7 @@ use futures_util::stream::{BoxStream, Stream};
 use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use memchr::memmem;
 use reqwest::Response;
 use reqwest::redirect::{Attempt, Policy};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -52,7 +53,11 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let origin = attempt.previous().first().map(reqwest::Url::origin);
     let stays = origin == Some(attempt.url().origin());
-    if keeps && stays && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
+    if keeps && stays && attempt.previous().len() <= MOST_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
 }
 
 /// Posts messages.
@@ -93,7 +98,8 @@ impl Poster {
     }
 
     async fn send(&self, post: &Post, token: Option<&str>) -> Result<Response, Failure> {
-        let mut request = self.client.post(post.uri.as_ref()).header(ACCEPT, "text/event-stream, application/json");
+        let mut request =
+            self.client.post(post.uri.as_ref()).header(ACCEPT, "text/event-stream, application/json");
         for (name, value) in &post.headers {
             request = request.header(name, value);
         }
@@ -113,7 +119,9 @@ impl Poster {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let mut response = self.send(&post, token.as_deref()).await;
-        if self.grant.is_some() && matches!(&response, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED) {
+        if self.grant.is_some()
+            && matches!(&response, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED)
+        {
             let token = self.token(Token::Fresh).await?;
             response = self.send(&post, token.as_deref()).await;
         }
@@ -149,7 +157,8 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
     if !status.is_success() {
         return refusal(response, post).await;
     }
-    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header =
+        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (session, kind) = (header(SESSION), header(CONTENT_TYPE.as_str()).unwrap_or_default());
     let Some(id) = post.id() else { return Ok(StreamableHttpPostResponse::Accepted) };
     if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -198,7 +207,7 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
     }
     let text = body(response, MAX_FRAME).await.ok().flatten().unwrap_or_default();
     // Some servers do not say 404 for a session that they have forgotten.
-    let about_session = text.to_ascii_lowercase().windows(7).any(|word| word == b"session");
+    let about_session = memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
     if status == StatusCode::BAD_REQUEST && post.session.is_some() && about_session {
         return Err(Failure::SessionExpired);
     }
@@ -291,9 +300,7 @@ impl Events {
     fn observe(&mut self, chunk: &[u8]) {
         // Only what follows the last empty line belongs to the event that goes on.
         let gaps = [b"\n\n".as_slice(), b"\n\r\n"];
-        let ends = gaps.into_iter().filter_map(|gap| {
-            chunk.windows(gap.len()).rposition(|window| window == gap).map(|at| at + gap.len())
-        });
+        let ends = gaps.into_iter().filter_map(|gap| Some(memmem::rfind(chunk, gap)? + gap.len()));
         let split = self.line_ended && (chunk.starts_with(b"\n") || chunk.starts_with(b"\r\n"));
         self.size = match ends.max().or(split.then_some(0)) {
             Some(begin) => chunk.len() - begin,

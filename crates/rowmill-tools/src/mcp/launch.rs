@@ -82,7 +82,9 @@ impl NoStart {
                 "set `access_token`, a header in `headers` or `auth` with `client_id` and `client_secret` \
                  for `{name}`, each with `${{NAME}}` for a variable; a login in a browser is not possible here"
             ),
-            Remedy::Patience => format!("raise `start_timeout` of `{name}`, or look at what the server waits for"),
+            Remedy::Patience => {
+                format!("raise `start_timeout` of `{name}`, or look at what the server waits for")
+            }
             Remedy::Protocol => {
                 "check that the command or address is an MCP server; one that speaks HTTP must speak \
                  streamable HTTP"
@@ -114,7 +116,8 @@ impl Endpoint {
                 let unusable = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
                 let mut map = HeaderMap::new();
                 for (name, value) in headers {
-                    let bad = format!("the header `{name}` of the MCP server `{}` cannot be sent", server.name);
+                    let bad =
+                        format!("the header `{name}` of the MCP server `{}` cannot be sent", server.name);
                     let (Ok(key), Ok(mut value)) =
                         (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value.reveal()))
                     else {
@@ -123,7 +126,9 @@ impl Endpoint {
                     value.set_sensitive(true);
                     map.insert(key, value);
                 }
-                let setup = |error: reqwest::Error| unusable("no HTTP client can be made".to_owned()).cause(chain(&error));
+                let setup = |error: reqwest::Error| {
+                    unusable("no HTTP client can be made".to_owned()).cause(chain(&error))
+                };
                 let client = post::client(map).map_err(setup)?;
                 // The token's server is another one: it must not see the headers.
                 let bare = post::client(HeaderMap::new()).map_err(setup)?;
@@ -136,7 +141,8 @@ impl Endpoint {
 
     /// Makes a connection, within the time that a start may take.
     pub(super) async fn open(&self) -> Result<Session, NoStart> {
-        let modern = || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+        let modern =
+            || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         match self.server.protocol {
             ProtocolMode::Modern => self.open_with(modern()).await.map_err(|(failure, _)| failure),
             ProtocolMode::Legacy => {
@@ -178,7 +184,9 @@ impl Endpoint {
         };
         process.bury().await;
         let said = [("standard error", process.last_words().await), ("standard output", talk.text())];
-        let said = said.into_iter().filter_map(|(where_to, text)| Some(format!("on {where_to} it printed:\n{}", text?)));
+        let said = said
+            .into_iter()
+            .filter_map(|(where_to, text)| Some(format!("on {where_to} it printed:\n{}", text?)));
         let said: Vec<_> = failure.cause.take().into_iter().chain(said).collect();
         failure.cause = (!said.is_empty()).then(|| said.join("\n"));
         Err((failure, handshake))
@@ -268,10 +276,14 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         _ => None,
     };
     let (what, remedy) = match failure {
-        Some(StreamableHttpError::AuthRequired(_)) => ("asks for a credential (HTTP 401)", Remedy::Credential),
+        Some(StreamableHttpError::AuthRequired(_)) => {
+            ("asks for a credential (HTTP 401)", Remedy::Credential)
+        }
         Some(StreamableHttpError::InsufficientScope(_)) => ("forbids access (HTTP 403)", Remedy::Credential),
         Some(StreamableHttpError::Auth(_)) => ("gave no token", Remedy::Credential),
-        Some(StreamableHttpError::Client(error)) if error.is_connect() => ("does not answer", Remedy::Address),
+        Some(StreamableHttpError::Client(error)) if error.is_connect() => {
+            ("does not answer", Remedy::Address)
+        }
         _ => ("does not speak MCP as expected", Remedy::Protocol),
     };
     let mut no_start = NoStart::new(what, remedy);
@@ -281,5 +293,9 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
 
 /// A length of time for people.
 pub(super) fn seconds(time: Duration) -> String {
-    if time < Duration::from_secs(1) { format!("{} ms", time.as_millis()) } else { format!("{} s", time.as_secs_f64()) }
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs_f64())
+    }
 }

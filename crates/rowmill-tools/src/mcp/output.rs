@@ -28,9 +28,9 @@ pub(super) fn of(result: ServerResult) -> ToolOutput {
         ServerResult::InputRequiredResult(_) => {
             ToolOutput::error("the tool asks a person for input, and nobody is there")
         }
-        ServerResult::CreateTaskResult(_) => {
-            ToolOutput::error("the tool gave a task to be polled instead of a result, which was not asked for")
-        }
+        ServerResult::CreateTaskResult(_) => ToolOutput::error(
+            "the tool gave a task to be polled instead of a result, which was not asked for",
+        ),
         ServerResult::EmptyResult(_) => ToolOutput::default(),
         other => match serde_json::to_string(&other) {
             Ok(text) => ToolOutput::of_text(text),
@@ -176,7 +176,12 @@ mod tests {
             given.attachments.iter().map(|file| format!("{} {}", file.name, file.media_type)).collect();
         assert_eq!(
             names,
-            ["image-1.png image/png", "audio-2.mp3 audio/mpeg", "report.pdf application/pdf", "file-4.bin application/octet-stream"]
+            [
+                "image-1.png image/png",
+                "audio-2.mp3 audio/mpeg",
+                "report.pdf application/pdf",
+                "file-4.bin application/octet-stream"
+            ]
         );
         let digest = "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4";
         assert!(given.attachments.iter().all(|file| &file.bytes[..] == b"hi" && file.digest == digest));
@@ -184,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_prompt_is_told_with_who_speaks_where_several_do() {
-        let message = |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
+        let message =
+            |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
         let one = output(json!({"messages": [message("user", "hello")]}));
         assert_eq!(one.text, "hello");
         let two = output(json!({"messages": [message("user", "hello"), message("assistant", "hi")]}));

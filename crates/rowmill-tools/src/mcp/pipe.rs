@@ -37,10 +37,7 @@ impl Pipe {
 impl Transport<RoleClient> for Pipe {
     type Error = io::Error;
 
-    fn send(
-        &mut self,
-        item: ClientJsonRpcMessage,
-    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (writer, sent) = (Arc::clone(&self.writer), self.sent.clone());
         async move {
             let mut bytes = serde_json::to_vec(&item)?;

@@ -150,10 +150,12 @@ async fn keep_lines(printed: impl AsyncRead + Unpin, tail: Tail) {
             tail.push(&line);
             return;
         }
-        let newline = available.iter().position(|byte| *byte == b'\n');
+        let newline = memchr::memchr(b'\n', available);
         let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
         // No more of a line is kept than the tail shows anyway.
-        line.extend_from_slice(part.get(..part.len().min(1024_usize.saturating_sub(line.len()))).unwrap_or(part));
+        line.extend_from_slice(
+            part.get(..part.len().min(1024_usize.saturating_sub(line.len()))).unwrap_or(part),
+        );
         let length = part.len() + usize::from(newline.is_some());
         reader.consume(length);
         if newline.is_some() {

@@ -108,7 +108,11 @@ impl Transport {
         all.fold(text.to_owned(), |text, secret| {
             let bare = secret.reveal().strip_prefix("Bearer ").map(Secret::new);
             // Short values such as `1` or `true` are settings, and hiding them would garble the text.
-            if secret.reveal().len() < 8 { text } else { bare.unwrap_or_else(|| secret.clone()).redact(&text) }
+            if secret.reveal().len() < 8 {
+                text
+            } else {
+                bare.unwrap_or_else(|| secret.clone()).redact(&text)
+            }
         })
     }
 }

@@ -30,11 +30,31 @@ async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
     let mut modern = ours(&[]);
     modern.protocol = rowmill_tools::ProtocolMode::Modern;
     let cases = [
-        (secret, "ended before it answered", "it ended with exit code 7\non standard error it printed:\ncannot open the database (token ***)", "give the command in a shell"),
-        (ours(&["--garbage"]), "ended before it answered", "it ended with exit code 0\non standard output it printed:\nWelcome to the shop!", "give the command"),
-        (ours(&["--bogus"]), "ended before it answered", "unrecognized arguments: --bogus", "give the command"),
+        (
+            secret,
+            "ended before it answered",
+            "it ended with exit code 7\non standard error it printed:\ncannot open the database (token ***)",
+            "give the command in a shell",
+        ),
+        (
+            ours(&["--garbage"]),
+            "ended before it answered",
+            "it ended with exit code 0\non standard output it printed:\nWelcome to the shop!",
+            "give the command",
+        ),
+        (
+            ours(&["--bogus"]),
+            "ended before it answered",
+            "unrecognized arguments: --bogus",
+            "give the command",
+        ),
         (silent, "did not answer within 400 ms", "", "raise `start_timeout` of `t`"),
-        (ours(&["--refuse-handshake"]), "refuses the handshake (no handshakes here)", "", "check that the command"),
+        (
+            ours(&["--refuse-handshake"]),
+            "refuses the handshake (no handshakes here)",
+            "",
+            "check that the command",
+        ),
         (modern, "refuses the handshake (unknown method: server/discover)", "", "check that the command"),
         (other, "did not answer within 400 ms", "", "raise `start_timeout` of `t`"),
     ];
@@ -66,7 +86,11 @@ async fn a_call_that_must_not_run_twice_is_not_made_again() {
     let mcp = start(ours(&["--count", &count])).await;
     let failure = call(&mcp, 1, "crash", json!({"label": "once"})).await.unwrap_err();
     assert!(failure.maybe_ran);
-    assert!(failure.message.starts_with("the connection with the MCP server `t` broke"), "{}", failure.message);
+    assert!(
+        failure.message.starts_with("the connection with the MCP server `t` broke"),
+        "{}",
+        failure.message
+    );
     assert_eq!(lines(&count), ["once"]);
     assert_eq!(text(&mcp, 2, "count", json!({"label": "next"})).await, "counted");
     assert_eq!(lines(&count), ["once", "next"]);
@@ -131,7 +155,10 @@ async fn a_server_that_stays_away_is_left_alone_for_a_while() {
         let mcp = start(server).await;
         assert!(call(&mcp, 1, "crash", json!({"label": "x"})).await.unwrap_err().maybe_ran);
         let failure = call(&mcp, 2, "echo", json!({"text": "x"})).await.unwrap_err();
-        assert_eq!((failure.message.as_str(), failure.maybe_ran), ("the MCP server `t` ended before it answered", false));
+        assert_eq!(
+            (failure.message.as_str(), failure.maybe_ran),
+            ("the MCP server `t` ended before it answered", false)
+        );
         // Now it would start; after a pause that is over it does.
         std::fs::remove_file(&started).unwrap();
         let third = call(&mcp, 3, "echo", json!({"text": "back"})).await;

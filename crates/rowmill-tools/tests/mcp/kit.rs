@@ -51,7 +51,12 @@ pub(crate) async fn problem(servers: Vec<McpServer>) -> Problem {
 }
 
 /// A call of a tool of the server `t`.
-pub(crate) async fn call(mcp: &Mcp, row: u64, tool: &str, arguments: Value) -> Result<ToolOutput, ToolFailure> {
+pub(crate) async fn call(
+    mcp: &Mcp,
+    row: u64,
+    tool: &str,
+    arguments: Value,
+) -> Result<ToolOutput, ToolFailure> {
     let name = format!("t__{tool}");
     let idempotent = mcp.tools().iter().any(|offered| offered.host_name == name && offered.idempotent);
     let arguments = arguments.to_string();

@@ -150,3 +150,21 @@ async fn an_address_where_nothing_or_something_else_is_is_one_problem() {
     assert_eq!(found.message, format!("the MCP server `t` does not answer: `{url}`"));
     assert_eq!(found.hint.as_deref(), Some("start the server or correct its `url`"));
 }
+
+#[tokio::test]
+async fn a_status_that_refuses_a_call_says_whether_the_tool_may_have_run() {
+    let cases = [
+        ("413", "`t`: HTTP 413: <html>", false),
+        ("429", "`t`: the server limits requests (HTTP 429)", false),
+        ("500", "the connection with the MCP server `t` broke: HTTP 500", true),
+        ("503", "the connection with the MCP server `t` broke: HTTP 503", false),
+        ("200", "`t`: Unexpected content type: Some(\"text/html\")", true),
+    ];
+    for (status, message, maybe_ran) in cases {
+        let network = Network::new(&["--status", status]).await;
+        let mcp = start(network.server()).await;
+        let failure = call(&mcp, 1, "count", json!({})).await.unwrap_err();
+        assert_eq!((failure.message.as_str(), failure.maybe_ran), (message, maybe_ran));
+        mcp.close().await;
+    }
+}

@@ -1,7 +1,7 @@
 //! What is offered to models.
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{Filter, Idempotent, Mcp, OfferedKind};
+use rowmill_tools::{Filter, Idempotent, Mcp, OfferedKind, ProtocolMode};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -21,7 +21,8 @@ async fn tools_of_all_pages_are_offered_with_their_schemas() {
     assert_eq!(mcp.tools().len(), 20);
     let add = mcp.tools().iter().find(|tool| tool.spec.name == "t__add").unwrap();
     assert_eq!(add.spec.description.as_deref(), Some("Adds two numbers."));
-    let expected = json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
+    let expected =
+        json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
     assert_eq!(add.spec.schema, expected);
     assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", OfferedKind::Tool));
     mcp.close().await;
@@ -76,7 +77,10 @@ async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
     assert_eq!(read("test://notes/1").await, ToolOutput::of_text("text of test://notes/1"));
     assert_eq!(read("test://made/7").await.text, "text of test://made/7");
     let picture = read("test://picture.png").await;
-    assert_eq!((picture.attachments[0].name.as_str(), picture.attachments[0].bytes.len()), ("picture.png", 70));
+    assert_eq!(
+        (picture.attachments[0].name.as_str(), picture.attachments[0].bytes.len()),
+        ("picture.png", 70)
+    );
     let refused = read("test://notes/2").await;
     assert_eq!(refused, ToolOutput::error("there is no resource `test://notes/2` that may be read"));
     let greeting = text(&mcp, 1, "get_prompt", json!({"name": "greet", "arguments": {"who": "you"}})).await;
@@ -128,4 +132,16 @@ async fn the_list_of_tools_does_not_change_under_way() {
     let failure = call(&mcp, 1, "late", json!({})).await.unwrap_err();
     assert_eq!((failure.message.as_str(), failure.maybe_ran), ("no MCP server has a tool `t__late`", false));
     mcp.close().await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_handshake_is_found_out_or_named() {
+    for protocol in [ProtocolMode::Auto, ProtocolMode::Modern] {
+        let mut server = ours(&["--modern"]);
+        server.protocol = protocol;
+        let mcp = start(server).await;
+        assert_eq!(mcp.instructions("t"), Some("No handshake."));
+        assert_eq!(text(&mcp, 1, "echo", json!({"text": "modern"})).await, "modern");
+        mcp.close().await;
+    }
 }
