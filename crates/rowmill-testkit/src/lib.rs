@@ -7,7 +7,9 @@ mod fake_source;
 pub mod hub;
 pub mod made_files;
 pub mod made_rows;
+mod mcp;
 
 pub use fake_model::{FakeModel, answer, busy, failure};
 pub use fake_source::FakeDataset;
+pub use mcp::mcp_server;
 pub use rowmill_simulator::*;

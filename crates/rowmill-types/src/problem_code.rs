@@ -85,6 +85,8 @@ problem_codes! {
         "Make room or correct permissions, then run again with `--resume`.";
     CacheUnusable = "RM1501", "The store of answers cannot be used: it is damaged, of another format, or cannot be opened.",
         "Name another folder with `--cache`, or move the file that the message names away to begin an empty store.";
+    ToolServer = "RM1601", "An MCP server that an agent needs does not start, cannot be reached, or refuses the credential; nothing was sent.",
+        "Do as the message says; what the server printed stands below it.";
     Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
         "Set the right key, then run again with `--resume`.";
     UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",

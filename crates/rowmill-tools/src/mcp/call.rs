@@ -1,0 +1,75 @@
+//! What became of a call that got no answer.
+
+use std::error::Error;
+
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use super::http::refused_unread;
+
+/// A call without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The connection is no good any more.
+    Broken {
+        /// What happened.
+        why: String,
+        /// Whether the tool may have run.
+        maybe_ran: bool,
+    },
+    /// No answer came in time.
+    TimedOut {
+        /// Whether the tool may have run.
+        maybe_ran: bool,
+    },
+    /// The server answers, but not as it should; another connection would not change that.
+    Refused {
+        /// What it said.
+        why: String,
+        /// Whether the tool may have run.
+        maybe_ran: bool,
+    },
+}
+
+impl Lost {
+    pub(super) fn broken(why: impl Into<String>, maybe_ran: bool) -> Self {
+        Self::Broken { why: why.into(), maybe_ran }
+    }
+}
+
+/// What a failed transmission means. `left` tells whether the request had left as far as the
+/// transport knows.
+pub(super) fn failed_to_send(error: &DynamicTransportError, left: bool) -> Lost {
+    let Some(failure) = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
+        return Lost::broken(chain(error.error.as_ref()), left);
+    };
+    let refused = |why: &str, maybe_ran| Lost::Refused { why: why.to_owned(), maybe_ran };
+    match failure {
+        StreamableHttpError::AuthRequired(_) => {
+            refused("the server refuses the credential (HTTP 401)", false)
+        }
+        StreamableHttpError::InsufficientScope(_) => refused("the server forbids it (HTTP 403)", false),
+        StreamableHttpError::Auth(error) => refused(&format!("no token: {}", chain(error)), false),
+        StreamableHttpError::HttpStatus(status) if status.status == 429 => {
+            refused("the server limits requests (HTTP 429)", false)
+        }
+        // A status below 500 means that the server did not begin.
+        StreamableHttpError::UnexpectedServerResponse(text) => refused(text, !text.starts_with("HTTP ")),
+        StreamableHttpError::UnexpectedContentType(_) => refused(&chain(failure), left),
+        failure => Lost::broken(chain(failure), left && !refused_unread(failure)),
+    }
+}
+
+/// An error with its causes, each said once.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,287 @@
+//! What a server offers, and under which names models get to see it.
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    JsonObject, Prompt, ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceTemplate, Tool,
+};
+use rmcp::service::ServiceError;
+use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+
+use super::filter::{self, Filter};
+use super::names::Names;
+use super::server::{Idempotent, McpServer};
+use super::session::Session;
+
+/// How many resources or prompts are named to a model.
+const MOST_NAMED: usize = 50;
+/// How much is said of each.
+const LONGEST_WORDS: usize = 200;
+
+/// A tool that models can be offered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedTool {
+    /// The tool as models see it.
+    pub spec: ToolSpec,
+    /// The name by which [`super::Mcp`] knows it.
+    pub host_name: String,
+    /// The server's name.
+    pub server: String,
+    /// What its server calls it; empty for tools that stand for resources or prompts.
+    pub tool: String,
+    /// What stands behind it.
+    pub kind: OfferedKind,
+    /// Whether it may run twice.
+    pub idempotent: bool,
+}
+
+/// What stands behind a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfferedKind {
+    /// A tool of the server.
+    Tool,
+    /// Its resources.
+    Resources,
+    /// Its prompts.
+    Prompts,
+}
+
+/// What a server told at its start.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue {
+    tools: Vec<Tool>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+    prompts: Vec<Prompt>,
+    pub(super) instructions: Option<String>,
+}
+
+impl Catalogue {
+    /// Asks for everything that is wanted, page by page.
+    pub(super) async fn ask(session: &Session, server: &McpServer) -> Result<Self, ServiceError> {
+        let (peer, mut catalogue) = (session.peer(), Self::default());
+        let Some(info) = peer.peer_info() else { return Ok(catalogue) };
+        catalogue.instructions.clone_from(&info.instructions);
+        let able = &info.capabilities;
+        if able.tools.is_some() && server.tools != Filter::Nothing {
+            catalogue.tools = peer.list_all_tools().await?;
+        }
+        if able.resources.is_some() && server.resources != Filter::Nothing {
+            catalogue.resources = peer.list_all_resources().await?;
+            // Many servers with resources know no templates, and some say so with an error.
+            catalogue.templates = peer.list_all_resource_templates().await.unwrap_or_default();
+        }
+        if able.prompts.is_some() && server.prompts != Filter::Nothing {
+            catalogue.prompts = peer.list_all_prompts().await?;
+        }
+        Ok(catalogue)
+    }
+
+    /// The tools to offer.
+    ///
+    /// # Errors
+    ///
+    /// A filter names what the server does not have.
+    pub(super) fn offer(
+        &mut self,
+        server: &McpServer,
+        names: &mut Names,
+    ) -> Result<Vec<OfferedTool>, Problem> {
+        self.check_filters(server)?;
+        self.tools.retain(|tool| server.tools.admits(&tool.name));
+        let filter = &server.resources;
+        self.resources.retain(|resource| filter.admits(&resource.name) || filter.admits(&resource.uri));
+        self.templates.retain(|each| filter.admits(&each.name) || filter.admits(&each.uri_template));
+        self.prompts.retain(|prompt| server.prompts.admits(&prompt.name));
+        let mut offered: Vec<_> = self.tools.iter().map(|tool| offered_tool(server, tool, names)).collect();
+        if !self.resources.is_empty() || !self.templates.is_empty() {
+            offered.push(self.resource_tool(server, names));
+        }
+        if !self.prompts.is_empty() {
+            offered.push(self.prompt_tool(server, names));
+        }
+        Ok(offered)
+    }
+
+    fn check_filters(&self, server: &McpServer) -> Result<(), Problem> {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
+        let mut resources: Vec<&str> =
+            self.resources.iter().flat_map(|each| [each.name.as_str(), each.uri.as_str()]).collect();
+        resources
+            .extend(self.templates.iter().flat_map(|each| [each.name.as_str(), each.uri_template.as_str()]));
+        let prompts: Vec<&str> = self.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        let checks = [
+            ("tool", &server.tools, tools),
+            ("resource", &server.resources, resources),
+            ("prompt", &server.prompts, prompts),
+        ];
+        for (what, filter, known) in checks {
+            // An address may be one that a template stands for.
+            let made =
+                |name: &str| what == "resource" && self.templates.iter().any(|each| stands_for(each, name));
+            let Some(name) = filter.unknown(&known).filter(|name| !made(name)) else { continue };
+            let known =
+                if known.is_empty() { "none".to_owned() } else { format!("`{}`", known.join("`, `")) };
+            let message = format!("the MCP server `{}` has no {what} `{name}`", server.name);
+            return Err(Problem::new(ProblemCode::InvalidConfig, message)
+                .hint(format!("correct the list of {what}s; the server has: {known}")));
+        }
+        Ok(())
+    }
+
+    fn resource_tool(&self, server: &McpServer, names: &mut Names) -> OfferedTool {
+        let mut lines = vec![format!("Reads a resource of {}. Known resources:", server.name)];
+        for each in self.resources.iter().take(MOST_NAMED) {
+            lines.push(line(&each.uri, Some(&each.name), each.description.as_deref()));
+        }
+        for each in self.templates.iter().take(MOST_NAMED) {
+            lines.push(line(&each.uri_template, Some(&each.name), each.description.as_deref()));
+        }
+        let left =
+            self.resources.len().saturating_sub(MOST_NAMED) + self.templates.len().saturating_sub(MOST_NAMED);
+        if left > 0 {
+            lines.push(format!("and {left} more"));
+        }
+        let schema = json!({
+            "type": "object",
+            "properties": {"uri": {"type": "string", "description": "The address of the resource."}},
+            "required": ["uri"],
+            "additionalProperties": false,
+        });
+        made_tool(server, names, ("read_resource", OfferedKind::Resources), lines.join("\n"), schema)
+    }
+
+    fn prompt_tool(&self, server: &McpServer, names: &mut Names) -> OfferedTool {
+        let mut lines = vec![format!("Fetches a prompt of {}. Known prompts:", server.name)];
+        for prompt in self.prompts.iter().take(MOST_NAMED) {
+            let arguments = prompt.arguments.iter().flatten().map(|argument| {
+                let needed = if argument.required == Some(true) { "" } else { "?" };
+                format!("{}{needed}", argument.name)
+            });
+            let arguments: Vec<_> = arguments.collect();
+            let call = format!("{}({})", prompt.name, arguments.join(", "));
+            lines.push(line(&call, None, prompt.description.as_deref()));
+        }
+        let known: Vec<_> = self.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "enum": known},
+                "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        });
+        made_tool(server, names, ("get_prompt", OfferedKind::Prompts), lines.join("\n"), schema)
+    }
+
+    /// The request that a call stands for, or what the model is told instead.
+    pub(super) fn request(
+        &self,
+        offered: &OfferedTool,
+        filter: &Filter,
+        arguments: &str,
+    ) -> Result<ClientRequest, ToolOutput> {
+        let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let mut arguments: JsonObject = serde_json::from_str(text)
+            .map_err(|error| ToolOutput::error(format!("the arguments are no JSON object: {error}")))?;
+        let mut text = |name: &str| match arguments.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err(ToolOutput::error(format!("`{name}` must be given as a text"))),
+        };
+        match offered.kind {
+            OfferedKind::Tool => {
+                let params = CallToolRequestParams::new(offered.tool.clone()).with_arguments(arguments);
+                Ok(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
+            }
+            OfferedKind::Resources => {
+                let uri = text("uri")?;
+                if !self.readable(&uri, filter) {
+                    return Err(ToolOutput::error(format!("there is no resource `{uri}` that may be read")));
+                }
+                let params = ReadResourceRequestParams::new(uri);
+                Ok(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)))
+            }
+            OfferedKind::Prompts => {
+                let name = text("name")?;
+                if !self.prompts.iter().any(|prompt| prompt.name == name) {
+                    return Err(ToolOutput::error(format!("there is no prompt `{name}`")));
+                }
+                let mut params = GetPromptRequestParams::new(name);
+                if let Some(Value::Object(given)) = arguments.remove("arguments") {
+                    params = params.with_arguments(given);
+                }
+                Ok(ClientRequest::GetPromptRequest(GetPromptRequest::new(params)))
+            }
+        }
+    }
+
+    fn readable(&self, uri: &str, filter: &Filter) -> bool {
+        filter.admits(uri)
+            || self.resources.iter().any(|resource| resource.uri == uri)
+            || self.templates.iter().any(|template| stands_for(template, uri))
+    }
+}
+
+/// Whether an address can come of a template.
+fn stands_for(template: &ResourceTemplate, uri: &str) -> bool {
+    let mut pattern = String::new();
+    let mut rest = template.uri_template.as_str();
+    while let Some((plain, after)) = rest.split_once('{') {
+        pattern.push_str(plain);
+        pattern.push('*');
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    pattern.push_str(rest);
+    filter::matches(&pattern, uri)
+}
+
+fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTool {
+    let hints = tool.annotations.as_ref();
+    let idempotent = match &server.idempotent {
+        Idempotent::All => true,
+        Idempotent::None => false,
+        Idempotent::Only(patterns) => patterns.iter().any(|pattern| filter::matches(pattern, &tool.name)),
+        Idempotent::ByServer => hints
+            .is_some_and(|hints| hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)),
+    };
+    let name = names.claim(&server.name, &tool.name);
+    let title = tool.title.clone().or_else(|| hints?.title.clone());
+    let description = tool.description.as_ref().map(ToString::to_string).or(title);
+    OfferedTool {
+        spec: ToolSpec {
+            name: name.clone(),
+            description,
+            schema: Value::Object((*tool.input_schema).clone()),
+        },
+        host_name: name,
+        server: server.name.clone(),
+        tool: tool.name.to_string(),
+        kind: OfferedKind::Tool,
+        idempotent,
+    }
+}
+
+fn made_tool(
+    server: &McpServer,
+    names: &mut Names,
+    (name, kind): (&str, OfferedKind),
+    description: String,
+    schema: Value,
+) -> OfferedTool {
+    let name = names.claim(&server.name, name);
+    OfferedTool {
+        spec: ToolSpec { name: name.clone(), description: Some(description), schema },
+        host_name: name,
+        server: server.name.clone(),
+        tool: String::new(),
+        kind,
+        idempotent: true,
+    }
+}
+
+fn line(what: &str, name: Option<&str>, words: Option<&str>) -> String {
+    let words: Vec<_> = [name, words].into_iter().flatten().collect();
+    let words: String = words.join(": ").chars().take(LONGEST_WORDS).collect();
+    if words.is_empty() { format!("- {what}") } else { format!("- {what} ({})", words.replace('\n', " ")) }
+}

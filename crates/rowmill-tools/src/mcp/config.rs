@@ -1,0 +1,366 @@
+//! Servers as configuration and cards write them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rowmill_core::time_span;
+use rowmill_types::{Problem, ProblemCode, Secret};
+use serde::Deserialize;
+
+use super::filter::Filter;
+use super::server::{Idempotent, McpServer, OAuth, ProtocolMode, Transport};
+
+/// A server as it is written: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of
+/// `mcp_connect` in a card. Either `command`, `url` or `target` says where it is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServerConfig {
+    /// Its name, where it does not follow from the place of the entry.
+    pub name: Option<String>,
+    /// For people; nothing is done with it.
+    pub description: Option<String>,
+    /// A command line, an npm package that begins with `@`, or an address.
+    pub target: Option<String>,
+    /// The program of a server that is a process.
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Its variables; `${NAME}` stands for a variable of rowmill.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The folder that it starts in, from that of the file on.
+    pub cwd: Option<PathBuf>,
+    /// The address of a server that speaks streamable HTTP.
+    pub url: Option<String>,
+    /// Headers of every request; `${NAME}` stands for a variable of rowmill.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// A token for the `Authorization` header; `${NAME}` stands for a variable of rowmill.
+    pub access_token: Option<String>,
+    /// A client-credentials grant.
+    pub auth: Option<AuthConfig>,
+    /// Which era of the protocol is spoken: `auto`, `modern` or `legacy`.
+    #[serde(default)]
+    pub protocol_mode: ProtocolConfig,
+    /// How long a call may take.
+    pub timeout: Option<Span>,
+    /// How long the start may take.
+    pub start_timeout: Option<Span>,
+    /// Whether every row gets a connection of its own.
+    #[serde(default)]
+    pub per_row: bool,
+    /// Names or patterns of the tools that are offered; all unless given.
+    pub tools: Option<Vec<String>>,
+    /// Names, addresses or patterns of the resources that can be read; none unless given.
+    pub resources: Option<Vec<String>>,
+    /// Names or patterns of the prompts that can be fetched; none unless given.
+    pub prompts: Option<Vec<String>>,
+    /// Which tools may run twice: `true`, `false`, or names and patterns; what the server says
+    /// unless given.
+    pub idempotent: Option<IdempotentConfig>,
+    /// Whether the server's instructions are given to the model; yes unless given.
+    pub include_instructions: Option<bool>,
+}
+
+/// A client-credentials grant as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    /// The id of the client; `${NAME}` stands for a variable of rowmill.
+    pub client_id: String,
+    /// Its secret; `${NAME}` stands for a variable of rowmill.
+    pub client_secret: String,
+    /// What is asked for.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+/// Which tools may run twice, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum IdempotentConfig {
+    /// All or none.
+    All(bool),
+    /// Those that one of these names or patterns matches.
+    Only(Vec<String>),
+}
+
+/// Which era of the protocol is spoken, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolConfig {
+    /// Whatever the server speaks.
+    #[default]
+    Auto,
+    /// Only without a handshake.
+    Modern,
+    /// Only with a handshake.
+    Legacy,
+}
+
+/// A length of time as it is written: seconds, or a text such as `1.5s` or `2m`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Span {
+    /// Seconds.
+    Seconds(f64),
+    /// A text with a unit.
+    Text(String),
+}
+
+impl McpServerConfig {
+    /// The server that is meant. `name` is that of the entry, where it has one; `folder` is that
+    /// of the file, from which relative paths go on; `environment` is asked for variables.
+    ///
+    /// # Errors
+    ///
+    /// It is not clear where the server is, a variable is not set, or a value cannot be used.
+    pub fn server(
+        &self,
+        name: Option<&str>,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<McpServer, Problem> {
+        let name = self.resolved_name(name)?;
+        let filled = Filled { server: &name, environment };
+        let transport = self.transport(&name, folder, &filled)?;
+        let mut server = McpServer::new(name.clone(), transport);
+        server.protocol = match self.protocol_mode {
+            ProtocolConfig::Auto => ProtocolMode::Auto,
+            ProtocolConfig::Modern => ProtocolMode::Modern,
+            ProtocolConfig::Legacy => ProtocolMode::Legacy,
+        };
+        let only = |names: &Option<Vec<String>>| names.clone().map(Filter::Only);
+        server.tools = only(&self.tools).unwrap_or(Filter::Everything);
+        server.resources = only(&self.resources).unwrap_or(Filter::Nothing);
+        server.prompts = only(&self.prompts).unwrap_or(Filter::Nothing);
+        server.per_row = self.per_row;
+        server.instructions = self.include_instructions.unwrap_or(true);
+        server.idempotent = match &self.idempotent {
+            None => Idempotent::ByServer,
+            Some(IdempotentConfig::All(true)) => Idempotent::All,
+            Some(IdempotentConfig::All(false)) => Idempotent::None,
+            Some(IdempotentConfig::Only(names)) => Idempotent::Only(names.clone()),
+        };
+        for (given, field, what) in [
+            (&self.timeout, &mut server.timeout, "timeout"),
+            (&self.start_timeout, &mut server.start_timeout, "start_timeout"),
+        ] {
+            if let Some(span) = given {
+                *field = span.duration(&name, what)?;
+            }
+        }
+        Ok(server)
+    }
+
+    /// The name of the entry, the name that is given, or one made of the target.
+    fn resolved_name(&self, entry: Option<&str>) -> Result<String, Problem> {
+        if let Some(name) = entry.or(self.name.as_deref()) {
+            return Ok(name.to_owned());
+        }
+        let place = self.url.as_deref().or(self.target.as_deref()).or(self.command.as_deref());
+        let place = place.ok_or_else(|| {
+            Problem::new(ProblemCode::InvalidConfig, "an MCP server has neither a name nor a place")
+                .hint("give `name`, and `command`, `url` or `target`")
+        })?;
+        Ok(name_of(place))
+    }
+
+    fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
+        let invalid = |what: String| {
+            Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"))
+        };
+        let places = [&self.command, &self.url, &self.target];
+        if places.into_iter().flatten().count() != 1 {
+            return Err(invalid("must have one of `command`, `url` and `target`".to_owned())
+                .hint("a process has `command` and `args`, a server on the network `url`; `target` is either in one text"));
+        }
+        let target = self.target.as_deref().map(str::trim);
+        let url = self.url.as_deref().or(target.filter(|target| is_address(target)));
+        if let Some(url) = url {
+            if !is_address(url) {
+                return Err(invalid(format!("has a `url` that is no address: `{url}`"))
+                    .hint("it begins with `http://` or `https://`"));
+            }
+            self.refuse(
+                name,
+                "a server on the network",
+                &[
+                    ("args", !self.args.is_empty()),
+                    ("env", !self.env.is_empty()),
+                    ("cwd", self.cwd.is_some()),
+                ],
+            )?;
+            return Ok(Transport::Http {
+                url: url.to_owned(),
+                headers: self.filled_headers(filled)?,
+                auth: self.grant(filled)?,
+            });
+        }
+        self.refuse(
+            name,
+            "a server that is a process",
+            &[
+                ("headers", !self.headers.is_empty()),
+                ("access_token", self.access_token.is_some()),
+                ("auth", self.auth.is_some()),
+            ],
+        )?;
+        let mut words = match (&self.command, target) {
+            (Some(command), _) => vec![command.clone()],
+            (None, Some(target)) => split(target).ok_or_else(|| {
+                invalid(format!("has a `target` with a quote that is not closed: `{target}`"))
+            })?,
+            (None, None) => Vec::new(),
+        };
+        if words.first().is_some_and(|first| first.starts_with('@')) {
+            words.splice(0..0, ["npx".to_owned(), "-y".to_owned()]);
+        }
+        words.extend(self.args.iter().cloned());
+        let mut words = words.into_iter();
+        let command = words
+            .next()
+            .filter(|word| !word.is_empty())
+            .ok_or_else(|| invalid("has an empty command".to_owned()))?;
+        let env = self.env.iter().map(|(key, value)| {
+            let value = filled.fill(value, &format!("the variable `{key}`"))?;
+            Ok((key.clone(), Secret::new(value)))
+        });
+        let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
+        Ok(Transport::Stdio {
+            command,
+            args: words.collect(),
+            env: env.collect::<Result<_, Problem>>()?,
+            cwd,
+        })
+    }
+
+    /// Refuses fields that mean nothing where the server is.
+    fn refuse(&self, name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem> {
+        match fields.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((field, _)) => Err(Problem::new(
+                ProblemCode::InvalidConfig,
+                format!("the MCP server `{name}` is {kind} and cannot have `{field}`"),
+            )
+            .hint(format!("remove `{field}`"))),
+        }
+    }
+
+    fn filled_headers(&self, filled: &Filled<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
+        let mut headers = BTreeMap::new();
+        for (name, value) in &self.headers {
+            let value = filled.fill(value, &format!("the header `{name}`"))?;
+            headers.insert(name.clone(), Secret::new(value));
+        }
+        if let Some(token) = &self.access_token {
+            let token = filled.fill(token, "`access_token`")?;
+            headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
+            headers.insert("Authorization".to_owned(), Secret::new(format!("Bearer {token}")));
+        }
+        Ok(headers)
+    }
+
+    fn grant(&self, filled: &Filled<'_>) -> Result<Option<OAuth>, Problem> {
+        let Some(auth) = &self.auth else { return Ok(None) };
+        Ok(Some(OAuth {
+            client_id: filled.fill(&auth.client_id, "`auth.client_id`")?,
+            client_secret: Secret::new(filled.fill(&auth.client_secret, "`auth.client_secret`")?),
+            scopes: auth.scopes.clone(),
+        }))
+    }
+}
+
+impl Span {
+    fn duration(&self, server: &str, field: &str) -> Result<Duration, Problem> {
+        let text = match self {
+            Self::Seconds(seconds) => seconds.to_string(),
+            Self::Text(text) => text.clone(),
+        };
+        time_span::parse(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
+            let message = format!("`{field}` of the MCP server `{server}` is no length of time: `{text}`");
+            Problem::new(ProblemCode::InvalidConfig, message)
+                .hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
+        })
+    }
+}
+
+/// Puts variables into texts.
+struct Filled<'a> {
+    server: &'a str,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Filled<'_> {
+    /// `text` with every `${NAME}` replaced. `place` says where the text stands.
+    fn fill(&self, text: &str, place: &str) -> Result<String, Problem> {
+        let mut whole = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((plain, after)) = rest.split_once("${") {
+            let Some((name, after)) = after.split_once('}') else { break };
+            whole.push_str(plain);
+            let value = (self.environment)(name).ok_or_else(|| {
+                let message =
+                    format!("the MCP server `{}` needs `{name}` for {place}, and it is not set", self.server);
+                Problem::new(ProblemCode::InvalidConfig, message)
+                    .hint(format!("set the environment variable `{name}`"))
+            })?;
+            whole.push_str(&value);
+            rest = after;
+        }
+        whole.push_str(rest);
+        Ok(whole)
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// A name for a server that has none: its host, or its package or program without folder, scope,
+/// version and ending.
+fn name_of(place: &str) -> String {
+    if is_address(place) {
+        let host = place.split('/').nth(2).unwrap_or(place);
+        return host.split([':', '?']).next().unwrap_or(host).to_owned();
+    }
+    let words = split(place).unwrap_or_default();
+    let runners = ["npx", "uvx", "python", "python3", "node"];
+    let word = words.iter().find(|word| !word.starts_with('-') && !runners.contains(&word.as_str()));
+    let word = word.or(words.first()).map_or(place, String::as_str);
+    let last = word.rsplit('/').next().unwrap_or(word);
+    let last = last.split('@').next().unwrap_or(last);
+    last.split('.').next().unwrap_or(last).to_owned()
+}
+
+/// Splits a command line into words as a shell does, with quotes and backslashes; nothing else
+/// has a meaning. `None` where a quote is not closed.
+fn split(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '\\') => word.get_or_insert_default().extend(characters.next()),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, c @ ('"' | '\'')) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

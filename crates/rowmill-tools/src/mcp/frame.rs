@@ -1,0 +1,226 @@
+//! The messages of a server as they come over a pipe: one JSON text per line.
+
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use super::MAX_FRAME;
+
+/// What is kept of both ends of a message that is too large, to find out whose answer it is.
+const KEPT: usize = 512;
+/// A buffer that grew beyond this for one message is not kept for the next.
+const SPARE: usize = 1024 * 1024;
+
+/// What a line is.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// A message.
+    Message(Box<ServerJsonRpcMessage>),
+    /// Nothing that anyone waits for.
+    Nothing,
+    /// Something else, such as words for a person that should have gone to standard error.
+    Talk,
+}
+
+/// Reads a line. An answer that does not keep to the protocol becomes an error for its call, so
+/// that the call need not wait for its timeout.
+pub(super) fn read(line: &[u8]) -> Frame {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return Frame::Nothing;
+    }
+    let error = match serde_json::from_slice(line) {
+        Ok(message) => return Frame::Message(Box::new(message)),
+        Err(error) => error,
+    };
+    let Ok(Value::Object(object)) = serde_json::from_slice::<Value>(line) else { return Frame::Talk };
+    let id = object.get("id").and_then(id_of);
+    match (id, object.contains_key("method")) {
+        (_, true) => Frame::Nothing,
+        (Some(id), false) => Frame::Message(Box::new(unusable(id, &error.to_string()))),
+        (None, false) => Frame::Talk,
+    }
+}
+
+/// An answer that cannot be used, as an error of its call.
+pub(super) fn unusable(id: RequestId, why: &str) -> ServerJsonRpcMessage {
+    let text = format!("the server's answer does not keep to the protocol: {why}");
+    ServerJsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
+}
+
+/// An answer that is too large, as an error of its call.
+pub(super) fn too_large(id: RequestId) -> ServerJsonRpcMessage {
+    let text = format!("the tool's answer has more than {} MiB and was thrown away", MAX_FRAME >> 20);
+    ServerJsonRpcMessage::error(ErrorData::internal_error(text, None), Some(id))
+}
+
+fn id_of(value: &Value) -> Option<RequestId> {
+    match value {
+        Value::Number(number) => number.as_i64().map(RequestId::Number),
+        Value::String(text) => Some(RequestId::String(text.as_str().into())),
+        _ => None,
+    }
+}
+
+/// Reads lines of bounded length.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    reader: BufReader<R>,
+    /// The line so far, or the beginning of one that is too long.
+    line: Vec<u8>,
+    /// The last bytes of a line that is too long.
+    end: Option<Vec<u8>>,
+    /// Whether the line was given out.
+    given: bool,
+}
+
+/// What came.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    /// A line without its end.
+    Whole(&'a [u8]),
+    /// A line that is too long; whose answer it is, where that can be told.
+    TooLong(Option<RequestId>),
+    /// Nothing more.
+    End,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(reader: R) -> Self {
+        let reader = BufReader::with_capacity(64 * 1024, reader);
+        Self { reader, line: Vec::new(), end: None, given: false }
+    }
+
+    /// The next line. Dropping the future loses nothing: what was read is kept.
+    pub(super) async fn next(&mut self) -> Line<'_> {
+        self.forget_given();
+        loop {
+            let Ok(available) = self.reader.fill_buf().await else { return Line::End };
+            if available.is_empty() {
+                return Line::End;
+            }
+            let newline = memchr::memchr(b'\n', available);
+            let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
+            let length = part.len() + usize::from(newline.is_some());
+            keep(&mut self.line, &mut self.end, part);
+            self.reader.consume(length);
+            if newline.is_some() {
+                self.given = true;
+                return match self.end.take() {
+                    None => Line::Whole(&self.line),
+                    Some(end) => Line::TooLong(owner(&self.line, &end)),
+                };
+            }
+        }
+    }
+
+    fn forget_given(&mut self) {
+        if !self.given {
+            return;
+        }
+        self.given = false;
+        if self.line.capacity() > SPARE {
+            self.line = Vec::new();
+        }
+        self.line.clear();
+    }
+}
+
+/// Adds a part to a line, of which only both ends are kept once it is too long.
+fn keep(line: &mut Vec<u8>, end: &mut Option<Vec<u8>>, part: &[u8]) {
+    match end {
+        None if line.len() + part.len() <= MAX_FRAME => line.extend_from_slice(part),
+        None => {
+            let from = line.len().saturating_sub(KEPT);
+            let mut last = line.split_off(from.max(KEPT.min(line.len())));
+            line.truncate(KEPT);
+            append(&mut last, part);
+            *end = Some(last);
+        }
+        Some(last) => append(last, part),
+    }
+}
+
+fn append(last: &mut Vec<u8>, part: &[u8]) {
+    last.extend_from_slice(part.get(part.len().saturating_sub(KEPT)..).unwrap_or(part));
+    let surplus = last.len().saturating_sub(KEPT);
+    last.drain(..surplus);
+}
+
+/// Whose answer a message is of which only both ends are known. Servers write the id before the
+/// result or after it.
+fn owner(begin: &[u8], end: &[u8]) -> Option<RequestId> {
+    let (begin, end) = (String::from_utf8_lossy(begin), String::from_utf8_lossy(end));
+    let before = begin.split("\"result\"").next().unwrap_or_default();
+    if before.len() < begin.len()
+        && let Some((_, rest)) = before.split_once("\"id\"")
+    {
+        return leading_id(rest);
+    }
+    let (_, rest) = end.rsplit_once("\"id\"")?;
+    let top = !rest.contains(['{', '[', ']']) && rest.trim_end().ends_with('}');
+    if top && rest.matches('}').count() == 1 { leading_id(rest) } else { None }
+}
+
+fn leading_id(text: &str) -> Option<RequestId> {
+    let text = text.trim_start().strip_prefix(':')?;
+    let value = serde_json::Deserializer::from_str(text).into_iter::<Value>().next()?.ok()?;
+    id_of(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_text(frame: Frame) -> String {
+        match frame {
+            Frame::Message(message) => match *message {
+                ServerJsonRpcMessage::Error(error) => error.error.message.into_owned(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_is_a_message_or_talk_or_nothing() {
+        assert!(matches!(read(b"Server is listening\r"), Frame::Talk));
+        assert!(matches!(read(b"[1, 2]"), Frame::Talk));
+        assert!(matches!(read(b"  "), Frame::Nothing));
+        assert!(matches!(read(br#"{"method":"window/logMessage","params":3}"#), Frame::Nothing));
+        let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+        assert!(matches!(read(answer), Frame::Message(_)));
+        let refused = error_text(read(br#"{"jsonrpc":"2.0","id":1,"error":"oh no"}"#));
+        assert!(refused.starts_with("the server's answer does not keep to the protocol"), "{refused}");
+    }
+
+    #[test]
+    fn the_owner_of_an_answer_is_found_at_either_end() {
+        let cases: [(&str, &str, Option<RequestId>); 6] = [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"content"#, "", Some(RequestId::Number(7))),
+            (r#"{"id": "a","result":{"#, "", Some(RequestId::String("a".into()))),
+            (r#"{"result":{"content":"#, r#"xx"}]},"jsonrpc":"2.0","id":9}"#, Some(RequestId::Number(9))),
+            (r#"{"result":{"content":"#, r#"xx"}]},"id":9,"jsonrpc":"2.0"}"#, Some(RequestId::Number(9))),
+            (r#"{"result":{"content":"#, r#"{"id":3}]}}"#, None),
+            (r#"{"method":"x","params":"#, "}}", None),
+        ];
+        for (begin, end, expected) in cases {
+            assert_eq!(owner(begin.as_bytes(), end.as_bytes()), expected, "{begin} … {end}");
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_and_too_long_ones_only_by_name() {
+        let mut text = b"one\n\ntwo\n".to_vec();
+        text.extend_from_slice(br#"{"jsonrpc":"2.0","id":5,"result":""#);
+        text.resize(text.len() + MAX_FRAME, b'x');
+        text.extend_from_slice(b"\"}\nthree\nrest");
+        let mut lines = Lines::new(text.as_slice());
+        for expected in ["one", "", "two"] {
+            assert!(matches!(lines.next().await, Line::Whole(line) if line == expected.as_bytes()));
+        }
+        assert!(matches!(lines.next().await, Line::TooLong(Some(RequestId::Number(5)))));
+        assert!(matches!(lines.next().await, Line::Whole(b"three")));
+        assert!(matches!(lines.next().await, Line::End));
+    }
+}

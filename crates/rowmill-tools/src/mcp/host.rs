@@ -1,0 +1,270 @@
+//! The host: servers that are started together, offered together, called, and ended together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, join_all};
+use rmcp::model::ClientRequest;
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_types::{Problem, ProblemCode, ToolOutput};
+
+use super::call::{Lost, chain};
+use super::catalogue::{Catalogue, OfferedTool};
+use super::launch::{Endpoint, NoStart, Remedy, seconds};
+use super::link::Link;
+use super::names::Names;
+use super::output;
+use super::server::McpServer;
+use super::session::Session;
+
+/// How often a call is made at most when connections break under it. More than one row may be
+/// what a server dies of, so it is not too few.
+const MOST_ATTEMPTS: u32 = 5;
+
+/// What every server that is a process gets of rowmill's environment: what programs need to run,
+/// and nothing that could be a credential.
+const INHERITED: [&str; 22] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "no_proxy",
+];
+
+/// What all servers of a run share.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    parallel: usize,
+    inherited: BTreeMap<String, String>,
+}
+
+impl McpSettings {
+    /// `parallel` is how many rows are worked on at once; `environment` is asked for the few
+    /// variables that servers inherit.
+    pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
+        let known = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), environment(name)?)));
+        Self { parallel: parallel.max(1), inherited: known.collect() }
+    }
+}
+
+/// The MCP servers of a run.
+#[derive(Debug)]
+pub struct Mcp {
+    ends: Vec<End>,
+    tools: Vec<OfferedTool>,
+    by_name: HashMap<String, Place>,
+    /// The connections of rows that have some of their own.
+    rows: Mutex<HashMap<u64, BTreeMap<usize, Arc<Link>>>>,
+}
+
+/// A server that was started.
+#[derive(Debug)]
+struct End {
+    endpoint: Arc<Endpoint>,
+    catalogue: Catalogue,
+    /// The connection of all rows, unless each has its own.
+    shared: Option<Link>,
+}
+
+/// Where a tool is found.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    end: usize,
+    tool: usize,
+}
+
+impl Mcp {
+    /// Starts the servers, all at once, and asks what they offer.
+    ///
+    /// # Errors
+    ///
+    /// Two servers have the same name, a server does not start, or a filter names what a server
+    /// does not have. Nothing is left running then.
+    pub async fn start(servers: Vec<McpServer>, settings: McpSettings) -> Result<Self, Problem> {
+        let mut endpoints = Vec::with_capacity(servers.len());
+        for server in servers {
+            if endpoints.iter().any(|other: &Arc<Endpoint>| other.server.name == server.name) {
+                let message = format!("two MCP servers are called `{}`", server.name);
+                return Err(Problem::new(ProblemCode::InvalidConfig, message).hint("rename one of them"));
+            }
+            let endpoint = Endpoint::new(server, settings.inherited.clone(), settings.parallel)?;
+            endpoints.push(Arc::new(endpoint));
+        }
+        let started = join_all(endpoints.iter().map(begin)).await;
+        let mut problem = None;
+        let mut host =
+            Self { ends: Vec::new(), tools: Vec::new(), by_name: HashMap::new(), rows: Mutex::default() };
+        for (endpoint, outcome) in endpoints.into_iter().zip(started) {
+            match outcome {
+                Ok((catalogue, session)) => {
+                    let shared = session.map(|session| Link::new(Arc::clone(&endpoint), Some(session)));
+                    host.ends.push(End { endpoint, catalogue, shared });
+                }
+                Err(failure) => problem = problem.or_else(|| Some(failure.problem(&endpoint.server))),
+            }
+        }
+        if let Some(problem) = problem.or_else(|| host.offer().err()) {
+            host.close_all().await;
+            return Err(problem);
+        }
+        Ok(host)
+    }
+
+    /// The tools of all servers, in the order of the servers.
+    #[must_use]
+    pub fn tools(&self) -> &[OfferedTool] {
+        &self.tools
+    }
+
+    /// What a server says about how it is to be used, if that is for the model.
+    #[must_use]
+    pub fn instructions(&self, server: &str) -> Option<&str> {
+        let end = self.ends.iter().find(|end| end.endpoint.server.name == server)?;
+        end.catalogue.instructions.as_deref().filter(|_| end.endpoint.server.instructions)
+    }
+
+    fn offer(&mut self) -> Result<(), Problem> {
+        let mut names = Names::default();
+        for (index, end) in self.ends.iter_mut().enumerate() {
+            for tool in end.catalogue.offer(&end.endpoint.server, &mut names)? {
+                self.by_name.insert(tool.host_name.clone(), Place { end: index, tool: self.tools.len() });
+                self.tools.push(tool);
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
+        let found = self.by_name.get(request.tool).copied();
+        let found =
+            found.and_then(|place| Some((place.end, self.ends.get(place.end)?, self.tools.get(place.tool)?)));
+        let Some((index, end, tool)) = found else {
+            let message = format!("no MCP server has a tool `{}`", request.tool);
+            return Err(ToolFailure { message, maybe_ran: false });
+        };
+        let filter = &end.endpoint.server.resources;
+        let asked = match end.catalogue.request(tool, filter, request.arguments) {
+            Ok(asked) => asked,
+            Err(output) => return Ok(output),
+        };
+        match &end.shared {
+            Some(link) => attempts(link, &end.endpoint, asked, request.idempotent).await,
+            None => {
+                let link = self.link_of_row(request.row, index, &end.endpoint);
+                attempts(&link, &end.endpoint, asked, request.idempotent).await
+            }
+        }
+    }
+
+    fn link_of_row(&self, row: u64, end: usize, endpoint: &Arc<Endpoint>) -> Arc<Link> {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let links = rows.entry(row).or_default();
+        let make = || Arc::new(Link::new(Arc::clone(endpoint), None));
+        Arc::clone(links.entry(end).or_insert_with(make))
+    }
+
+    async fn close_all(&self) {
+        let rows = {
+            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *rows)
+        };
+        let own: Vec<_> = rows.into_values().flat_map(BTreeMap::into_values).collect();
+        let shared = self.ends.iter().filter_map(|end| end.shared.as_ref());
+        join_all(own.iter().map(|link| &**link).chain(shared).map(Link::close)).await;
+    }
+}
+
+impl ToolHost for Mcp {
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(self.answer(request))
+    }
+
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        let links = self.rows.lock().unwrap_or_else(PoisonError::into_inner).remove(&row);
+        Box::pin(async move {
+            let links = links.unwrap_or_default();
+            join_all(links.values().map(|link| link.close())).await;
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close_all())
+    }
+}
+
+/// Starts a server and asks what it offers. A server whose rows have connections of their own is
+/// let go again: its first connection belongs to no row.
+async fn begin(endpoint: &Arc<Endpoint>) -> Result<(Catalogue, Option<Session>), NoStart> {
+    let server = &endpoint.server;
+    let session = endpoint.open().await?;
+    let asking = Catalogue::ask(&session, server);
+    let failure = match tokio::time::timeout(server.start_timeout, asking).await {
+        Ok(Ok(catalogue)) if server.per_row => {
+            session.close().await;
+            return Ok((catalogue, None));
+        }
+        Ok(Ok(catalogue)) => return Ok((catalogue, Some(session))),
+        Ok(Err(error)) => (format!("did not tell what it offers ({})", chain(&error)), Remedy::Protocol),
+        Err(_) => (
+            format!("did not tell what it offers within {}", seconds(server.start_timeout)),
+            Remedy::Patience,
+        ),
+    };
+    let said = session.post_mortem().await.map(|text| format!("on standard error it printed:\n{text}"));
+    session.close().await;
+    Err(NoStart { what: failure.0, cause: said, remedy: failure.1 })
+}
+
+/// Makes a call, again where a connection broke and the tool cannot have run or may run twice.
+async fn attempts(
+    link: &Link,
+    endpoint: &Endpoint,
+    request: ClientRequest,
+    idempotent: bool,
+) -> Result<ToolOutput, ToolFailure> {
+    let server = &endpoint.server;
+    let mut ran = false;
+    let mut last = String::new();
+    for _ in 0..MOST_ATTEMPTS {
+        let session = link.session().await.map_err(|message| ToolFailure { message, maybe_ran: ran })?;
+        match session.ask(request.clone(), server.timeout).await {
+            Ok(Ok(result)) => return Ok(output::of(result)),
+            Ok(Err(error)) => return Ok(ToolOutput::error(error.message)),
+            Err(Lost::Broken { why, maybe_ran }) => {
+                link.lost(&session);
+                ran |= maybe_ran;
+                last = why;
+                if ran && !idempotent {
+                    break;
+                }
+            }
+            Err(Lost::TimedOut { maybe_ran }) => {
+                let message = format!("`{}` did not answer within {}", server.name, seconds(server.timeout));
+                return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
+            }
+            Err(Lost::Refused { why, maybe_ran }) => {
+                let message = server.transport.redact(&format!("`{}`: {why}", server.name));
+                return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
+            }
+        }
+    }
+    let message = format!("the connection with the MCP server `{}` broke: {last}", server.name);
+    Err(ToolFailure { message: server.transport.redact(&message), maybe_ran: ran })
+}

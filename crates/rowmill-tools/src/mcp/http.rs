@@ -1,0 +1,350 @@
+//! Streamable HTTP.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, Stream};
+use futures_util::{StreamExt, TryStreamExt};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use memchr::memmem;
+use reqwest::Response;
+use reqwest::redirect::{Attempt, Policy};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::access::{Grant, Token};
+use super::sent::Sent;
+use super::{MAX_FRAME, frame};
+
+const SESSION: &str = "mcp-session-id";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_REDIRECTS: usize = 5;
+/// How much of a refusal is read and shown.
+const SHOWN: usize = 300;
+
+type Failure = StreamableHttpError<reqwest::Error>;
+
+/// Makes the client of a server. `headers` go with every request.
+pub(super) fn client(headers: HeaderMap) -> reqwest::Result<reqwest::Client> {
+    // A second client in one process finds a provider installed already; that is fine.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder()
+        .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
+        .default_headers(headers)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .retry(reqwest::retry::never())
+        .redirect(Policy::custom(redirect))
+        .build()
+}
+
+/// Only redirects that keep method and body, and stay at the same server, which alone may see the
+/// headers: frameworks answer so where a slash is missing at the end of the address.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let origin = attempt.previous().first().map(reqwest::Url::origin);
+    let stays = origin == Some(attempt.url().origin());
+    if keeps && stays && attempt.previous().len() <= MOST_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+/// Posts messages.
+///
+/// The SDK's own client is used for what is not a post. Posts are made here because an answer's
+/// length must be bounded, because a refused session must be told from a failed call, and because
+/// a token that ran out is replaced.
+#[derive(Debug, Clone)]
+pub(super) struct Poster {
+    pub(super) client: reqwest::Client,
+    pub(super) grant: Option<Arc<Grant>>,
+    pub(super) sent: Sent,
+}
+
+/// A message on its way.
+struct Post {
+    uri: Arc<str>,
+    message: ClientJsonRpcMessage,
+    session: Option<Arc<str>>,
+    headers: HashMap<HeaderName, HeaderValue>,
+}
+
+impl Post {
+    fn id(&self) -> Option<&RequestId> {
+        match &self.message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        }
+    }
+}
+
+impl Poster {
+    async fn token(&self, which: Token) -> Result<Option<String>, Failure> {
+        match &self.grant {
+            Some(grant) => grant.token(which).await.map(Some).map_err(Failure::Auth),
+            None => Ok(None),
+        }
+    }
+
+    async fn send(&self, post: &Post, token: Option<&str>) -> Result<Response, Failure> {
+        let mut request =
+            self.client.post(post.uri.as_ref()).header(ACCEPT, "text/event-stream, application/json");
+        for (name, value) in &post.headers {
+            request = request.header(name, value);
+        }
+        if let Some(session) = &post.session {
+            request = request.header(SESSION, session.as_ref());
+        }
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.json(&post.message).send().await.map_err(Failure::Client)
+    }
+
+    /// Posts and waits for the head of the answer. What was refused unread counts as not sent.
+    async fn post(&self, post: Post) -> Result<StreamableHttpPostResponse, Failure> {
+        let token = self.token(Token::Kept).await?;
+        if post.id().is_some_and(|id| !self.sent.leaves(id)) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let mut response = self.send(&post, token.as_deref()).await;
+        if self.grant.is_some()
+            && matches!(&response, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED)
+        {
+            let token = self.token(Token::Fresh).await?;
+            response = self.send(&post, token.as_deref()).await;
+        }
+        let answer = match response {
+            Ok(response) => understand(response, &post).await,
+            Err(failure) => Err(failure),
+        };
+        if let (Err(failure), Some(id)) = (&answer, post.id())
+            && refused_unread(failure)
+        {
+            self.sent.forget(id);
+        }
+        answer
+    }
+}
+
+/// Whether a failure means that the server did nothing with the message.
+pub(super) fn refused_unread(failure: &Failure) -> bool {
+    match failure {
+        Failure::Client(error) => error.is_connect() || error.is_builder(),
+        Failure::HttpStatus(error) => matches!(error.status, 300..=499 | 503),
+        Failure::SessionExpired
+        | Failure::AuthRequired(_)
+        | Failure::InsufficientScope(_)
+        | Failure::Auth(_) => true,
+        _ => false,
+    }
+}
+
+/// What the answer to a post means.
+async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
+    let status = response.status();
+    if !status.is_success() {
+        return refusal(response, post).await;
+    }
+    let header =
+        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (session, kind) = (header(SESSION), header(CONTENT_TYPE.as_str()).unwrap_or_default());
+    let Some(id) = post.id() else { return Ok(StreamableHttpPostResponse::Accepted) };
+    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        return Ok(StreamableHttpPostResponse::Accepted);
+    }
+    if kind.starts_with(EVENTS) {
+        return Ok(StreamableHttpPostResponse::Sse(events(response, id.clone()), session));
+    }
+    if !kind.starts_with(JSON) {
+        return Err(Failure::UnexpectedContentType((!kind.is_empty()).then_some(kind)));
+    }
+    let message = match body(response, MAX_FRAME).await? {
+        None => frame::too_large(id.clone()),
+        Some(text) => match serde_json::from_slice(&text) {
+            Ok(ServerJsonRpcMessage::Error(mut error)) => {
+                // Servers that refuse before they read the message cannot name it.
+                error.id = Some(id.clone());
+                ServerJsonRpcMessage::Error(error)
+            }
+            Ok(message) => message,
+            Err(error) => frame::unusable(id.clone(), &error.to_string()),
+        },
+    };
+    Ok(StreamableHttpPostResponse::Json(message, session))
+}
+
+async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostResponse, Failure> {
+    let status = response.status();
+    let header = |name: HeaderName| {
+        let value = response.headers().get(name);
+        value.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    };
+    let (challenge, retry, location) = (header(WWW_AUTHENTICATE), header(RETRY_AFTER), header(LOCATION));
+    match status {
+        StatusCode::UNAUTHORIZED => return Err(Failure::AuthRequired(AuthRequiredError::new(challenge))),
+        StatusCode::FORBIDDEN => {
+            return Err(Failure::InsufficientScope(InsufficientScopeError::new(challenge, None)));
+        }
+        StatusCode::NOT_FOUND if post.session.is_some() => return Err(Failure::SessionExpired),
+        StatusCode::TOO_MANY_REQUESTS => return Err(HttpStatusError::new(429, Some(retry)).into()),
+        _ if status.is_redirection() => {
+            let text = format!("HTTP {}: it has moved to {location}", status.as_u16());
+            return Err(Failure::UnexpectedServerResponse(text.into()));
+        }
+        _ => {}
+    }
+    let text = body(response, MAX_FRAME).await.ok().flatten().unwrap_or_default();
+    // Some servers do not say 404 for a session that they have forgotten.
+    let about_session = memmem::find(&text.to_ascii_lowercase(), b"session").is_some();
+    if status == StatusCode::BAD_REQUEST && post.session.is_some() && about_session {
+        return Err(Failure::SessionExpired);
+    }
+    match (serde_json::from_slice(&text), post.id()) {
+        (Ok(ServerJsonRpcMessage::Error(mut error)), Some(id)) => {
+            error.id = Some(id.clone());
+            Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+        }
+        _ if status.is_server_error() => Err(HttpStatusError::new(status.as_u16(), None).into()),
+        _ => {
+            let shown = String::from_utf8_lossy(text.get(..SHOWN).unwrap_or(&text)).into_owned();
+            Err(Failure::UnexpectedServerResponse(format!("HTTP {}: {shown}", status.as_u16()).into()))
+        }
+    }
+}
+
+/// Reads a body; `None` where it is longer than `most`.
+async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let mut whole = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(Failure::Client)? {
+        if whole.len() + chunk.len() > most {
+            return Ok(None);
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(Some(whole))
+}
+
+/// The events of an answer. One that is too large becomes an error of its call.
+fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
+    let bounded = bounded(response.bytes_stream().map_err(|error| Oversize::Source(error.to_string())));
+    let events = SseStream::from_bytes_stream(bounded);
+    let events = events.map(move |event| match event {
+        Err(SseError::Body(cause)) if matches!(cause.downcast_ref(), Some(Oversize::TooLarge)) => {
+            let text = serde_json::to_string(&frame::too_large(id.clone())).unwrap_or_default();
+            Ok(Sse::default().data(text))
+        }
+        event => event,
+    });
+    events.boxed()
+}
+
+/// Why a stream of events ended early.
+#[derive(Debug)]
+enum Oversize {
+    TooLarge,
+    Source(String),
+}
+
+impl std::fmt::Display for Oversize {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooLarge => out.write_str("an event is too large"),
+            Self::Source(text) => out.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Oversize {}
+
+/// The bytes as long as no event, which ends with an empty line, is too large.
+fn bounded(
+    bytes: impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static {
+    bytes.scan(Events::default(), |events, chunk| {
+        if events.over {
+            return std::future::ready(None);
+        }
+        let chunk = chunk.and_then(|chunk| {
+            events.observe(&chunk);
+            if events.size > MAX_FRAME { Err(Oversize::TooLarge) } else { Ok(chunk) }
+        });
+        events.over = chunk.is_err();
+        std::future::ready(Some(chunk))
+    })
+}
+
+/// How far a stream of events has come.
+#[derive(Debug, Default)]
+struct Events {
+    /// The bytes of the event that goes on.
+    size: usize,
+    /// Whether the last byte ended a line.
+    line_ended: bool,
+    /// Whether nothing follows any more.
+    over: bool,
+}
+
+impl Events {
+    fn observe(&mut self, chunk: &[u8]) {
+        // Only what follows the last empty line belongs to the event that goes on.
+        let gaps = [b"\n\n".as_slice(), b"\n\r\n"];
+        let ends = gaps.into_iter().filter_map(|gap| Some(memmem::rfind(chunk, gap)? + gap.len()));
+        let split = self.line_ended && (chunk.starts_with(b"\n") || chunk.starts_with(b"\r\n"));
+        self.size = match ends.max().or(split.then_some(0)) {
+            Some(begin) => chunk.len() - begin,
+            None => self.size + chunk.len(),
+        };
+        self.line_ended = chunk.last() == Some(&b'\n');
+    }
+}
+
+impl StreamableHttpClient for Poster {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.post(Post { uri, message, session, headers }).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        let token = self.token(Token::Kept).await?;
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+        let token = self.token(Token::Kept).await?;
+        let client = &self.client;
+        client.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MAX_FRAME).await
+    }
+}

@@ -1,0 +1,301 @@
+//! Making a connection: starting the process or asking the address, and the handshake.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rowmill_types::{Problem, ProblemCode};
+use tokio::time::Instant;
+
+use super::MAX_FRAME;
+use super::access::Grant;
+use super::call::chain;
+use super::http::{self as post, Poster};
+use super::pipe::Pipe;
+use super::process::Process;
+use super::sent::Sent;
+use super::server::{McpServer, ProtocolMode, Transport};
+use super::session::Session;
+use super::tail::Tail;
+
+/// A server with everything that connections with it share.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) server: McpServer,
+    inherited: BTreeMap<String, String>,
+    parallel: usize,
+    http: Option<Network>,
+    /// Until when calls fail at once, and why, after the server stayed away.
+    outage: Mutex<Option<(Instant, String)>>,
+}
+
+#[derive(Debug)]
+struct Network {
+    client: reqwest::Client,
+    grant: Option<Arc<Grant>>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NoStart {
+    /// What happened, to be read after "the server `x` ".
+    pub(super) what: String,
+    /// What the server printed, or what the network said.
+    pub(super) cause: Option<String>,
+    /// What may help.
+    pub(super) remedy: Remedy,
+}
+
+/// What may help a server that does not start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    Command,
+    Address,
+    Credential,
+    Patience,
+    Protocol,
+}
+
+impl NoStart {
+    fn new(what: impl Into<String>, remedy: Remedy) -> Self {
+        Self { what: what.into(), cause: None, remedy }
+    }
+
+    /// The same for a person who starts a run.
+    pub(super) fn problem(self, server: &McpServer) -> Problem {
+        let (name, place) = (&server.name, server.transport.place());
+        let what = server.transport.redact(&format!("the MCP server `{name}` {}: `{place}`", self.what));
+        let hint = match self.remedy {
+            Remedy::Command => {
+                "give the command in a shell to see what it says; servers get only a few variables, so \
+                 name in `env` what it needs"
+                    .to_owned()
+            }
+            Remedy::Address => "start the server or correct its `url`".to_owned(),
+            Remedy::Credential => format!(
+                "set `access_token`, a header in `headers` or `auth` with `client_id` and `client_secret` \
+                 for `{name}`, each with `${{NAME}}` for a variable; a login in a browser is not possible here"
+            ),
+            Remedy::Patience => {
+                format!("raise `start_timeout` of `{name}`, or look at what the server waits for")
+            }
+            Remedy::Protocol => {
+                "check that the command or address is an MCP server; one that speaks HTTP must speak \
+                 streamable HTTP"
+                    .to_owned()
+            }
+        };
+        let problem = Problem::new(ProblemCode::ToolServer, what).hint(hint);
+        match self.cause {
+            Some(cause) => problem.cause(server.transport.redact(&cause)),
+            None => problem,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Prepares a server; nothing is started.
+    ///
+    /// # Errors
+    ///
+    /// A header cannot be sent.
+    pub(super) fn new(
+        server: McpServer,
+        inherited: BTreeMap<String, String>,
+        parallel: usize,
+    ) -> Result<Self, Problem> {
+        let http = match &server.transport {
+            Transport::Stdio { .. } => None,
+            Transport::Http { url, headers, auth } => {
+                let unusable = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
+                let mut map = HeaderMap::new();
+                for (name, value) in headers {
+                    let bad =
+                        format!("the header `{name}` of the MCP server `{}` cannot be sent", server.name);
+                    let (Ok(key), Ok(mut value)) =
+                        (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value.reveal()))
+                    else {
+                        return Err(unusable(bad).hint("use visible ASCII characters for names and values"));
+                    };
+                    value.set_sensitive(true);
+                    map.insert(key, value);
+                }
+                let setup = |error: reqwest::Error| {
+                    unusable("no HTTP client can be made".to_owned()).cause(chain(&error))
+                };
+                let client = post::client(map).map_err(setup)?;
+                // The token's server is another one: it must not see the headers.
+                let bare = post::client(HeaderMap::new()).map_err(setup)?;
+                let grant = auth.as_ref().map(|oauth| Arc::new(Grant::new(url, oauth, bare)));
+                Some(Network { client, grant })
+            }
+        };
+        Ok(Self { server, inherited, parallel, http, outage: Mutex::new(None) })
+    }
+
+    /// Makes a connection, within the time that a start may take.
+    pub(super) async fn open(&self) -> Result<Session, NoStart> {
+        let modern =
+            || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+        match self.server.protocol {
+            ProtocolMode::Modern => self.open_with(modern()).await.map_err(|(failure, _)| failure),
+            ProtocolMode::Legacy => {
+                self.open_with(ClientLifecycleMode::Initialize).await.map_err(|(failure, _)| failure)
+            }
+            ProtocolMode::Auto => match self.open_with(ClientLifecycleMode::Initialize).await {
+                Ok(session) => Ok(session),
+                Err((failure, Handshake::Refused)) => self.open_with(modern()).await.map_err(|_| failure),
+                Err((failure, Handshake::Failed)) => Err(failure),
+            },
+        }
+    }
+
+    async fn open_with(&self, mode: ClientLifecycleMode) -> Result<Session, (NoStart, Handshake)> {
+        match (&self.http, &self.server.transport) {
+            (Some(network), Transport::Http { url, .. }) => self.open_http(network, url, mode).await,
+            _ => self.open_stdio(mode).await,
+        }
+    }
+
+    async fn open_stdio(&self, mode: ClientLifecycleMode) -> Result<Session, (NoStart, Handshake)> {
+        let started = Process::start(&self.server.transport, &self.inherited);
+        let (mut process, stdin, stdout) = started.map_err(|error| {
+            let mut failure = NoStart::new("cannot be started", Remedy::Command);
+            failure.cause = Some(error.to_string());
+            (failure, Handshake::Failed)
+        })?;
+        let (sent, talk) = (Sent::default(), Tail::default());
+        let pipe = Pipe::new(stdin, stdout, sent.clone(), talk.clone());
+        let serving = serve_client_with_lifecycle(guest(), pipe, mode);
+        let (mut failure, handshake) = match tokio::time::timeout(self.server.start_timeout, serving).await {
+            Ok(Ok(running)) => return Ok(Session::new(running, Some(process), sent)),
+            Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
+                let what = format!("refuses the handshake ({})", error.message);
+                (NoStart::new(what, Remedy::Protocol), Handshake::Refused)
+            }
+            Ok(Err(error)) => (self.silent(&process, &error).await, Handshake::Failed),
+            Err(_) => (self.late(), Handshake::Failed),
+        };
+        process.bury().await;
+        let said = [("standard error", process.last_words().await), ("standard output", talk.text())];
+        let said = said
+            .into_iter()
+            .filter_map(|(where_to, text)| Some(format!("on {where_to} it printed:\n{}", text?)));
+        let said: Vec<_> = failure.cause.take().into_iter().chain(said).collect();
+        failure.cause = (!said.is_empty()).then(|| said.join("\n"));
+        Err((failure, handshake))
+    }
+
+    /// Why a process gave no usable answer to the handshake.
+    async fn silent(&self, process: &Process, error: &ClientInitializeError) -> NoStart {
+        if let Some(ending) = process.ending().await {
+            let mut failure = NoStart::new("ended before it answered", Remedy::Command);
+            failure.cause = Some(ending);
+            return failure;
+        }
+        let mut failure = NoStart::new("does not speak MCP", Remedy::Protocol);
+        failure.cause = Some(chain(error));
+        failure
+    }
+
+    fn late(&self) -> NoStart {
+        let waited = self.server.start_timeout;
+        NoStart::new(format!("did not answer within {}", seconds(waited)), Remedy::Patience)
+    }
+
+    async fn open_http(
+        &self,
+        network: &Network,
+        url: &str,
+        mode: ClientLifecycleMode,
+    ) -> Result<Session, (NoStart, Handshake)> {
+        let sent = Sent::default();
+        let poster =
+            Poster { client: network.client.clone(), grant: network.grant.clone(), sent: sent.clone() };
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+            .max_concurrent_requests(self.parallel)
+            .max_sse_event_size(MAX_FRAME)
+            .reinit_on_expired_session(false);
+        let mut resuming = ExponentialBackoff::default();
+        resuming.max_times = Some(3);
+        config.retry_config = Arc::new(resuming);
+        let transport = StreamableHttpClientTransport::with_client(poster, config);
+        let serving = serve_client_with_lifecycle(guest(), transport, mode);
+        match tokio::time::timeout(self.server.start_timeout, serving).await {
+            Ok(Ok(running)) => Ok(Session::new(running, None, sent)),
+            Ok(Err(error)) => Err(unreachable_because(&error)),
+            Err(_) => Err((self.late(), Handshake::Failed)),
+        }
+    }
+
+    /// What is known of an outage that is not over.
+    pub(super) fn outage(&self) -> Option<String> {
+        let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        outage.as_ref().filter(|(until, _)| Instant::now() < *until).map(|(_, why)| why.clone())
+    }
+
+    /// The server stays away: for a while nobody need try.
+    pub(super) fn stays_away(&self, why: &str) {
+        let until = Instant::now() + self.server.reconnect.pause;
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        *outage = Some((until, why.to_owned()));
+    }
+}
+
+/// Whether a server understood the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// It did, and refused it: it may speak the newer protocol only.
+    Refused,
+    /// There was none.
+    Failed,
+}
+
+/// Who rowmill says that it is. It offers nothing that a server could ask for: sampling is
+/// refused, questions to a person are declined, and there are no roots.
+fn guest() -> ClientConfig {
+    let name = Implementation::new("rowmill", env!("CARGO_PKG_VERSION"));
+    ClientConfig::new(ClientCapabilities::default(), name)
+}
+
+fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
+    let failure = match error {
+        ClientInitializeError::JsonRpcError(error) => {
+            let what = format!("refuses the handshake ({})", error.message);
+            return (NoStart::new(what, Remedy::Protocol), Handshake::Refused);
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+        }
+        _ => None,
+    };
+    let (what, remedy) = match failure {
+        Some(StreamableHttpError::AuthRequired(_)) => {
+            ("asks for a credential (HTTP 401)", Remedy::Credential)
+        }
+        Some(StreamableHttpError::InsufficientScope(_)) => ("forbids access (HTTP 403)", Remedy::Credential),
+        Some(StreamableHttpError::Auth(_)) => ("gave no token", Remedy::Credential),
+        Some(StreamableHttpError::Client(error)) if error.is_connect() => {
+            ("does not answer", Remedy::Address)
+        }
+        _ => ("does not speak MCP as expected", Remedy::Protocol),
+    };
+    let mut no_start = NoStart::new(what, remedy);
+    no_start.cause = Some(failure.map_or_else(|| chain(error), |failure| chain(failure)));
+    (no_start, Handshake::Failed)
+}
+
+/// A length of time for people.
+pub(super) fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs_f64())
+    }
+}

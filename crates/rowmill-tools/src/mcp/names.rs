@@ -1,0 +1,68 @@
+//! Names under which models accept tools.
+
+use std::collections::HashSet;
+
+use ring::digest::{SHA256, digest};
+
+/// Providers take no longer names.
+const LONGEST: usize = 64;
+
+/// Gives out names that are legal and unique.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: HashSet<String>,
+}
+
+impl Names {
+    /// The name of a server's tool.
+    pub(super) fn claim(&mut self, server: &str, tool: &str) -> String {
+        let name = legal(&format!("{server}__{tool}"));
+        let mut unique = name.clone();
+        let mut number = 2;
+        while !self.taken.insert(unique.clone()) {
+            let ending = format!("_{number}");
+            let kept: String = name.chars().take(LONGEST - ending.len()).collect();
+            unique = kept + &ending;
+            number += 1;
+        }
+        unique
+    }
+}
+
+/// The name with only letters, digits, `_` and `-`, not beginning with a digit or a dash, and
+/// not too long. What is cut off lives on in a digest, so that long names stay apart.
+fn legal(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let mut text: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        text.insert(0, '_');
+    }
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let digest = digest(&SHA256, name.as_bytes());
+    let ending: String = digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let kept: String = text.chars().take(LONGEST - 1 - ending.len()).collect();
+    format!("{kept}_{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_legal_and_unique() {
+        let mut names = Names::default();
+        assert_eq!(names.claim("files", "read_file"), "files__read_file");
+        assert_eq!(names.claim("my files", "read.file"), "my_files__read_file");
+        assert_eq!(names.claim("my.files", "read file"), "my_files__read_file_2");
+        assert_eq!(names.claim("7", "x"), "_7__x");
+        let long = "x".repeat(70);
+        let (first, second) = (names.claim("s", &long), names.claim("s", &format!("{long}y")));
+        assert_eq!((first.len(), second.len()), (64, 64));
+        assert_ne!(first, second);
+        let third = names.claim("s", &long);
+        assert_eq!(third.len(), 64);
+        assert!(third.ends_with("_2"), "{third}");
+    }
+}

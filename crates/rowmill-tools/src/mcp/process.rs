@@ -1,0 +1,166 @@
+//! The process of a server, and everything that it starts itself.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rowmill_types::Secret;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, test_kill_process_group, waitid,
+};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::server::Transport;
+use super::tail::Tail;
+
+/// How long a server may take to end once its standard input is closed.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long it may take after it was asked to end.
+const LAST_GRACE: Duration = Duration::from_secs(1);
+/// How long is waited for what was killed to be gone.
+const BURIAL: Duration = Duration::from_millis(300);
+/// How long the rest of what a server printed may take.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The longest pause between two looks at a process.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A process that leads a group of its own, so that whatever it starts ends with it. Dropping it
+/// kills the group.
+///
+/// The process is not reaped before its group was killed: as long as it is there, at least as a
+/// zombie, its number cannot become that of a stranger.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    group: Option<Pid>,
+    stderr: Tail,
+    /// The task that reads what the server prints for people.
+    reading: JoinSet<()>,
+}
+
+impl Process {
+    /// Starts it with `inherited` and its own variables, and no others.
+    pub(super) fn start(
+        transport: &Transport,
+        inherited: &BTreeMap<String, String>,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let Transport::Stdio { command, args, env, cwd } = transport else {
+            return Err(io::Error::other("the server is no process"));
+        };
+        let mut ready = Command::new(command);
+        ready.args(args).env_clear().envs(inherited);
+        ready.envs(env.iter().map(|(name, value)| (name, Secret::reveal(value))));
+        if let Some(folder) = cwd {
+            ready.current_dir(folder);
+        }
+        ready.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ready.process_group(0).kill_on_drop(true);
+        let mut child = ready.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stderr, mut reading) = (Tail::default(), JoinSet::new());
+        let (Some(stdin), Some(stdout), Some(printed)) = pipes else {
+            return Err(io::Error::other("the server has no pipes"));
+        };
+        reading.spawn(keep_lines(printed, stderr.clone()));
+        Ok((Self { child, group, stderr, reading }, stdin, stdout))
+    }
+
+    /// Ends it: its standard input must be closed already. It gets a little time to end by
+    /// itself, then is asked to end, then is killed with everything that it started.
+    pub(super) async fn end(&mut self) {
+        self.wait_until(Instant::now() + GRACE).await;
+        self.signal(Signal::TERM);
+        self.wait_until(Instant::now() + LAST_GRACE).await;
+        self.bury().await;
+    }
+
+    /// Kills it with everything that it started, and waits until all of it is gone.
+    pub(super) async fn bury(&mut self) {
+        self.signal(Signal::KILL);
+        // Why waiting failed does not matter: there is nothing left to wait for then.
+        drop(self.child.wait().await);
+        let Some(group) = self.group.take() else { return };
+        let until = Instant::now() + BURIAL;
+        while test_kill_process_group(group).is_ok() && Instant::now() < until {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// How it ended, if it has ended or does so in a moment.
+    pub(super) async fn ending(&self) -> Option<String> {
+        let status = self.wait_until(Instant::now() + LAST_WORDS).await?;
+        Some(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => format!("it ended with exit code {code}"),
+            (None, Some(signal)) => format!("it was ended by signal {signal}"),
+            (None, None) => "it ended".to_owned(),
+        })
+    }
+
+    /// The last that it printed for people, with what is still on its way.
+    pub(super) async fn last_words(&mut self) -> Option<String> {
+        let rest = async { while self.reading.join_next().await.is_some() {} };
+        // What has come until then is shown; a grandchild may hold the pipe open.
+        drop(tokio::time::timeout(LAST_WORDS, rest).await);
+        self.stderr.text()
+    }
+
+    async fn wait_until(&self, until: Instant) -> Option<WaitIdStatus> {
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let status = self.status();
+            if status.is_some() || self.group.is_none() || Instant::now() >= until {
+                return status;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LOOK);
+        }
+    }
+
+    /// How it ended, without reaping it.
+    fn status(&self) -> Option<WaitIdStatus> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.group?), options).ok().flatten()
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // It fails only where nothing is left to signal.
+            kill_process_group(group, signal).ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+async fn keep_lines(printed: impl AsyncRead + Unpin, tail: Tail) {
+    let mut reader = BufReader::new(printed);
+    let mut line = Vec::new();
+    loop {
+        let Ok(available) = reader.fill_buf().await else { return };
+        if available.is_empty() {
+            tail.push(&line);
+            return;
+        }
+        let newline = memchr::memchr(b'\n', available);
+        let part = available.get(..newline.unwrap_or(available.len())).unwrap_or_default();
+        // No more of a line is kept than the tail shows anyway.
+        line.extend_from_slice(
+            part.get(..part.len().min(1024_usize.saturating_sub(line.len()))).unwrap_or(part),
+        );
+        let length = part.len() + usize::from(newline.is_some());
+        reader.consume(length);
+        if newline.is_some() {
+            tail.push(&line);
+            line.clear();
+        }
+    }
+}

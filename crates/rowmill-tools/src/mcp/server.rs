@@ -1,0 +1,211 @@
+//! What a server is and how it is treated.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rowmill_types::Secret;
+
+use super::filter::Filter;
+
+/// An MCP server of a run.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    /// Its name; the tools that it offers begin with it.
+    pub name: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Which era of the protocol is spoken.
+    pub protocol: ProtocolMode,
+    /// Which of its tools are offered.
+    pub tools: Filter,
+    /// Which of its resources can be read; unless it lets something through, no tool for that
+    /// is offered.
+    pub resources: Filter,
+    /// Which of its prompts can be fetched; unless it lets something through, no tool for that
+    /// is offered.
+    pub prompts: Filter,
+    /// Whether every row gets a connection of its own, and over stdio a process of its own.
+    pub per_row: bool,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long it may take until the server has told what it offers.
+    pub start_timeout: Duration,
+    /// Which tools may run twice.
+    pub idempotent: Idempotent,
+    /// Whether its instructions are for the model; [`super::Mcp::instructions`] keeps them back
+    /// otherwise.
+    pub instructions: bool,
+    /// How a lost connection is made anew.
+    pub reconnect: Reconnect,
+}
+
+impl McpServer {
+    /// A server with the usual settings.
+    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            protocol: ProtocolMode::Auto,
+            tools: Filter::Everything,
+            resources: Filter::Nothing,
+            prompts: Filter::Nothing,
+            per_row: false,
+            timeout: Duration::from_secs(60),
+            start_timeout: Duration::from_secs(60),
+            idempotent: Idempotent::ByServer,
+            instructions: true,
+            reconnect: Reconnect::default(),
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum Transport {
+    /// A process that is started, and spoken with over its standard input and output.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables for it, besides the few that every server gets.
+        env: BTreeMap<String, Secret>,
+        /// The folder that it starts in; that of rowmill unless given.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers of every request.
+        headers: BTreeMap<String, Secret>,
+        /// How a token is got, where one is needed that is not among the headers.
+        auth: Option<OAuth>,
+    },
+}
+
+impl Transport {
+    /// The command line or the address, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self {
+            Self::Stdio { command, args, .. } => {
+                let words = std::iter::once(command).chain(args).map(String::as_str);
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Self::Http { url, .. } => url.clone(),
+        }
+    }
+
+    /// `text` without the credentials that were given to the server.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let (secrets, more) = match self {
+            Self::Stdio { env, .. } => (env, None),
+            Self::Http { headers, auth, .. } => (headers, auth.as_ref().map(|auth| &auth.client_secret)),
+        };
+        let all = secrets.values().chain(more);
+        all.fold(text.to_owned(), |text, secret| {
+            let bare = secret.reveal().strip_prefix("Bearer ").map(Secret::new);
+            // Short values such as `1` or `true` are settings, and hiding them would garble the text.
+            if secret.reveal().len() < 8 {
+                text
+            } else {
+                bare.unwrap_or_else(|| secret.clone()).redact(&text)
+            }
+        })
+    }
+}
+
+/// A client-credentials grant: the server's authorization server gives a token for an id and a
+/// secret, without a person.
+#[derive(Debug, Clone)]
+pub struct OAuth {
+    /// The id of the client.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: Secret,
+    /// What is asked for.
+    pub scopes: Vec<String>,
+}
+
+/// Which era of the protocol is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtocolMode {
+    /// The handshake that every server knows, and where it is refused the newer way.
+    #[default]
+    Auto,
+    /// Only the newer way without a handshake (2026-07-28 and later).
+    Modern,
+    /// Only the handshake.
+    Legacy,
+}
+
+/// Which tools may run twice, so that they are called again when a connection broke.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Idempotent {
+    /// Those that the server says only read, or change nothing more the second time.
+    #[default]
+    ByServer,
+    /// All.
+    All,
+    /// None.
+    None,
+    /// Those that one of these names or patterns matches.
+    Only(Vec<String>),
+}
+
+/// How a lost connection is made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reconnect {
+    /// How often it is tried; the first time at once.
+    pub tries: u32,
+    /// The wait before the second try; it doubles from try to try.
+    pub first_wait: Duration,
+    /// The longest wait between two tries.
+    pub longest_wait: Duration,
+    /// How long calls fail at once after all tries failed.
+    pub pause: Duration,
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self {
+            tries: 6,
+            first_wait: Duration::from_millis(250),
+            longest_wait: Duration::from_secs(5),
+            pause: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Reconnect {
+    /// The wait before a try, counted from 0.
+    pub(super) fn wait(&self, made: u32) -> Duration {
+        let Some(doublings) = made.checked_sub(1) else { return Duration::ZERO };
+        self.first_wait.saturating_mul(2_u32.saturating_pow(doublings)).min(self.longest_wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let reconnect = Reconnect::default();
+        let waits: Vec<_> = (0..8).map(|made| reconnect.wait(made).as_millis()).collect();
+        assert_eq!(waits, [0, 250, 500, 1000, 2000, 4000, 5000, 5000]);
+    }
+
+    #[test]
+    fn credentials_are_hidden_and_settings_are_not() {
+        let secret = |text: &str| Secret::new(text);
+        let headers = BTreeMap::from([
+            ("Authorization".to_owned(), secret("Bearer tok-12345678")),
+            ("X-Debug".to_owned(), secret("true")),
+        ]);
+        let transport = Transport::Http { url: String::new(), headers, auth: None };
+        assert_eq!(transport.redact("true: tok-12345678 is bad"), "true: *** is bad");
+    }
+}

@@ -1,0 +1,164 @@
+//! What the tests stand on.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_tools::{Mcp, McpServer, McpSettings, Transport};
+use rowmill_types::{Problem, ToolOutput};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+
+/// The environment of the tests' servers: what it takes to find Python and Node.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    match name {
+        "PATH" => Some(env!("PATH").to_owned()),
+        "HOME" => Some("/nonexistent".to_owned()),
+        _ => None,
+    }
+}
+
+pub(crate) fn settings() -> McpSettings {
+    McpSettings::new(32, &environment)
+}
+
+/// A process.
+pub(crate) fn process(name: &str, words: &[&str]) -> McpServer {
+    let (command, args) = words.split_first().unwrap();
+    let args = args.iter().map(|word| (*word).to_owned()).collect();
+    let transport =
+        Transport::Stdio { command: (*command).to_owned(), args, env: BTreeMap::new(), cwd: None };
+    McpServer::new(name, transport)
+}
+
+/// The server of our own, called `t`.
+pub(crate) fn ours(flags: &[&str]) -> McpServer {
+    let words = rowmill_testkit::mcp_server();
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(flags.iter().copied()).collect();
+    process("t", &words)
+}
+
+pub(crate) async fn start(server: McpServer) -> Mcp {
+    Mcp::start(vec![server], settings()).await.unwrap()
+}
+
+/// The problem with which a start ends, as a person sees it.
+pub(crate) async fn problem(servers: Vec<McpServer>) -> Problem {
+    Mcp::start(servers, settings()).await.unwrap_err()
+}
+
+/// A call of a tool of the server `t`.
+pub(crate) async fn call(
+    mcp: &Mcp,
+    row: u64,
+    tool: &str,
+    arguments: Value,
+) -> Result<ToolOutput, ToolFailure> {
+    let name = format!("t__{tool}");
+    let idempotent = mcp.tools().iter().any(|offered| offered.host_name == name && offered.idempotent);
+    let arguments = arguments.to_string();
+    mcp.call(ToolRequest { row, key: "key", tool: &name, arguments: &arguments, idempotent }).await
+}
+
+/// The text of a call that works.
+pub(crate) async fn text(mcp: &Mcp, row: u64, tool: &str, arguments: Value) -> String {
+    let output = call(mcp, row, tool, arguments).await.unwrap();
+    assert!(!output.is_error, "{output:?}");
+    output.text
+}
+
+/// What our server tells of itself.
+pub(crate) struct Events {
+    listener: TcpListener,
+    port: String,
+}
+
+impl Events {
+    pub(crate) async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        Self { listener, port }
+    }
+
+    /// The flag that makes a server tell.
+    pub(crate) fn flags(&self) -> [&str; 2] {
+        ["--notify", &self.port]
+    }
+
+    pub(crate) async fn next(&self) -> String {
+        let (mut connection, _) = self.listener.accept().await.unwrap();
+        let mut text = String::new();
+        connection.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    /// The number of the process that is told next, as `started 123` or `child 123`.
+    pub(crate) async fn process(&self, what: &str) -> u32 {
+        let event = self.next().await;
+        let (word, number) = event.split_once(' ').unwrap();
+        assert_eq!(word, what, "{event}");
+        number.parse().unwrap()
+    }
+}
+
+/// Our server over HTTP, in a process that the tests start.
+pub(crate) struct Network {
+    pub(crate) url: String,
+    child: Child,
+}
+
+impl Network {
+    pub(crate) async fn new(flags: &[&str]) -> Self {
+        Self::at(0, flags).await
+    }
+
+    pub(crate) async fn at(port: u16, flags: &[&str]) -> Self {
+        let words = rowmill_testkit::mcp_server();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg("--http").arg(port.to_string()).args(flags);
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).await.unwrap();
+        Self { url: url.trim().to_owned(), child }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let (_, rest) = self.url.rsplit_once(':').unwrap();
+        rest.split('/').next().unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn server(&self) -> McpServer {
+        let transport = Transport::Http { url: self.url.clone(), headers: BTreeMap::new(), auth: None };
+        McpServer::new("t", transport)
+    }
+
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+/// Whether a process is there and more than a zombie.
+pub(crate) fn alive(process: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    let state = stat.rsplit(')').next().unwrap().trim_start();
+    !state.starts_with(['Z', 'X'])
+}
+
+/// Waits until a process is gone. It was killed, so this is a matter of scheduling.
+pub(crate) async fn gone(process: u32) {
+    let waiting = async {
+        while alive(process) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let limit = Duration::from_secs(20);
+    assert!(tokio::time::timeout(limit, waiting).await.is_ok(), "process {process} is still there");
+}
+
+pub(crate) fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+}

@@ -1,0 +1,147 @@
+//! What is offered to models.
+
+use rowmill_core::ports::ToolHost;
+use rowmill_tools::{Filter, Idempotent, Mcp, OfferedKind, ProtocolMode};
+use rowmill_types::ToolOutput;
+use serde_json::json;
+
+use crate::kit::{call, ours, problem, settings, start, text};
+
+fn names(mcp: &Mcp) -> Vec<&str> {
+    mcp.tools().iter().map(|tool| tool.spec.name.as_str()).collect()
+}
+
+fn only(names: &[&str]) -> Filter {
+    Filter::Only(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+#[tokio::test]
+async fn tools_of_all_pages_are_offered_with_their_schemas() {
+    let mcp = start(ours(&["--page", "3"])).await;
+    assert_eq!(mcp.tools().len(), 20);
+    let add = mcp.tools().iter().find(|tool| tool.spec.name == "t__add").unwrap();
+    assert_eq!(add.spec.description.as_deref(), Some("Adds two numbers."));
+    let expected =
+        json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
+    assert_eq!(add.spec.schema, expected);
+    assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", OfferedKind::Tool));
+    mcp.close().await;
+}
+
+#[tokio::test]
+async fn filters_choose_tools_and_a_name_that_nobody_has_is_a_problem() {
+    let mut server = ours(&[]);
+    server.tools = only(&["add", "hang*"]);
+    let mcp = start(server.clone()).await;
+    assert_eq!(names(&mcp), ["t__add", "t__hang", "t__hang_twice"]);
+    mcp.close().await;
+    server.tools = only(&["add", "substract"]);
+    let found = problem(vec![server]).await;
+    assert_eq!(found.message, "the MCP server `t` has no tool `substract`");
+    assert!(found.hint.unwrap().contains("`echo`, `add`"));
+}
+
+#[tokio::test]
+async fn two_servers_have_their_tools_apart_and_cannot_have_one_name() {
+    let (mut first, mut second) = (ours(&[]), ours(&[]));
+    first.tools = only(&["echo"]);
+    second.tools = only(&["echo"]);
+    let found = problem(vec![first.clone(), second.clone()]).await;
+    assert_eq!(found.message, "two MCP servers are called `t`");
+    second.name = "t.2".to_owned();
+    let mcp = Mcp::start(vec![first, second], settings()).await.unwrap();
+    assert_eq!(names(&mcp), ["t__echo", "t_2__echo"]);
+    mcp.close().await;
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_tools_when_they_are_asked_for() {
+    let mut server = ours(&["--page", "1"]);
+    server.tools = Filter::Nothing;
+    let mcp = start(server.clone()).await;
+    assert!(names(&mcp).is_empty());
+    mcp.close().await;
+    server.resources = only(&["first", "picture", "made"]);
+    server.prompts = only(&["greet"]);
+    let mcp = start(server).await;
+    assert_eq!(names(&mcp), ["t__read_resource", "t__get_prompt"]);
+    let described = |index: usize| mcp.tools()[index].spec.description.clone().unwrap();
+    assert_eq!(
+        described(0),
+        "Reads a resource of t. Known resources:\n- test://notes/1 (first: The first note.)\n\
+         - test://picture.png (picture)\n- test://made/{number} (made)"
+    );
+    assert_eq!(described(1), "Fetches a prompt of t. Known prompts:\n- greet(who, how?) (Greets.)");
+
+    let read = async |uri: &str| call(&mcp, 1, "read_resource", json!({"uri": uri})).await.unwrap();
+    assert_eq!(read("test://notes/1").await, ToolOutput::of_text("text of test://notes/1"));
+    assert_eq!(read("test://made/7").await.text, "text of test://made/7");
+    let picture = read("test://picture.png").await;
+    assert_eq!(
+        (picture.attachments[0].name.as_str(), picture.attachments[0].bytes.len()),
+        ("picture.png", 70)
+    );
+    let refused = read("test://notes/2").await;
+    assert_eq!(refused, ToolOutput::error("there is no resource `test://notes/2` that may be read"));
+    let greeting = text(&mcp, 1, "get_prompt", json!({"name": "greet", "arguments": {"who": "you"}})).await;
+    assert_eq!(greeting, "Hello, you!");
+    let other = call(&mcp, 1, "get_prompt", json!({"name": "other"})).await.unwrap();
+    assert_eq!(other, ToolOutput::error("there is no prompt `other`"));
+    mcp.close().await;
+}
+
+#[tokio::test]
+async fn which_tools_may_run_twice_is_said_by_the_server_or_the_user() {
+    let cases = [
+        (Idempotent::ByServer, [true, false]),
+        (Idempotent::All, [true, true]),
+        (Idempotent::None, [false, false]),
+        (Idempotent::Only(vec!["cou*".to_owned()]), [false, true]),
+    ];
+    for (idempotent, expected) in cases {
+        let mut server = ours(&[]);
+        server.tools = only(&["echo", "count"]);
+        server.idempotent = idempotent;
+        let mcp = start(server).await;
+        let found: Vec<_> = mcp.tools().iter().map(|tool| tool.idempotent).collect();
+        assert_eq!(found, expected);
+        mcp.close().await;
+    }
+}
+
+#[tokio::test]
+async fn instructions_are_told_unless_they_are_not_wanted() {
+    let mut server = ours(&[]);
+    let mcp = start(server.clone()).await;
+    assert_eq!(mcp.instructions("t"), Some("Use it wisely."));
+    assert_eq!(mcp.instructions("u"), None);
+    mcp.close().await;
+    server.instructions = false;
+    let mcp = start(server).await;
+    assert_eq!(mcp.instructions("t"), None);
+    mcp.close().await;
+}
+
+#[tokio::test]
+async fn the_list_of_tools_does_not_change_under_way() {
+    let mcp = start(ours(&[])).await;
+    let before = mcp.tools().len();
+    assert_eq!(text(&mcp, 1, "grow", json!({})).await, "grown");
+    assert_eq!(text(&mcp, 1, "echo", json!({"text": "after"})).await, "after");
+    assert_eq!(mcp.tools().len(), before);
+    let failure = call(&mcp, 1, "late", json!({})).await.unwrap_err();
+    assert_eq!((failure.message.as_str(), failure.maybe_ran), ("no MCP server has a tool `t__late`", false));
+    mcp.close().await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_handshake_is_found_out_or_named() {
+    for protocol in [ProtocolMode::Auto, ProtocolMode::Modern] {
+        let mut server = ours(&["--modern"]);
+        server.protocol = protocol;
+        let mcp = start(server).await;
+        assert_eq!(mcp.instructions("t"), Some("No handshake."));
+        assert_eq!(text(&mcp, 1, "echo", json!({"text": "modern"})).await, "modern");
+        mcp.close().await;
+    }
+}
