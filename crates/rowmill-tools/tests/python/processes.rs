@@ -74,16 +74,14 @@ async fn a_process_that_dies_in_a_call_may_have_done_its_work_and_is_replaced() 
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_ended_with_everything_that_it_started() {
     let mut folder = all();
-    folder.settings.timeout = Some(Duration::from_millis(700));
+    folder.settings.timeout = Some(Duration::from_secs(2));
     let host = folder.start().await;
-    for function in ["hangs", "hangs_with_a_child"] {
-        let meeting = Meeting::new().await;
-        let call = host.failure(1, function, json!({"port": meeting.port}));
-        let (failure, connection) = tokio::join!(call, meeting.arrival());
-        assert!(failure.maybe_ran);
-        assert_eq!(failure.message, "no answer within 0.7 s");
-        gone(connection).await;
-    }
+    let meeting = Meeting::new().await;
+    let call = host.failure(1, "hangs_with_a_child", json!({"port": meeting.port}));
+    let (failure, connection) = tokio::join!(call, meeting.arrival());
+    assert!(failure.maybe_ran);
+    assert_eq!(failure.message, "no answer within 2 s");
+    gone(connection).await;
     host.close().await;
 }
 

@@ -1,5 +1,6 @@
 //! Schemas and descriptions from signatures and docstrings.
 
+use rowmill_types::ToolSpec;
 use serde_json::{Value, json};
 
 use crate::support::folder;
@@ -90,13 +91,15 @@ box = Box()
 add_one = functools.partial(plain)
 "#;
 
-async fn spec(function: &str) -> (Option<String>, Value) {
-    let folder = folder(CODE, &[function]);
+async fn specs(functions: &[&str]) -> Vec<ToolSpec> {
+    let folder = folder(CODE, functions);
     let host = folder.start().await;
-    let spec = host.tools.tools()[0].spec.clone();
     host.close().await;
-    jsonschema::meta::validate(&spec.schema).unwrap();
-    (spec.description, spec.schema)
+    let specs: Vec<_> = host.tools.tools().iter().map(|tool| tool.spec.clone()).collect();
+    for spec in &specs {
+        jsonschema::meta::validate(&spec.schema).unwrap();
+    }
+    specs
 }
 
 #[tokio::test]
@@ -150,8 +153,8 @@ async fn types_become_schemas() {
             }),
         ),
     ];
-    for (function, expected) in cases {
-        let (_, schema) = spec(function).await;
+    let found = specs(&cases.each_ref().map(|case| case.0)).await;
+    for ((function, expected), ToolSpec { schema, .. }) in cases.into_iter().zip(found) {
         assert_eq!(schema["properties"], expected, "{function}");
         let names: Vec<_> = expected.as_object().unwrap().keys().collect();
         assert_eq!(schema["required"], json!(names), "{function}");
@@ -161,7 +164,7 @@ async fn types_become_schemas() {
 
 #[tokio::test]
 async fn what_has_a_default_is_not_required() {
-    let (_, schema) = spec("defaults").await;
+    let schema = specs(&["defaults"]).await.remove(0).schema;
     assert_eq!(schema["required"], json!(["f"]));
     let expected = json!({
         "a": {"type": "integer", "default": 3}, "b": {"type": "string", "default": "x"},
@@ -189,8 +192,9 @@ async fn descriptions_come_from_docstrings_and_annotations() {
         ("box.method", Some("A method."), json!({"a": null})),
         ("add_one", None, json!({})),
     ];
-    for (function, description, arguments) in cases {
-        let (told, schema) = spec(function).await;
+    let found = specs(&cases.each_ref().map(|case| case.0)).await;
+    for ((function, description, arguments), spec) in cases.into_iter().zip(found) {
+        let ToolSpec { description: told, schema, .. } = spec;
         assert_eq!(told.as_deref(), description, "{function}");
         for (name, text) in arguments.as_object().unwrap() {
             assert_eq!(

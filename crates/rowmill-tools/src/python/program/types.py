@@ -303,7 +303,7 @@ def _shown(value):
 
 
 def _name(hint):
-    return getattr(hint, "__qualname__", None) or str(hint)
+    return hint.__qualname__ if isinstance(hint, type) and typing.get_origin(hint) is None else str(hint)
 
 
 _SCALARS = {

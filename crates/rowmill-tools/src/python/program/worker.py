@@ -1,6 +1,5 @@
 """Answers requests: a line of JSON that says what and how long, then that many bytes, both ways."""
 
-import asyncio
 import importlib.util
 import os
 import queue
@@ -28,9 +27,9 @@ class Context:
 class Library:
     """The functions that requests name, by their numbers."""
 
-    def __init__(self, plan, loop):
+    def __init__(self, plan):
         self._modules = {}
-        self._loop = loop
+        self._loop = None
         self.mistakes = []
         self.tools = [self._tool(index, entry) for index, entry in enumerate(plan["functions"])]
         self.hooks = [self._found("hook", index, entry) for index, entry in enumerate(plan["hooks"])]
@@ -97,8 +96,16 @@ class Library:
         self.mistakes.append({"kind": kind, "index": index, "what": what, "where": where})
 
     def run(self, made):
-        """What a function gave, waited for where it is asynchronous."""
-        return self._loop.run_until_complete(_awaited(made)) if inspect.isawaitable(made) else made
+        """What a function gave, waited for where it is asynchronous. All waiting is done in one
+        loop, so that what a module keeps open, such as connections, stays usable."""
+        if not inspect.isawaitable(made):
+            return made
+        if self._loop is None:
+            import asyncio
+
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(_awaited(made))
 
     def lifecycle(self, when):
         """Calls the hooks of a moment, all of them, whatever becomes of each."""
@@ -201,8 +208,8 @@ class Pipe:
         self._output.flush()
 
 
-def _load(plan, loop):
-    library = Library(plan, loop)
+def _load(plan):
+    library = Library(plan)
     if not library.mistakes:
         library.lifecycle("on_start")
     tools = [tool and {"name": tool.name, "description": tool.description, "schema": tool.schema}
@@ -214,14 +221,12 @@ def _load(plan, loop):
 def main():
     pipe = Pipe()
     threading.Thread(target=pipe.listen, daemon=True).start()
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
     library = None
     while True:
         request, body = pipe.requests.get()
         try:
             if request["do"] == "load":
-                library, told = _load(json.loads(body), loop)
+                library, told = _load(json.loads(body))
                 pipe.answer("json", told)
             elif request["do"] == "shutdown":
                 library.lifecycle("on_shutdown")
