@@ -6,3 +6,19 @@ pub use mcp::{
     AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,
     OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport,
 };
+mod bytes_output;
+mod group;
+mod python;
+mod several;
+mod shell;
+mod skills;
+mod stub;
+
+pub use python::{
+    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,
+    START_TIMEOUT,
+};
+pub use several::{Names, Tools};
+pub use shell::Shell;
+pub use skills::Skills;
+pub use stub::{Recorder, StubTool, Stubs};

@@ -87,6 +87,14 @@ problem_codes! {
         "Name another folder with `--cache`, or move the file that the message names away to begin an empty store.";
     ToolServer = "RM1601", "An MCP server that an agent needs does not start, cannot be reached, or refuses the credential; nothing was sent.",
         "Do as the message says; what the server printed stands below it.";
+    FunctionUnusable = "RM1611", "A Python function that a card names as a tool or a hook cannot be used, or there is no Python; nothing was sent.",
+        "Correct the function that the message names; `docs/python-tools.md` tells what it may look like.";
+    ShellUnusable = "RM1612", "The folder that shell commands shall work in is missing; nothing was sent.",
+        "Create it, or name another one with `cwd` in the card.";
+    StubUnusable = "RM1613", "The answers given to `--stub` cannot be read, or a line of them is not an answer; nothing was sent.",
+        "Correct the line that the message names.";
+    SkillUnusable = "RM1614", "A skill cannot be used: its folder is missing, it has no name or description, or two have the same name; nothing was sent.",
+        "Correct the `SKILL.md` that the message names.";
     Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
         "Set the right key, then run again with `--resume`.";
     UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",

@@ -1,0 +1,181 @@
+//! Python functions as a tool host, and as hooks.
+
+use std::collections::HashMap;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolRequest};
+use rowmill_types::{Problem, Secret, ToolOutput, ToolSpec};
+use serde_json::Value;
+
+use super::launch::Launcher;
+use super::pool::Pool;
+use super::problems;
+use super::settings::{Entrypoint, PythonSettings};
+use super::wire::{self, Answer, AnswerKind, Ask, Loaded};
+use crate::bytes_output::output_of;
+
+/// How many kinds of hooks there are.
+const HOOK_KINDS: usize = 5;
+
+/// A Python function, ready to be offered.
+#[derive(Debug, Clone)]
+pub struct PythonTool {
+    /// Where it is. Its text is the name that the host knows the tool by.
+    pub entrypoint: Entrypoint,
+    /// What models are told of it, under the function's own name.
+    pub spec: ToolSpec,
+    /// Whether it may run twice.
+    pub idempotent: bool,
+}
+
+/// Calls Python functions.
+///
+/// A row gets a process of its own with its first call and keeps it until it is released, so
+/// what modules remember is kept apart between rows that are worked on at the same time. Later
+/// rows get processes of rows that have ended.
+#[derive(Debug)]
+pub struct PythonTools {
+    tools: Vec<PythonTool>,
+    numbers: HashMap<String, usize>,
+    hooks: HashMap<String, [Option<usize>; HOOK_KINDS]>,
+    secrets: Vec<Secret>,
+    pool: Pool,
+}
+
+impl PythonTools {
+    /// Starts the first process, which imports everything and so finds all mistakes.
+    ///
+    /// # Errors
+    ///
+    /// There is no Python, or one of the functions cannot be used.
+    pub async fn start(settings: PythonSettings) -> Result<Self, Problem> {
+        let launcher = Launcher::new(&settings).map_err(|error| problems::internal(&error))?;
+        let (worker, loaded) =
+            launcher.launch().await.map_err(|error| problems::of_launch(&settings, error))?;
+        let Loaded { tools: loaded, mistakes, secrets } = loaded;
+        let secrets: Vec<_> = secrets.into_iter().map(Secret::new).collect();
+        if let Some(problem) = problems::of_mistakes(&settings, &mistakes) {
+            drop(worker);
+            launcher.clear().await;
+            return Err(redacted(&secrets, problem));
+        }
+        let tools: Vec<_> = settings
+            .functions
+            .into_iter()
+            .zip(loaded)
+            .filter_map(|(function, loaded)| {
+                let loaded = loaded?;
+                let spec = ToolSpec {
+                    name: offered(&loaded.name),
+                    description: loaded.description,
+                    schema: loaded.schema,
+                };
+                Some(PythonTool { entrypoint: function.entrypoint, spec, idempotent: function.idempotent })
+            })
+            .collect();
+        let numbers = tools.iter().enumerate().map(|(number, tool)| (tool.entrypoint.to_string(), number));
+        let mut hooks: HashMap<String, [Option<usize>; HOOK_KINDS]> = HashMap::new();
+        for (number, hook) in settings.hooks.into_iter().enumerate() {
+            hooks.entry(hook.agent).or_default()[place(hook.kind)] = Some(number);
+        }
+        let numbers = numbers.collect();
+        let pool = Pool::new(launcher, worker, settings.parallel, settings.timeout);
+        Ok(Self { tools, numbers, hooks, secrets, pool })
+    }
+
+    /// The tools, in the order of the settings.
+    #[must_use]
+    pub fn tools(&self) -> &[PythonTool] {
+        &self.tools
+    }
+
+    /// Whether an agent has a hook of this kind, and calling it does anything.
+    #[must_use]
+    pub fn has_hook(&self, agent: &str, kind: HookKind) -> bool {
+        self.hook(agent, kind).is_some()
+    }
+
+    fn hook(&self, agent: &str, kind: HookKind) -> Option<usize> {
+        self.hooks.get(agent).and_then(|hooks| hooks[place(kind)])
+    }
+
+    fn redact(&self, text: String) -> String {
+        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+    }
+
+    async fn call_tool(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
+        let Some(number) = self.numbers.get(request.tool) else {
+            let message = format!("there is no function `{}`", request.tool);
+            return Err(ToolFailure { message, maybe_ran: false });
+        };
+        let asked = self.pool.ask(request.row, Ask::Call, *number, request.arguments.as_bytes()).await;
+        let answer =
+            asked.map_err(|failure| ToolFailure { message: self.redact(failure.message), ..failure })?;
+        Ok(match answer.kind {
+            AnswerKind::None => ToolOutput::default(),
+            AnswerKind::Text | AnswerKind::Json => ToolOutput::of_text(answer.into_text()),
+            AnswerKind::Bytes => output_of(answer.body, "result"),
+            AnswerKind::Error => ToolOutput::error(self.redact(answer.into_text())),
+        })
+    }
+
+    async fn call_hook(&self, call: HookCall<'_>) -> Result<Option<Value>, String> {
+        let Some(number) = self.hook(call.agent, call.kind) else { return Ok(None) };
+        let facts = wire::facts(&call).map_err(|error| error.to_string())?;
+        let asked = self.pool.ask(call.row, Ask::Hook, number, &facts).await;
+        let answer: Answer = asked.map_err(|failure| self.redact(failure.message))?;
+        match answer.kind {
+            AnswerKind::None => Ok(None),
+            AnswerKind::Text => Ok(Some(Value::String(answer.into_text()))),
+            AnswerKind::Json => {
+                serde_json::from_slice(&answer.body).map(Some).map_err(|error| error.to_string())
+            }
+            AnswerKind::Bytes | AnswerKind::Error => Err(self.redact(answer.into_text())),
+        }
+    }
+}
+
+impl ToolHost for PythonTools {
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(self.call_tool(request))
+    }
+
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.pool.release(row))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.pool.close())
+    }
+}
+
+impl Hooks for PythonTools {
+    fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
+        Box::pin(self.call_hook(call))
+    }
+}
+
+/// Where a kind stands among the hooks of an agent.
+fn place(kind: HookKind) -> usize {
+    match kind {
+        HookKind::BeforeModel => 0,
+        HookKind::AfterModel => 1,
+        HookKind::BeforeTool => 2,
+        HookKind::AfterTool => 3,
+        HookKind::AfterTurn => 4,
+    }
+}
+
+/// A name as providers take it: Python allows more letters than they do.
+fn offered(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' };
+    name.chars().take(64).map(plain).collect()
+}
+
+fn redacted(secrets: &[Secret], mut problem: Problem) -> Problem {
+    for secret in secrets {
+        problem.message = secret.redact(&problem.message);
+        problem.cause = problem.cause.map(|cause| secret.redact(&cause));
+    }
+    problem
+}

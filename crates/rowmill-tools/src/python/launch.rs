@@ -1,0 +1,76 @@
+//! Starts Python processes.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::settings::PythonSettings;
+use super::wire::{self, Answer, AnswerKind, Ask, Loaded, PROGRAM};
+use super::worker::Worker;
+use crate::group::{Graves, Group};
+
+/// Why there is no process.
+#[derive(Debug)]
+pub(super) enum LaunchError {
+    /// The interpreter could not be started.
+    NotStarted(io::Error),
+    /// It did not get as far as an answer.
+    Failed(String),
+}
+
+/// How processes are started; the same for all of them.
+#[derive(Debug)]
+pub(super) struct Launcher {
+    interpreter: PathBuf,
+    folder: PathBuf,
+    plan: Vec<u8>,
+    timeout: Duration,
+    graves: Graves,
+}
+
+impl Launcher {
+    /// Processes that import what the settings name.
+    pub(super) fn new(settings: &PythonSettings) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            interpreter: settings.interpreter.clone(),
+            folder: settings.folder.clone(),
+            plan: wire::plan(settings)?,
+            timeout: settings.start_timeout,
+            graves: Graves::default(),
+        })
+    }
+
+    /// Starts a process and waits until it has imported everything.
+    pub(super) async fn launch(&self) -> Result<(Worker, Loaded), LaunchError> {
+        let mut command = Command::new(&self.interpreter);
+        command.args(["-X", "utf8", "-c", PROGRAM]).current_dir(&self.folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let group = Group::start(&mut command, &self.graves).map_err(LaunchError::NotStarted)?;
+        let mut worker = Worker::new(group).map_err(LaunchError::NotStarted)?;
+        let asked = tokio::time::timeout(self.timeout, worker.ask(Ask::Load, 0, &self.plan)).await;
+        let answer = match asked {
+            Ok(answer) => answer.map_err(LaunchError::Failed)?,
+            Err(_) => {
+                let message = format!("its imports took longer than {} s", self.timeout.as_secs_f64());
+                return Err(LaunchError::Failed(message));
+            }
+        };
+        let loaded = loaded(answer).map_err(LaunchError::Failed)?;
+        Ok((worker, loaded))
+    }
+
+    /// Waits for processes that were killed.
+    pub(super) async fn clear(&self) {
+        self.graves.clear().await;
+    }
+}
+
+fn loaded(answer: Answer) -> Result<Loaded, String> {
+    if answer.kind != AnswerKind::Json {
+        return Err(answer.into_text());
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| error.to_string())
+}

@@ -1,0 +1,158 @@
+//! Which row has which Python process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rowmill_core::ports::ToolFailure;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::launch::{LaunchError, Launcher};
+use super::wire::{Answer, Ask};
+use super::worker::Worker;
+
+/// How long the `on_shutdown` hooks of a process may take.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The processes of a run: each belongs to one row at a time, or to none.
+#[derive(Debug)]
+pub(super) struct Pool {
+    launcher: Launcher,
+    seats: Mutex<HashMap<u64, Arc<Seat>>>,
+    idle: Mutex<Vec<Worker>>,
+    permits: Arc<Semaphore>,
+    closed: watch::Sender<bool>,
+    timeout: Option<Duration>,
+}
+
+/// What a row holds. Its calls take turns, because a process does one thing at a time.
+type Seat = tokio::sync::Mutex<Held>;
+
+#[derive(Debug, Default)]
+struct Held {
+    permit: Option<OwnedSemaphorePermit>,
+    worker: Option<Worker>,
+}
+
+impl Pool {
+    /// A pool with one process.
+    pub(super) fn new(launcher: Launcher, first: Worker, most: usize, timeout: Option<Duration>) -> Self {
+        Self {
+            launcher,
+            seats: Mutex::default(),
+            idle: Mutex::new(vec![first]),
+            permits: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
+            closed: watch::Sender::new(false),
+            timeout,
+        }
+    }
+
+    /// Asks the process of a row. A process that gave no answer is ended, and so is one whose
+    /// future is dropped: there is no other way to stop what it is doing.
+    pub(super) async fn ask(
+        &self,
+        row: u64,
+        ask: Ask,
+        index: usize,
+        body: &[u8],
+    ) -> Result<Answer, ToolFailure> {
+        let seat = Arc::clone(lock(&self.seats).entry(row).or_default());
+        let mut held = seat.lock().await;
+        let mut worker = self.worker(&mut held).await?;
+        let mut closed = self.closed.subscribe();
+        let answer = tokio::select! {
+            biased;
+            answer = self.in_time(worker.ask(ask, index, body)) => answer,
+            _ = closed.wait_for(|closed| *closed) => Err("the run ended".to_owned()),
+        };
+        match answer {
+            Ok(answer) => {
+                held.worker = Some(worker);
+                Ok(answer)
+            }
+            Err(message) => Err(ToolFailure { message, maybe_ran: true }),
+        }
+    }
+
+    async fn in_time(&self, answer: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
+        let Some(timeout) = self.timeout else { return answer.await };
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {} s", timeout.as_secs_f64())),
+        }
+    }
+
+    /// The process of a row: its own, one that is idle, or a new one.
+    async fn worker(&self, held: &mut Held) -> Result<Worker, ToolFailure> {
+        let unasked = |message: String| ToolFailure { message, maybe_ran: false };
+        if held.permit.is_none() {
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            held.permit = Some(permit.map_err(|_| unasked("the run has ended".to_owned()))?);
+        }
+        if *self.closed.borrow() {
+            return Err(unasked("the run has ended".to_owned()));
+        }
+        let known = held.worker.take().and_then(alive).or_else(|| self.idle_worker());
+        if let Some(worker) = known {
+            return Ok(worker);
+        }
+        let (worker, loaded) = self.launcher.launch().await.map_err(|error| {
+            unasked(match error {
+                LaunchError::NotStarted(error) => format!("Python could not be started: {error}"),
+                LaunchError::Failed(message) => format!("Python could not be started: {message}"),
+            })
+        })?;
+        match loaded.mistakes.into_iter().next() {
+            None => Ok(worker),
+            Some(mistake) => Err(unasked(format!("Python could not be started: {}", mistake.message))),
+        }
+    }
+
+    fn idle_worker(&self) -> Option<Worker> {
+        let mut idle = lock(&self.idle);
+        while let Some(worker) = idle.pop() {
+            if let Some(worker) = alive(worker) {
+                return Some(worker);
+            }
+        }
+        None
+    }
+
+    /// Gives the process of a row back.
+    pub(super) async fn release(&self, row: u64) {
+        let seat = lock(&self.seats).remove(&row);
+        if let Some(seat) = seat {
+            let mut held = seat.lock().await;
+            let worker = held.worker.take();
+            // Before the permit goes: whoever gets it finds this process.
+            lock(&self.idle).extend(worker);
+            held.permit = None;
+        }
+    }
+
+    /// Ends all processes.
+    pub(super) async fn close(&self) {
+        self.closed.send_replace(true);
+        self.permits.close();
+        let seats: Vec<_> = lock(&self.seats).drain().collect();
+        let mut workers = std::mem::take(&mut *lock(&self.idle));
+        for (_, seat) in seats {
+            // A row that is still being worked on holds its process; it is ended without ado.
+            if let Ok(mut held) = seat.try_lock() {
+                workers.extend(held.worker.take());
+            }
+        }
+        join_all(workers.into_iter().map(|worker| worker.finish(SHUTDOWN_TIMEOUT))).await;
+        self.launcher.clear().await;
+    }
+}
+
+/// A process, unless it has ended.
+fn alive(mut worker: Worker) -> Option<Worker> {
+    (!worker.is_over()).then_some(worker)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

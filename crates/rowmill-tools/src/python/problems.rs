@@ -1,0 +1,87 @@
+//! What is wrong with the functions of a run, told before its first row.
+
+use std::io;
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::launch::LaunchError;
+use super::settings::{Entrypoint, PythonSettings};
+use super::wire::{Mistake, MistakeKind, hook_name};
+
+/// The first mistake, with the names of the functions that have further ones.
+pub(super) fn of_mistakes(settings: &PythonSettings, mistakes: &[Mistake]) -> Option<Problem> {
+    let (first, others) = mistakes.split_first()?;
+    let (what, entrypoint) = named(settings, first)?;
+    let named_by = &entrypoint.named_by;
+    let mut message = format!("{what} `{entrypoint}` of `{named_by}` cannot be used: {}", first.message);
+    let others: Vec<_> = others.iter().filter_map(|mistake| named(settings, mistake)).collect();
+    if !others.is_empty() {
+        let names: Vec<_> = others.iter().map(|(_, entrypoint)| format!("`{entrypoint}`")).collect();
+        message.push_str(&format!("; neither can {}", names.join(", ")));
+    }
+    let mut problem = Problem::new(ProblemCode::FunctionUnusable, message).hint(hint(settings, first));
+    if !first.places.is_empty() {
+        problem = problem.cause(&first.places);
+    }
+    Some(problem)
+}
+
+fn named<'a>(settings: &'a PythonSettings, mistake: &Mistake) -> Option<(String, &'a Entrypoint)> {
+    match mistake.kind {
+        MistakeKind::Function => {
+            let tool = settings.functions.get(mistake.index)?;
+            Some(("the function".to_owned(), &tool.entrypoint))
+        }
+        MistakeKind::Hook => {
+            let hook = settings.hooks.get(mistake.index)?;
+            Some((format!("the `{}` hook", hook_name(hook.kind)), &hook.entrypoint))
+        }
+        MistakeKind::Lifecycle => {
+            let hook = settings.lifecycle.get(mistake.index)?;
+            Some(("the lifecycle hook".to_owned(), &hook.entrypoint))
+        }
+    }
+}
+
+fn hint(settings: &PythonSettings, mistake: &Mistake) -> String {
+    if mistake.message.contains("ModuleNotFoundError") {
+        let interpreter = settings.interpreter.display();
+        return format!(
+            "install the module for `{interpreter}`, or name another Python with `ROWMILL_PYTHON`"
+        );
+    }
+    match mistake.kind {
+        MistakeKind::Function => "correct the function; `docs/python-tools.md` tells what it may look like",
+        MistakeKind::Hook | MistakeKind::Lifecycle => {
+            "correct the hook; `docs/python-tools.md` has an example"
+        }
+    }
+    .to_owned()
+}
+
+/// Python could not be started at all.
+pub(super) fn of_launch(settings: &PythonSettings, error: LaunchError) -> Problem {
+    let interpreter = settings.interpreter.display();
+    let problem = |message: String| Problem::new(ProblemCode::FunctionUnusable, message);
+    match error {
+        LaunchError::NotStarted(error) if !settings.folder.is_dir() => {
+            problem(format!("the folder for Python is missing: `{}`", settings.folder.display()))
+                .cause(error)
+                .hint("correct `cwd`")
+        }
+        LaunchError::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
+            problem(format!("function tools and hooks need Python, and `{interpreter}` is not there"))
+                .hint("install Python 3.9 or later, or name it with `ROWMILL_PYTHON`")
+        }
+        LaunchError::NotStarted(error) => problem(format!("`{interpreter}` could not be started"))
+            .cause(error)
+            .hint("name a Python interpreter with `ROWMILL_PYTHON`"),
+        LaunchError::Failed(message) => problem(format!("Python failed before the first row: {message}"))
+            .hint("the interpreter must be Python 3.9 or later; `ROWMILL_PYTHON` names another one"),
+    }
+}
+
+/// A timeout, a path or a name that cannot be written as JSON; no setting makes one.
+pub(super) fn internal(error: &serde_json::Error) -> Problem {
+    Problem::new(ProblemCode::Internal, "the plan for Python could not be written").cause(error)
+}

@@ -1,0 +1,245 @@
+//! The conversation with a Python process: a line of JSON that says what and how long, then
+//! that many bytes.
+
+use std::borrow::Cow;
+use std::io;
+
+use rowmill_core::ports::{HookCall, HookKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::settings::{Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings};
+
+/// The program that the processes run.
+pub(super) const PROGRAM: &str = concat!(
+    include_str!("program/docstrings.py"),
+    include_str!("program/types.py"),
+    include_str!("program/function.py"),
+    include_str!("program/worker.py"),
+);
+
+/// More bytes than the program ever puts into an answer.
+const MOST_ANSWER: usize = 65 << 20;
+/// More bytes than the line before an answer has.
+const MOST_HEAD: u64 = 4096;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ask {
+    /// Import the functions.
+    Load,
+    /// Call a tool, by its number.
+    Call,
+    /// Call a hook, by its number.
+    Hook,
+    /// Call the last hooks and end.
+    Shutdown,
+}
+
+/// The line before a request.
+#[derive(Serialize)]
+struct RequestHead {
+    #[serde(rename = "do")]
+    ask: Ask,
+    index: usize,
+    size: usize,
+}
+
+/// What kind of answer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AnswerKind {
+    /// Nothing was returned.
+    None,
+    /// UTF-8.
+    Text,
+    /// Whatever it may be.
+    Bytes,
+    /// JSON text.
+    Json,
+    /// The function failed; the text says how.
+    Error,
+}
+
+#[derive(Deserialize)]
+struct AnswerHead {
+    kind: AnswerKind,
+    size: usize,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) kind: AnswerKind,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as text. The program sends UTF-8 in everything but bytes.
+    pub(super) fn into_text(self) -> String {
+        String::from_utf8(self.body)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+}
+
+/// Sends a request.
+pub(super) async fn send(
+    pipe: &mut (impl AsyncWrite + Unpin),
+    ask: Ask,
+    index: usize,
+    body: &[u8],
+) -> io::Result<()> {
+    let mut head = serde_json::to_vec(&RequestHead { ask, index, size: body.len() })?;
+    head.push(b'\n');
+    pipe.write_all(&head).await?;
+    pipe.write_all(body).await?;
+    pipe.flush().await
+}
+
+/// Waits for an answer.
+pub(super) async fn receive(pipe: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Answer> {
+    let mut line = Vec::new();
+    (&mut *pipe).take(MOST_HEAD).read_until(b'\n', &mut line).await?;
+    if line.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let head: AnswerHead = serde_json::from_slice(&line)?;
+    if head.size > MOST_ANSWER {
+        return Err(io::Error::other("the answer is too long"));
+    }
+    let mut body = vec![0; head.size];
+    pipe.read_exact(&mut body).await?;
+    Ok(Answer { kind: head.kind, body })
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    functions: Vec<Planned<'a>>,
+    hooks: Vec<Planned<'a>>,
+    lifecycle: Vec<Planned<'a>>,
+}
+
+#[derive(Serialize)]
+struct Planned<'a> {
+    file: Cow<'a, str>,
+    function: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    when: Option<&'a str>,
+}
+
+impl<'a> Planned<'a> {
+    fn of(entrypoint: &'a Entrypoint) -> Self {
+        let file = entrypoint.file.to_string_lossy();
+        Self { file, function: &entrypoint.function, code: None, agent: None, when: None }
+    }
+}
+
+/// The body of the first request: what a process imports.
+pub(super) fn plan(settings: &PythonSettings) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&Plan {
+        functions: settings.functions.iter().map(function).collect(),
+        hooks: settings.hooks.iter().map(|hook| Planned::of(&hook.entrypoint)).collect(),
+        lifecycle: settings.lifecycle.iter().map(moment).collect(),
+    })
+}
+
+fn function(tool: &FunctionTool) -> Planned<'_> {
+    Planned { code: tool.code_argument.as_deref(), ..Planned::of(&tool.entrypoint) }
+}
+
+fn moment(hook: &LifecycleHook) -> Planned<'_> {
+    let when = match hook.moment {
+        Moment::Start => "on_start",
+        Moment::Shutdown => "on_shutdown",
+    };
+    Planned { agent: Some(&hook.agent), when: Some(when), ..Planned::of(&hook.entrypoint) }
+}
+
+/// What the first answer tells.
+#[derive(Debug, Deserialize)]
+pub(super) struct Loaded {
+    /// A tool for each function; none where there is a mistake.
+    pub(super) tools: Vec<Option<LoadedTool>>,
+    /// What is wrong.
+    pub(super) mistakes: Vec<Mistake>,
+    /// Values of the process's environment that no message may show.
+    pub(super) secrets: Vec<String>,
+}
+
+/// A function, as Python sees it.
+#[derive(Debug, Deserialize)]
+pub(super) struct LoadedTool {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) schema: serde_json::Value,
+}
+
+/// What kind of function a mistake is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum MistakeKind {
+    Function,
+    Hook,
+    Lifecycle,
+}
+
+/// Something that is wrong with a function.
+#[derive(Debug, Deserialize)]
+pub(super) struct Mistake {
+    pub(super) kind: MistakeKind,
+    /// Which one of its kind, in the order of the settings.
+    pub(super) index: usize,
+    /// What is wrong, in one line.
+    #[serde(rename = "what")]
+    pub(super) message: String,
+    /// The places that an exception came through; may be empty.
+    #[serde(rename = "where")]
+    pub(super) places: String,
+}
+
+/// What a hook is told.
+#[derive(Serialize)]
+struct Facts<'a> {
+    hook_type: &'static str,
+    agent_name: &'a str,
+    row_number: u64,
+    turn: u32,
+    text: Option<&'a str>,
+    tool_name: Option<&'a Value>,
+    arguments: Option<&'a Value>,
+    result: Option<&'a Value>,
+    is_error: bool,
+}
+
+/// The body of a request for a hook.
+pub(super) fn facts(call: &HookCall<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let part = |name: &str| call.about.get(name);
+    serde_json::to_vec(&Facts {
+        hook_type: hook_name(call.kind),
+        agent_name: call.agent,
+        row_number: call.row,
+        turn: call.turn,
+        text: call.about.as_str(),
+        tool_name: part("name"),
+        arguments: part("arguments"),
+        result: part("result"),
+        is_error: part("is_error").and_then(Value::as_bool).unwrap_or_default(),
+    })
+}
+
+/// The name of a hook, as cards spell it.
+pub(super) fn hook_name(kind: HookKind) -> &'static str {
+    match kind {
+        HookKind::BeforeModel => "before_llm_call",
+        HookKind::AfterModel => "after_llm_call",
+        HookKind::BeforeTool => "before_tool_call",
+        HookKind::AfterTool => "after_tool_call",
+        HookKind::AfterTurn => "after_turn_complete",
+    }
+}

@@ -1,0 +1,124 @@
+//! One Python process.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::wire::{self, Answer, Ask};
+use crate::group::Group;
+
+/// How much of what a process wrote to standard error is kept for messages.
+const TAIL_BYTES: usize = 2048;
+/// How long the last words of a dead process are waited for; they are there at once, unless a
+/// process that left the group holds the pipe.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A Python process that has imported the functions. Dropping it ends it and what it started.
+#[derive(Debug)]
+pub(super) struct Worker {
+    group: Group,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    errors: ChildStderr,
+    tail: Tail,
+}
+
+impl Worker {
+    /// Takes over a process with three pipes.
+    pub(super) fn new(mut group: Group) -> io::Result<Self> {
+        let pipes = group.child().and_then(|child| {
+            let streams = (child.stdin.take()?, child.stdout.take()?, child.stderr.take()?);
+            Some(streams)
+        });
+        let (input, output, errors) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Self { group, input, output: BufReader::new(output), errors, tail: Tail::default() })
+    }
+
+    /// Whether the process has ended while nobody asked it anything.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.group.is_over()
+    }
+
+    /// Asks and waits. After an error, or when the future was dropped, the process is of no use.
+    ///
+    /// What functions print is read at the same time, because a full pipe would stop them.
+    pub(super) async fn ask(&mut self, ask: Ask, index: usize, body: &[u8]) -> Result<Answer, String> {
+        let Self { group, input, output, errors, tail } = self;
+        let talk = async {
+            wire::send(input, ask, index, body).await?;
+            wire::receive(output).await
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = talk => answer,
+            () = tail.follow(errors) => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ = group.ended() => Err(io::ErrorKind::UnexpectedEof.into()),
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.died(&error).await),
+        }
+    }
+
+    /// Ends the process after its `on_shutdown` hooks, or without them when they take too long.
+    pub(super) async fn finish(mut self, timeout: Duration) {
+        let leave = async {
+            if self.ask(Ask::Shutdown, 0, b"").await.is_ok() {
+                self.group.ended().await;
+            }
+        };
+        // Whether it left by itself or not, it is ended for good now.
+        drop(tokio::time::timeout(timeout, leave).await);
+        self.group.end().await;
+    }
+
+    /// How the process ended, with its last words.
+    async fn died(&mut self, error: &io::Error) -> String {
+        if !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) {
+            return format!("the Python process cannot be understood: {error}");
+        }
+        let Self { group, errors, tail, .. } = self;
+        let words = async { tokio::join!(group.ended(), tail.read_out(errors)).0 };
+        let status = match tokio::time::timeout(LAST_WORDS, words).await {
+            Ok(Some(status)) => status.to_string(),
+            Ok(None) | Err(_) => "nothing is known of how".to_owned(),
+        };
+        match tail.text() {
+            words if words.is_empty() => format!("the Python process ended ({status})"),
+            words => format!("the Python process ended ({status}); its last words: {words}"),
+        }
+    }
+}
+
+/// The end of what a process wrote to standard error.
+#[derive(Debug, Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    /// Reads on, and never ends: a closed pipe says nothing about the process.
+    async fn follow(&mut self, errors: &mut ChildStderr) {
+        self.read_out(errors).await;
+        std::future::pending::<()>().await;
+    }
+
+    /// Reads until the pipe is closed.
+    async fn read_out(&mut self, errors: &mut ChildStderr) {
+        let mut buffer = [0; TAIL_BYTES];
+        while let Ok(count @ 1..) = errors.read(&mut buffer).await {
+            self.0.extend(buffer.iter().take(count));
+            let over = self.0.len().saturating_sub(TAIL_BYTES);
+            self.0.drain(..over);
+        }
+    }
+
+    /// Its last lines.
+    fn text(&self) -> String {
+        let (front, back) = self.0.as_slices();
+        let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
+        let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines.get(lines.len().saturating_sub(4)..).unwrap_or_default().join(" / ")
+    }
+}

@@ -1,0 +1,204 @@
+//! The shell as a tool.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use crate::group::{Graves, Group};
+
+/// The name of the tool.
+const TOOL: &str = "execute";
+/// What commands may know of the environment: enough to work, and no credentials.
+const ENVIRONMENT: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+/// How much of the beginning, and how much of the end, of a long output is kept.
+const KEPT: usize = 32 << 10;
+
+/// Runs commands, each in a process group of its own that ends with the call.
+#[derive(Debug)]
+pub struct Shell {
+    program: PathBuf,
+    folder: PathBuf,
+    timeout: Duration,
+    environment: Vec<(&'static str, String)>,
+    graves: Graves,
+}
+
+impl Shell {
+    /// A shell that works in `folder`. A command may take as long as `timeout`, or less where
+    /// the model says so. Of the environment it sees only what is no secret.
+    ///
+    /// # Errors
+    ///
+    /// The folder is missing.
+    pub fn new(
+        folder: PathBuf,
+        timeout: Duration,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Problem> {
+        if !folder.is_dir() {
+            let message = format!("the folder for shell commands is missing: `{}`", folder.display());
+            return Err(Problem::new(ProblemCode::ShellUnusable, message)
+                .hint("create it, or name another one with `cwd` in the card"));
+        }
+        let path = environment("PATH").unwrap_or_default();
+        let bash = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());
+        let environment =
+            ENVIRONMENT.iter().filter_map(|name| environment(name).map(|value| (*name, value))).collect();
+        let program = bash.unwrap_or_else(|| Path::new("/bin/sh").to_owned());
+        Ok(Self { program, folder, timeout, environment, graves: Graves::default() })
+    }
+
+    /// What models are told of the tool.
+    #[must_use]
+    pub fn spec(&self) -> ToolSpec {
+        let seconds = self.timeout.as_secs().max(1);
+        let timeout = format!("The longest that it may take; {seconds} unless given, and at most that.");
+        let description = "Runs a command in a shell and gives its exit code and its output. Every call \
+                           starts in the same folder with a new shell; nothing that it starts goes on after it.";
+        ToolSpec {
+            name: TOOL.to_owned(),
+            description: Some(description.to_owned()),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string", "description": "The command line."},
+                    "timeout_seconds": {"type": "integer", "minimum": 1, "description": timeout},
+                },
+                "required": ["command"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    async fn execute(&self, arguments: &str) -> Result<ToolOutput, ToolFailure> {
+        let Arguments { command, timeout_seconds } = match serde_json::from_str(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(ToolOutput::error(format!("wrong arguments: {error}"))),
+        };
+        let asked = timeout_seconds.map_or(self.timeout, Duration::from_secs);
+        let timeout = asked.min(self.timeout);
+        let unasked = |error: std::io::Error| ToolFailure {
+            message: format!("`{}` could not be started: {error}", self.program.display()),
+            maybe_ran: false,
+        };
+        let mut process = Command::new(&self.program);
+        process.arg("-c").arg(command).current_dir(&self.folder);
+        process.env_clear().envs(self.environment.iter().map(|(name, value)| (*name, value)));
+        process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::start(&mut process, &self.graves).map_err(unasked)?;
+        let pipes = group.child().map(|child| (child.stdout.take(), child.stderr.take()));
+        let (stdout, stderr) = pipes.unwrap_or_default();
+        let (mut out, mut err) = (Excerpt::default(), Excerpt::default());
+        // When the shell has ended, so has everything that it started, and the pipes are closed.
+        let work = async { tokio::join!(group.ended(), out.read(stdout), err.read(stderr)).0 };
+        let ended = tokio::time::timeout(timeout, work).await;
+        group.end().await;
+        let status = match ended {
+            Ok(status) => Ended::By(status),
+            Err(_) => Ended::Stopped(timeout),
+        };
+        Ok(output(status, &out, &err))
+    }
+}
+
+impl ToolHost for Shell {
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(self.execute(request.arguments))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.graves.clear())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+}
+
+enum Ended {
+    By(Option<ExitStatus>),
+    Stopped(Duration),
+}
+
+fn output(ended: Ended, out: &Excerpt, err: &Excerpt) -> ToolOutput {
+    let (mut text, is_error) = match ended {
+        Ended::By(Some(status)) => match status.code() {
+            Some(code) => (format!("exit code: {code}"), code != 0),
+            None => (format!("ended by {status}"), true),
+        },
+        Ended::By(None) => ("it is not known how it ended".to_owned(), true),
+        Ended::Stopped(after) => (format!("stopped after {} s: it took too long", after.as_secs_f64()), true),
+    };
+    for (name, stream) in [("stdout", out), ("stderr", err)] {
+        if stream.total > 0 {
+            text.push_str(&format!("\n--- {name}\n{}", stream.text().trim_end_matches('\n')));
+        }
+    }
+    ToolOutput { text, is_error, ..ToolOutput::default() }
+}
+
+/// A stream of which beginning and end are kept.
+#[derive(Default)]
+struct Excerpt {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: usize,
+}
+
+impl Excerpt {
+    async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut buffer = vec![0; 8 << 10];
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            let chunk = buffer.get(..count).unwrap_or_default();
+            let (first, rest) = chunk.split_at(count.min(KEPT - self.head.len()));
+            self.head.extend_from_slice(first);
+            self.tail.extend(rest);
+            let over = self.tail.len().saturating_sub(KEPT);
+            self.tail.drain(..over);
+            self.total += count;
+        }
+    }
+
+    /// The text; characters that the cut went through are left out with the rest.
+    fn text(&self) -> String {
+        let (front, back) = self.tail.as_slices();
+        let left_out = self.total - self.head.len() - self.tail.len();
+        if left_out == 0 {
+            return String::from_utf8_lossy(&[&self.head, front, back].concat()).into_owned();
+        }
+        let tail = [front, back].concat();
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        let (head, tail) = (head.trim_end_matches('\u{FFFD}'), tail.trim_start_matches('\u{FFFD}'));
+        format!("{head}\n[{left_out} bytes left out here]\n{tail}")
+    }
+}

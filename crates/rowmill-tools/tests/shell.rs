@@ -1,0 +1,122 @@
+//! Commands run in groups of their own, and nothing of them is left.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rowmill_core::ports::{ToolHost, ToolRequest};
+use rowmill_tools::Shell;
+use rowmill_types::{ProblemCode, ToolOutput};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "PATH" => Some("/usr/local/bin:/usr/bin:/bin".to_owned()),
+        "HOME" => Some("/nowhere".to_owned()),
+        "PLANTED_API_KEY" => Some("sk-planted".to_owned()),
+        _ => None,
+    }
+}
+
+fn shell(folder: &Path) -> Shell {
+    Shell::new(folder.into(), Duration::from_secs(60), &environment).unwrap()
+}
+
+fn request(arguments: &str) -> ToolRequest<'_> {
+    ToolRequest { row: 1, key: "k", tool: "execute", arguments, idempotent: false }
+}
+
+async fn run(shell: &Shell, arguments: Value) -> ToolOutput {
+    shell.call(request(&arguments.to_string())).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_command_gives_its_exit_code_and_both_streams() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("here.txt"), "grün\n").unwrap();
+    let shell = shell(folder.path());
+    let cases = [
+        ("cat here.txt", "exit code: 0\n--- stdout\ngrün", false),
+        ("echo out; echo err >&2; exit 3", "exit code: 3\n--- stdout\nout\n--- stderr\nerr", true),
+        ("true", "exit code: 0", false),
+        ("kill -9 $$", "ended by signal: 9 (SIGKILL)", true),
+        ("cat", "exit code: 0", false),
+        ("echo \"$HOME ${PLANTED_API_KEY-none}\"", "exit code: 0\n--- stdout\n/nowhere none", false),
+    ];
+    for (command, text, is_error) in cases {
+        let output = run(&shell, json!({"command": command})).await;
+        assert_eq!((output.text.as_str(), output.is_error), (text, is_error), "{command}");
+    }
+    assert!(run(&shell, json!({"cmd": "x"})).await.text.starts_with("wrong arguments: "));
+    shell.close().await;
+}
+
+#[tokio::test]
+async fn a_long_output_loses_its_middle_and_says_so() {
+    let folder = TempDir::new().unwrap();
+    let shell = shell(folder.path());
+    let command = "echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last";
+    let text = run(&shell, json!({"command": command})).await.text;
+    assert!(text.len() < 66_000, "{}", text.len());
+    assert!(text.contains("--- stdout\nfirst\nxxx") && text.ends_with("xxx\nlast"));
+    assert!(text.contains(&format!("\n[{} bytes left out here]\n", 1_000_012 - 65_536)));
+}
+
+/// A command that says that it runs, with a child that would hold the connection.
+fn hanging(port: u16) -> String {
+    format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo running; sleep 1000 & wait")
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_stopped_with_everything_that_it_started() {
+    let folder = TempDir::new().unwrap();
+    let shell = Shell::new(folder.path().into(), Duration::from_secs(2), &environment).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let command = hanging(listener.local_addr().unwrap().port());
+    let call = run(&shell, json!({"command": command, "timeout_seconds": 1000}));
+    let (output, connection) = tokio::join!(call, listener.accept());
+    assert!(output.is_error);
+    assert_eq!(output.text, "stopped after 2 s: it took too long\n--- stdout\nrunning");
+    drop(connection.unwrap().0.read_to_end(&mut Vec::new()).await);
+}
+
+#[tokio::test]
+async fn a_command_that_is_given_up_or_outlives_the_run_is_ended() {
+    let folder = TempDir::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let arguments = json!({"command": hanging(listener.local_addr().unwrap().port())}).to_string();
+    for is_dropped in [true, false] {
+        let shell = shell(folder.path());
+        let mut call = shell.call(request(&arguments));
+        let mut connection = tokio::select! {
+            _ = &mut call => panic!("it hangs"),
+            arrived = listener.accept() => arrived.unwrap().0,
+        };
+        if is_dropped {
+            drop(call);
+        } else {
+            shell.close().await;
+        }
+        drop(connection.read_to_end(&mut Vec::new()).await);
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_in_the_background_ends_with_it() {
+    let folder = TempDir::new().unwrap();
+    let shell = shell(folder.path());
+    let output = run(&shell, json!({"command": "sleep 1000 & echo done"})).await;
+    assert_eq!(output.text, "exit code: 0\n--- stdout\ndone");
+}
+
+#[test]
+fn a_missing_folder_is_a_problem() {
+    let problem = Shell::new("/no/such/folder".into(), Duration::from_secs(1), &environment).unwrap_err();
+    assert_eq!(problem.code, ProblemCode::ShellUnusable);
+    assert_eq!(problem.message, "the folder for shell commands is missing: `/no/such/folder`");
+}
