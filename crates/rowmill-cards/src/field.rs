@@ -38,9 +38,13 @@ impl Field {
         self.mistake(&format!("must be {expected}, not {found}"))
     }
 
+    /// `true` or `false`, or a word that YAML once took for them.
     pub(crate) fn boolean(self) -> Result<bool, Mistake> {
-        match self.content {
-            Content::Boolean(value) => Ok(value),
+        let word = |word: &str, words: [&str; 2]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+        match &self.content {
+            Content::Boolean(value) => Ok(*value),
+            Content::Text(text) if word(text, ["yes", "on"]) => Ok(true),
+            Content::Text(text) if word(text, ["no", "off"]) => Ok(false),
             _ => Err(self.must_be("`true` or `false`")),
         }
     }

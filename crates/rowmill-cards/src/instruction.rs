@@ -6,7 +6,6 @@ use rowmill_core::variables::Variables;
 use rowmill_types::Problem;
 
 use crate::Card;
-use crate::field::Field;
 use crate::fields::Fields;
 use crate::mistake::{Mistake, suggestion};
 use crate::parse::Origin;
@@ -85,9 +84,7 @@ pub(crate) fn read_instruction(
     let field = fields.take("instruction");
     let body = body.map(|(body, line)| of_body(&body, line)).transpose()?.flatten();
     match (field, body) {
-        (Some(field), Some(_)) => {
-            Err(field.mistake("and the body are both there").hint("keep one of them"))
-        }
+        (Some(field), Some(_)) => Err(field.mistake("and the body are both there").hint("keep one of them")),
         (Some(field), None) => field.text().map(Some),
         (None, body) => Ok(body),
     }
@@ -117,12 +114,16 @@ pub(crate) fn check_includes(instruction: &str, origin: &Origin<'_>) -> Result<(
         let Part::Placeholder { name, source } = part else { continue };
         match IncludeFrom::of(name) {
             Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
-                return Err(Mistake::whole(format!("a card from elsewhere may not include files: `{source}`"))
-                    .hint("save the card to a file that you trust and give its path to `--agent-card`"));
+                return Err(Mistake::whole(format!(
+                    "a card from elsewhere may not include files: `{source}`"
+                ))
+                .hint("save the card to a file that you trust and give its path to `--agent-card`"));
             }
             Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => {
-                return Err(Mistake::whole(format!("an included file must have a relative path: `{source}`"))
-                    .hint("write the path from the card's folder"));
+                return Err(Mistake::whole(format!(
+                    "an included file must have a relative path: `{source}`"
+                ))
+                .hint("write the path from the card's folder"));
             }
             Some(IncludeFrom::Url(url)) if !is_address(&url) => {
                 return Err(Mistake::whole(format!("an included address cannot be used: `{source}`"))

@@ -35,8 +35,6 @@ pub use mcp::McpConnect;
 pub use messages::{MessageForm, parse_messages};
 pub use parse::{CardText, Origin, parse};
 pub use python::PythonFunction;
-pub use request::{
-    RequestParams, ServiceTier, StreamingTimeout, StructuredToolPolicy, ToolResultMode,
-};
+pub use request::{RequestParams, ServiceTier, StreamingTimeout, StructuredToolPolicy, ToolResultMode};
 pub use set::CardSet;
 pub use tools::{CodeTool, Filter, FunctionTool, HostedTools, LifecycleHook, ToolPolicy, ToolRoute};

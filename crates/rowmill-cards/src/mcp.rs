@@ -57,7 +57,9 @@ const KNOWN: &[&str] = &[
 pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Mistake> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let entries: Vec<(Option<String>, Field)> = match &field.content {
-        Content::Mapping(_) => field.entries()?.into_iter().map(|(name, field)| (Some(name), field)).collect(),
+        Content::Mapping(_) => {
+            field.entries()?.into_iter().map(|(name, field)| (Some(name), field)).collect()
+        }
         Content::List(_) => field.list()?.into_iter().map(|field| (None, field)).collect(),
         _ => {
             return Err(field
@@ -78,11 +80,7 @@ pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Ve
     Ok(servers)
 }
 
-fn read_server(
-    key: Option<String>,
-    field: Field,
-    ignored: &mut Vec<String>,
-) -> Result<McpConnect, Mistake> {
+fn read_server(key: Option<String>, field: Field, ignored: &mut Vec<String>) -> Result<McpConnect, Mistake> {
     let place = field.clone();
     let mut fields = Fields::of(field, KNOWN)?;
     let mut settings = settings(&mut fields)?;
@@ -94,7 +92,8 @@ fn read_server(
         let what = format!("has another `name`: `{own}`");
         return Err(place.mistake(&what).hint("leave `name` out, the key is the name"));
     }
-    let ways: Vec<_> = ["target", "command", "url"].into_iter().filter(|way| settings.contains_key(*way)).collect();
+    let ways: Vec<_> =
+        ["target", "command", "url"].into_iter().filter(|way| settings.contains_key(*way)).collect();
     if ways.len() != 1 {
         let what = if ways.is_empty() {
             "does not say how the server is reached".to_owned()

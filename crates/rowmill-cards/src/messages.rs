@@ -93,7 +93,8 @@ fn json(text: &str) -> Result<Vec<Message>, Mistake> {
         list => Some(list),
     };
     let list = list.and_then(Value::as_array).ok_or_else(|| {
-        Mistake::whole("there is no list of messages").hint("write `{\"messages\": [{\"role\": …, \"content\": …}]}`")
+        Mistake::whole("there is no list of messages")
+            .hint("write `{\"messages\": [{\"role\": …, \"content\": …}]}`")
     })?;
     list.iter().enumerate().map(|(index, message)| one(message, index + 1)).collect()
 }
@@ -113,7 +114,8 @@ fn one(message: &Value, number: usize) -> Result<Message, Mistake> {
     };
     let text = message.get("content").and_then(text_of).filter(|text| !text.trim().is_empty());
     let text = text.ok_or_else(|| {
-        wrong("has a `content` that is no text").hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
+        wrong("has a `content` that is no text")
+            .hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
     })?;
     Ok(speaker(text))
 }

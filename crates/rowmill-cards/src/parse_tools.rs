@@ -44,8 +44,11 @@ impl Tools {
     /// Reads the fields; `connected` are the servers that the card brings.
     pub(crate) fn read(fields: &mut Fields, connected: &[McpConnect]) -> Result<Self, Mistake> {
         let servers = fields.texts("servers")?;
-        let known: Vec<&str> =
-            servers.iter().map(String::as_str).chain(connected.iter().map(|server| server.name.as_str())).collect();
+        let known: Vec<&str> = servers
+            .iter()
+            .map(String::as_str)
+            .chain(connected.iter().map(|server| server.name.as_str()))
+            .collect();
         let skills = fields.read("skills", Field::text_or_texts)?.unwrap_or_default();
         Ok(Self {
             tools: filter(fields, "tools", &known)?,
@@ -89,9 +92,9 @@ fn function_tool(field: Field) -> Result<FunctionTool, Mistake> {
     }
     let place = field.clone();
     let mut fields = Fields::of(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
-    let entrypoint = fields.read("entrypoint", PythonFunction::read)?.ok_or_else(|| {
-        place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`")
-    })?;
+    let entrypoint = fields
+        .read("entrypoint", PythonFunction::read)?
+        .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;
     let is_code = fields.read("variant", |field| field.choice(&[("code", true)]))?.unwrap_or(false);
     let (argument, language) = (fields.text("code_arg")?, fields.text("language")?);
     if !is_code && (argument.is_some() || language.is_some()) {
@@ -160,13 +163,17 @@ fn tool_input_schema(field: Field) -> Result<Map<String, Value>, Mistake> {
             Some(name) if properties.contains_key(name) => {}
             Some(name) => {
                 let hint = suggestion(name, properties.keys().map(String::as_str), "properties");
-                return Err(place.mistake(&format!("requires a property that it lacks: `{name}`")).hint(hint));
+                return Err(place
+                    .mistake(&format!("requires a property that it lacks: `{name}`"))
+                    .hint(hint));
             }
             None => return Err(place.mistake("must have a list of names in `required`")),
         }
     }
-    if !matches!(schema.get("additionalProperties"), None | Some(Value::Null | Value::Bool(_) | Value::Object(_)))
-    {
+    if !matches!(
+        schema.get("additionalProperties"),
+        None | Some(Value::Null | Value::Bool(_) | Value::Object(_))
+    ) {
         return Err(place.mistake("must have `true`, `false` or a mapping in `additionalProperties`"));
     }
     Ok(schema)

@@ -23,7 +23,8 @@ impl CardSet {
     pub fn new(cards: Vec<Card>) -> Result<Self, Problem> {
         let mut places: HashMap<String, usize> = HashMap::with_capacity(cards.len());
         for (index, card) in cards.iter().enumerate() {
-            if let Some(earlier) = places.insert(card.name.clone(), index).and_then(|place| cards.get(place)) {
+            if let Some(earlier) = places.insert(card.name.clone(), index).and_then(|place| cards.get(place))
+            {
                 let message = format!(
                     "two agent cards have the name `{}`: `{}` and `{}`",
                     card.name, earlier.source, card.source

@@ -55,7 +55,8 @@ fn without_secrets(servers: Value) -> Value {
     };
     match servers {
         Value::Object(servers) => {
-            let servers: Map<_, _> = servers.into_iter().map(|(name, server)| (name, clean(server))).collect();
+            let servers: Map<_, _> =
+                servers.into_iter().map(|(name, server)| (name, clean(server))).collect();
             Value::Object(servers)
         }
         Value::Array(servers) => Value::Array(servers.into_iter().map(clean).collect()),

@@ -74,13 +74,15 @@ fn options() -> Options {
             max_recorded_anchor_events: 20_000,
             max_recorded_anchor_bytes: MAX_BYTES,
             max_merge_keys: 100,
-            max_documents: 1,
+            max_documents: 4,
         },
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 20_000,
             max_replay_stack_depth: 8,
         },
         non_finite_float_policy: NonFiniteFloatPolicy::Reject,
+        // `no` and `y` are names as well; a field that wants true or false takes them as such.
+        strict_booleans: true,
         with_snippet: false,
     }
 }
