@@ -1,1 +1,40 @@
 //! Agent cards: what an agent is, written down as Markdown or YAML.
+//!
+//! A card's text becomes a [`Card`], cards that belong together become a [`CardSet`]. Nothing
+//! here reads a file: who loads cards gives the texts, and the texts of what they include.
+
+mod card;
+mod card_type;
+mod expand;
+mod field;
+mod fields;
+mod front_matter;
+mod instruction;
+mod kind;
+mod mcp;
+mod messages;
+mod mistake;
+mod parse;
+mod parse_kind;
+mod parse_tools;
+mod paths;
+mod placeholders;
+mod python;
+mod request;
+mod set;
+mod shape;
+mod tools;
+mod yaml;
+
+pub use card::Card;
+pub use card_type::CardType;
+pub use front_matter::{CardForm, has_front_matter, is_skill_manifest};
+pub use instruction::{AGENT_SKILLS, Include, IncludeFrom, SERVER_INSTRUCTIONS};
+pub use kind::{Kind, MatchStrategy, PlanType, Rating};
+pub use mcp::McpConnect;
+pub use messages::{MessageForm, parse_messages};
+pub use parse::{CardText, Origin, parse};
+pub use python::PythonFunction;
+pub use request::{RequestParams, ServiceTier, StreamingTimeout, StructuredToolPolicy, ToolResultMode};
+pub use set::CardSet;
+pub use tools::{CodeTool, Filter, FunctionTool, HostedTools, LifecycleHook, ToolPolicy, ToolRoute};

@@ -105,6 +105,12 @@ impl Variables {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
 
+    /// The text of a variable.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// Fills the placeholders of an instruction. Values are not searched for
     /// placeholders. Without any variable the text is returned as it is, because
     /// an instruction may speak of `{{…}}` and mean it.
@@ -136,10 +142,6 @@ impl Variables {
             pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if *name == wanted))
         };
         self.names().filter(|name| !is_used(name)).collect()
-    }
-
-    fn value(&self, name: &str) -> Option<&str> {
-        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     fn unknown(&self, name: &str) -> Problem {

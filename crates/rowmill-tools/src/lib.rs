@@ -1,19 +1,18 @@
 //! Tools that agents call.
 
-mod mcp;
-
-pub use mcp::{
-    AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,
-    OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport,
-};
 mod bytes_output;
 mod group;
+mod mcp;
 mod python;
 mod several;
 mod shell;
 mod skills;
 mod stub;
 
+pub use mcp::{
+    AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,
+    OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport,
+};
 pub use python::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,
     START_TIMEOUT,

@@ -55,10 +55,8 @@ problem_codes! {
         "The message holds what Python said; nothing was sent.";
     InvalidVariables = "RM1104", "`--var`, `--var-file` or `--vars-json` is not usable, or the instruction names a variable that was not given.",
         "Use `--var name=value`; a `--vars-json` file holds one JSON object of strings.";
-    InvalidCard = "RM1110", "An agent card cannot be used: a field is unknown or wrong, or the agents do not fit together; nothing was sent.",
-        "Correct the card at the line that is named; docs/agent-cards.md lists every field.";
-    ToolsUnavailable = "RM1111", "A tool cannot be used: its server does not start, its function cannot be loaded, or its recorded answers cannot be read; nothing was sent.",
-        "Correct what the message names; docs/mcp.md and docs/python-tools.md say how tools are set up.";
+    InvalidCard = "RM1105", "An agent card cannot be used, cards do not fit together, or it is not clear which agent works on rows; nothing was sent.",
+        "Correct it at the place that the message names; `docs/agent-cards.md` lists every field.";
     InvalidModel = "RM1201", "The model string names an unknown provider or key, or a value that the provider does not take.",
         "The message lists what exists; `rowmill models` shows providers and keys.";
     MissingKey = "RM1202", "The provider needs a key and none is set; nothing was sent.",

@@ -3,6 +3,7 @@
 //! This is the only crate that names adapters. Every way to start a run goes
 //! through [`run`].
 
+mod agents;
 mod answers;
 pub mod cache;
 mod config;

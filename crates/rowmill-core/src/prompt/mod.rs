@@ -3,6 +3,5 @@
 mod placeholders;
 mod template;
 
+pub use placeholders::{Piece, pieces};
 pub use template::Template;
-
-pub(crate) use placeholders::{Piece, pieces};

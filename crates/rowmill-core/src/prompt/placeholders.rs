@@ -2,7 +2,7 @@
 
 /// A part of a text with placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'t> {
+pub enum Piece<'t> {
     /// Text that stands for itself.
     Literal(&'t str),
     /// A placeholder.
@@ -20,7 +20,8 @@ pub(crate) enum Piece<'t> {
 /// left: the first `}` after `{{` must be one of `}}`, and whatever stands before
 /// it is the name, be it spaces, dots, newlines or braces that open. Without a
 /// name (`{{}}`, `{{ }}`) it is literal text.
-pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+#[must_use]
+pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut literal_start = 0;
     let mut search = 0;

@@ -1,0 +1,164 @@
+//! The types of cards and the fields that each has.
+
+use std::fmt;
+
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::mistake::{Mistake, listed, nearest, suggestion};
+
+/// What a card describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CardType {
+    /// A model with an instruction, tools and children.
+    Agent,
+    /// Agents one after the other.
+    Chain,
+    /// Agents side by side.
+    Parallel,
+    /// One agent writes, another rates, until it is good enough.
+    EvaluatorOptimizer,
+    /// A model that chooses the agent.
+    Router,
+    /// A model that plans and gives steps to agents.
+    Orchestrator,
+    /// A model that plans one step after the other.
+    IterativePlanner,
+    /// One agent is asked until one answer leads.
+    Maker,
+}
+
+const COMMON: &[&str] =
+    &["type", "name", "instruction", "description", "default", "tool_only", "schema_version"];
+const SPEAKS: &[&str] =
+    &["model", "request_params", "api_key", "messages", "variables", "web_search", "web_fetch", "x_search"];
+const ATTENDED: &[&str] = &["use_history", "save_trajectory", "human_input"];
+const SERVED: &[&str] = &["servers", "tools", "resources", "prompts", "tool_policy"];
+const AGENT: &[&str] = &[
+    "agents",
+    "mcp_connect",
+    "skills",
+    "history_source",
+    "history_merge_target",
+    "max_parallel",
+    "child_timeout_sec",
+    "max_display_instances",
+    "function_tools",
+    "tool_hooks",
+    "lifecycle_hooks",
+    "commands",
+    "trim_tool_history",
+    "tool_input_schema",
+    "shell",
+    "cwd",
+    "subagents",
+    "subagent_model",
+    "harness_tools",
+];
+
+impl CardType {
+    /// Every type.
+    pub const ALL: [Self; 8] = [
+        Self::Agent,
+        Self::Chain,
+        Self::Parallel,
+        Self::EvaluatorOptimizer,
+        Self::Router,
+        Self::Orchestrator,
+        Self::IterativePlanner,
+        Self::Maker,
+    ];
+
+    /// The type as it is written in a card.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Chain => "chain",
+            Self::Parallel => "parallel",
+            Self::EvaluatorOptimizer => "evaluator_optimizer",
+            Self::Router => "router",
+            Self::Orchestrator => "orchestrator",
+            Self::IterativePlanner => "iterative_planner",
+            Self::Maker => "MAKER",
+        }
+    }
+
+    /// The fields that a card of this type may have.
+    pub fn fields(self) -> impl Iterator<Item = &'static str> + Clone {
+        let own: [&[&str]; 4] = match self {
+            Self::Agent => [SPEAKS, ATTENDED, SERVED, AGENT],
+            Self::Chain => [&["sequence", "cumulative"], &[], &[], &[]],
+            Self::Parallel => [&["fan_out", "fan_in", "include_request"], &[], &[], &[]],
+            Self::EvaluatorOptimizer => [
+                &["generator", "evaluator", "min_rating", "max_refinements", "refinement_instruction"],
+                &["messages"],
+                &[],
+                &[],
+            ],
+            Self::Router => [&["agents"], SPEAKS, ATTENDED, SERVED],
+            Self::Orchestrator => [&["agents", "plan_type", "plan_iterations"], SPEAKS, ATTENDED, &[]],
+            Self::IterativePlanner => [&["agents", "plan_iterations"], SPEAKS, &[], &[]],
+            Self::Maker => [
+                &["worker", "k", "max_samples", "match_strategy", "red_flag_max_length"],
+                &["messages"],
+                &[],
+                &[],
+            ],
+        };
+        COMMON.iter().chain(own.into_iter().flatten()).copied()
+    }
+
+    /// Whether a card of this type asks a model itself, and does not only pass on what others say.
+    #[must_use]
+    pub fn speaks(self) -> bool {
+        matches!(self, Self::Agent | Self::Router | Self::Orchestrator | Self::IterativePlanner)
+    }
+
+    /// Reads the `type` of a card, and whether it is the old name `smart`.
+    pub(crate) fn read(field: Option<Field>) -> Result<(Self, bool), Mistake> {
+        let Some(field) = field else { return Ok((Self::Agent, false)) };
+        let wrong = field.clone();
+        let word = field.text()?;
+        let plain = word.to_ascii_lowercase().replace('-', "_");
+        if let Some(found) = Self::ALL.iter().find(|known| known.name().eq_ignore_ascii_case(&plain)) {
+            return Ok((*found, false));
+        }
+        match plain.as_str() {
+            "smart" => Ok((Self::Agent, true)),
+            "a2a" => Err(wrong
+                .mistake("`a2a` is not supported: agents of other services cannot be asked for rows")
+                .hint("use a card of type `agent` whose tools reach the service")),
+            _ => {
+                let names = Self::ALL.iter().map(|known| known.name());
+                let hint = suggestion(&plain, names, "types");
+                Err(wrong.mistake(&format!("is unknown: `{word}`")).hint(hint))
+            }
+        }
+    }
+
+    /// Refuses fields that this type does not have.
+    pub(crate) fn check(self, fields: &Fields) -> Result<(), Mistake> {
+        let known = |name: &str| self.fields().any(|field| field == name);
+        let Some(entry) = fields.entries().iter().find(|entry| !known(&entry.key)) else { return Ok(()) };
+        let name = entry.key.as_str();
+        let having = Self::ALL.iter().filter(|other| other.fields().any(|field| field == name));
+        let having: Vec<_> = having.map(|other| other.name()).collect();
+        if !having.is_empty() {
+            return Err(Mistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
+                .hint(format!("it belongs to: {}", listed(having))));
+        }
+        // A word for another type is still nearer to what was meant than nothing.
+        let everywhere = || Self::ALL.iter().flat_map(|other| other.fields());
+        let hint = match nearest(name, self.fields()).or_else(|| nearest(name, everywhere())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("fields of type `{self}`: {}", listed(self.fields())),
+        };
+        Err(fields.unknown(entry).hint(hint))
+    }
+}
+
+impl fmt::Display for CardType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}

@@ -1,0 +1,182 @@
+//! One value of a card, read as what it must be.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::mistake::{Mistake, listed, nearest};
+use crate::yaml::{Content, Entry, Node, mapping_to_json};
+
+/// A value and the way to it, for messages.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    /// Where it is, such as `request_params.top_p` or `agents[2]`.
+    pub(crate) path: String,
+    pub(crate) line: u64,
+    pub(crate) content: Content,
+}
+
+impl Field {
+    pub(crate) fn new(path: String, node: Node) -> Self {
+        Self { path, line: node.line, content: node.content }
+    }
+
+    /// A mistake that says what is wrong with this value.
+    pub(crate) fn mistake(&self, what: &str) -> Mistake {
+        Mistake::at(self.line, format!("`{}` {what}", self.path))
+    }
+
+    fn must_be(&self, expected: &str) -> Mistake {
+        let found = match &self.content {
+            Content::Null => "nothing",
+            Content::Boolean(_) => "true or false",
+            Content::Number(_) => "a number",
+            Content::Text(_) => "text",
+            Content::List(_) => "a list",
+            Content::Mapping(_) => "a mapping",
+        };
+        self.mistake(&format!("must be {expected}, not {found}"))
+    }
+
+    /// `true` or `false`, or a word that YAML once took for them.
+    pub(crate) fn boolean(self) -> Result<bool, Mistake> {
+        let word = |word: &str, words: [&str; 2]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+        match &self.content {
+            Content::Boolean(value) => Ok(*value),
+            Content::Text(text) if word(text, ["yes", "on"]) => Ok(true),
+            Content::Text(text) if word(text, ["no", "off"]) => Ok(false),
+            _ => Err(self.must_be("`true` or `false`")),
+        }
+    }
+
+    /// Text that is not blank, without the space round it.
+    pub(crate) fn text(self) -> Result<String, Mistake> {
+        let text = self.any_text()?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Text that is not blank, as it stands.
+    pub(crate) fn any_text(self) -> Result<String, Mistake> {
+        match &self.content {
+            Content::Text(text) if text.trim().is_empty() => {
+                Err(self.mistake("must not be empty").hint("give it a text, or leave it out"))
+            }
+            Content::Text(text) => Ok(text.clone()),
+            Content::Boolean(_) | Content::Number(_) => {
+                Err(self.must_be("text").hint("put the value in quotes"))
+            }
+            _ => Err(self.must_be("text")),
+        }
+    }
+
+    /// A whole number that is not less than `least`.
+    pub(crate) fn whole(self, least: i64) -> Result<i64, Mistake> {
+        let Content::Number(number) = &self.content else { return Err(self.must_be("a whole number")) };
+        let Some(whole) = number.as_i64() else {
+            return Err(self.mistake(&format!("must be a whole number, not {number}")));
+        };
+        if whole < least {
+            return Err(self.mistake(&format!("must be {least} or more, not {whole}")));
+        }
+        Ok(whole)
+    }
+
+    /// A whole number that fits 32 bits.
+    pub(crate) fn count(self, least: u32) -> Result<u32, Mistake> {
+        let wrong = self.clone();
+        let whole = self.whole(i64::from(least))?;
+        u32::try_from(whole).map_err(|_| wrong.mistake(&format!("must be {} or less, not {whole}", u32::MAX)))
+    }
+
+    pub(crate) fn number(self) -> Result<f64, Mistake> {
+        match &self.content {
+            Content::Number(number) => {
+                number.as_f64().ok_or_else(|| self.mistake("is a number that is too large"))
+            }
+            _ => Err(self.must_be("a number")),
+        }
+    }
+
+    /// A span of time in seconds.
+    pub(crate) fn seconds(self) -> Result<Duration, Mistake> {
+        let wrong = self.clone();
+        let seconds = self.number()?;
+        let span = Duration::try_from_secs_f64(seconds).ok().filter(|span| !span.is_zero());
+        span.ok_or_else(|| wrong.mistake(&format!("must be a number of seconds above 0, not {seconds}")))
+    }
+
+    pub(crate) fn list(self) -> Result<Vec<Self>, Mistake> {
+        match self.content {
+            Content::List(nodes) => {
+                let item = |(index, node)| Self::new(format!("{}[{index}]", self.path), node);
+                Ok(nodes.into_iter().enumerate().map(item).collect())
+            }
+            Content::Text(ref text) => {
+                let name = self.path.rsplit('.').next().unwrap_or_default();
+                Err(self.must_be("a list").hint(format!("write `{name}: [{text}]`")))
+            }
+            _ => Err(self.must_be("a list")),
+        }
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(self) -> Result<Vec<String>, Mistake> {
+        self.list()?.into_iter().map(Self::text).collect()
+    }
+
+    /// A text or a list of them.
+    pub(crate) fn text_or_texts(self) -> Result<Vec<String>, Mistake> {
+        match self.content {
+            Content::Text(_) => Ok(vec![self.text()?]),
+            _ => self.texts(),
+        }
+    }
+
+    pub(crate) fn mapping(self) -> Result<Vec<Entry>, Mistake> {
+        match self.content {
+            Content::Mapping(entries) => Ok(entries),
+            _ => Err(self.must_be("a mapping")),
+        }
+    }
+
+    /// A mapping, its keys with their values.
+    pub(crate) fn entries(self) -> Result<Vec<(String, Self)>, Mistake> {
+        let path = self.path.clone();
+        let entry = |entry: Entry| {
+            let at = format!("{path}.{}", entry.key);
+            if entry.key.trim().is_empty() {
+                return Err(Mistake::at(entry.line, format!("`{path}` has a key without a name")));
+            }
+            Ok((entry.key.trim().to_owned(), Self::new(at, entry.node)))
+        };
+        self.mapping()?.into_iter().map(entry).collect()
+    }
+
+    /// A mapping of texts, which may be empty.
+    pub(crate) fn text_mapping(self) -> Result<Vec<(String, String)>, Mistake> {
+        let pair = |(key, field): (String, Self)| match field.content {
+            Content::Text(text) => Ok((key, text)),
+            _ => Err(field.must_be("text").hint("put the value in quotes")),
+        };
+        self.entries()?.into_iter().map(pair).collect()
+    }
+
+    /// A mapping as JSON.
+    pub(crate) fn object(self) -> Result<Map<String, Value>, Mistake> {
+        Ok(mapping_to_json(&self.mapping()?))
+    }
+
+    /// One of a few words, whatever the case of their letters.
+    pub(crate) fn choice<T: Copy>(self, choices: &[(&str, T)]) -> Result<T, Mistake> {
+        let wrong = self.clone();
+        let word = self.text()?;
+        let chosen = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word));
+        chosen.map(|(_, value)| *value).ok_or_else(|| {
+            let names = choices.iter().map(|(name, _)| *name);
+            let near = nearest(&word, names.clone());
+            let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let hint = format!("{near}it is one of: {}", listed(names));
+            wrong.mistake(&format!("is unknown: `{word}`")).hint(hint)
+        })
+    }
+}

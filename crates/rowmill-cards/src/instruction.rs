@@ -1,0 +1,247 @@
+//! The instruction of a card: where it is written, what it includes, and its variables.
+
+use std::path::{Path, PathBuf};
+
+use rowmill_core::variables::Variables;
+use rowmill_types::Problem;
+
+use crate::Card;
+use crate::fields::Fields;
+use crate::mistake::{Mistake, suggestion};
+use crate::parse::Origin;
+use crate::placeholders::{Part, filled, parts, replaced};
+
+/// Stands in an instruction where what the MCP servers say about themselves belongs.
+pub const SERVER_INSTRUCTIONS: &str = "{{serverInstructions}}";
+
+/// Stands in an instruction where the list of skills belongs.
+pub const AGENT_SKILLS: &str = "{{agentSkills}}";
+
+/// What tells about this machine or about the day. It would be sent to the provider with every
+/// row, and every machine and every day would ask something else.
+const OF_THE_MACHINE: [&str; 13] = [
+    "hostPlatform",
+    "pythonVer",
+    "workspaceRoot",
+    "clientDisplay",
+    "env",
+    "agentCardPath",
+    "agentCardDir",
+    "executionEnvironment",
+    "executionEnvironmentName",
+    "executionEnvironmentKind",
+    "executionEnvironmentProvider",
+    "executionEnvironmentShell",
+    "executionEnvironmentCwd",
+];
+
+/// What a card cannot know.
+const OF_THE_PROGRAM: [&str; 5] =
+    ["modelName", "modelProvider", "modelReferences", "model_specific", "agentInternalResources"];
+
+/// A text that an instruction wants in the place of a placeholder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Include {
+    /// The placeholder as it is written.
+    pub placeholder: String,
+    /// Where the text is.
+    pub from: IncludeFrom,
+}
+
+/// Where an included text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncludeFrom {
+    /// A file.
+    File {
+        /// Its path, relative to the card.
+        path: PathBuf,
+        /// Whether nothing is put in where there is no such file.
+        optional: bool,
+    },
+    /// An `http://`, `https://` or `hf://` address.
+    Url(String),
+}
+
+impl IncludeFrom {
+    /// What a placeholder's name includes, if it includes something.
+    fn of(name: &str) -> Option<Self> {
+        let file = |path: &str, optional| Self::File { path: PathBuf::from(path.trim()), optional };
+        if let Some(path) = name.strip_prefix("file:") {
+            Some(file(path, false))
+        } else if let Some(path) = name.strip_prefix("file_silent:") {
+            Some(file(path, true))
+        } else {
+            name.strip_prefix("url:").map(|url| Self::Url(url.trim().to_owned()))
+        }
+    }
+}
+
+/// Reads the instruction from the field or from the body.
+pub(crate) fn read_instruction(
+    fields: &mut Fields,
+    body: Option<(String, u64)>,
+) -> Result<Option<String>, Mistake> {
+    let field = fields.take("instruction");
+    let body = body.map(|(body, line)| of_body(&body, line)).transpose()?.flatten();
+    match (field, body) {
+        (Some(field), Some(_)) => Err(field.mistake("and the body are both there").hint("keep one of them")),
+        (Some(field), None) => field.text().map(Some),
+        (None, body) => Ok(body),
+    }
+}
+
+fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
+    let mut lines: Vec<&str> = body.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        if matches!(line.trim(), "---USER" | "---ASSISTANT" | "---RESOURCE") {
+            let message = format!("the body holds messages: `{}`", line.trim());
+            return Err(Mistake::at(first_line + index as u64, message)
+                .hint("put them into a file and name it in `messages`"));
+        }
+    }
+    if let Some(first) = lines.iter().position(|line| !line.trim().is_empty())
+        && lines.get(first).is_some_and(|line| line.trim() == "---SYSTEM")
+    {
+        lines.drain(..=first);
+    }
+    let text = lines.join("\n").trim().to_owned();
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// Refuses what an instruction may not include.
+pub(crate) fn check_includes(instruction: &str, origin: &Origin<'_>) -> Result<(), Mistake> {
+    for part in parts(instruction) {
+        let Part::Placeholder { name, source } = part else { continue };
+        match IncludeFrom::of(name) {
+            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
+                return Err(Mistake::whole(format!(
+                    "a card from elsewhere may not include files: `{source}`"
+                ))
+                .hint("save the card to a file that you trust and give its path to `--agent-card`"));
+            }
+            Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => {
+                return Err(Mistake::whole(format!(
+                    "an included file must have a relative path: `{source}`"
+                ))
+                .hint("write the path from the card's folder"));
+            }
+            Some(IncludeFrom::Url(url)) if !is_address(&url) => {
+                return Err(Mistake::whole(format!("an included address cannot be used: `{source}`"))
+                    .hint("addresses begin with `https://`, `http://` or `hf://`"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_absolute(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.is_absolute() || path.starts_with("~")
+}
+
+fn is_address(url: &str) -> bool {
+    ["https://", "http://", "hf://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+impl Card {
+    /// The texts that the instruction includes, each once.
+    #[must_use]
+    pub fn includes(&self) -> Vec<Include> {
+        let mut includes: Vec<Include> = Vec::new();
+        for part in parts(self.instruction.as_deref().unwrap_or_default()) {
+            if let Part::Placeholder { name, source } = part
+                && let Some(from) = IncludeFrom::of(name)
+                && includes.iter().all(|earlier| earlier.placeholder != source)
+            {
+                includes.push(Include { placeholder: source.to_owned(), from });
+            }
+        }
+        includes
+    }
+
+    /// Puts included texts in their places. `texts` holds placeholders and what stands there.
+    ///
+    /// # Errors
+    ///
+    /// An included text includes another.
+    pub fn inline(&mut self, texts: &[(String, String)]) -> Result<(), Problem> {
+        let Some(instruction) = self.instruction.take() else { return Ok(()) };
+        for (placeholder, text) in texts {
+            for part in parts(text) {
+                if let Part::Placeholder { name, source } = part
+                    && IncludeFrom::of(name).is_some()
+                {
+                    let message = format!("the text of `{placeholder}` includes another: `{source}`");
+                    return Err(Mistake::whole(message)
+                        .hint("include it in the card itself, or write `\\{{` where text is meant")
+                        .of(&self.source));
+                }
+            }
+        }
+        let text_of = |source: &str| texts.iter().find(|(placeholder, _)| placeholder == source);
+        let put = |_: &str, source: &str| -> Result<String, Problem> {
+            Ok(text_of(source).map_or_else(|| source.to_owned(), |(_, text)| text.clone()))
+        };
+        self.instruction = Some(replaced(&instruction, put)?);
+        Ok(())
+    }
+
+    /// Fills the variables of the instruction: those that were `given` go before the card's own.
+    /// Returns the names that it uses.
+    ///
+    /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay for whoever knows these texts.
+    ///
+    /// # Errors
+    ///
+    /// The instruction names a variable that neither gives, or something that a batch does not tell.
+    pub fn fill(&mut self, given: &Variables) -> Result<Vec<String>, Problem> {
+        let Some(instruction) = self.instruction.take() else { return Ok(Vec::new()) };
+        let mut variables = self.variables.clone();
+        for name in given.names() {
+            variables.set(name.to_owned(), given.value(name).unwrap_or_default().to_owned());
+        }
+        let mut used = Vec::new();
+        let put = |name: &str, source: &str| -> Result<String, Mistake> {
+            if let Some(value) = variables.value(name) {
+                used.push(name.to_owned());
+                return Ok(value.to_owned());
+            }
+            match name {
+                "serverInstructions" => Ok(SERVER_INSTRUCTIONS.to_owned()),
+                "agentSkills" => Ok(AGENT_SKILLS.to_owned()),
+                "agentName" => Ok(self.name.clone()),
+                "agentType" => Ok(self.kind.card_type().name().to_owned()),
+                _ => match refusal(name, source) {
+                    Some(mistake) => Err(mistake),
+                    None if variables.is_empty() => Ok(source.to_owned()),
+                    None => Err(unknown(name, &variables)),
+                },
+            }
+        };
+        let text = filled(&instruction, put).map_err(|mistake| mistake.of(&self.source))?;
+        self.instruction = Some(text);
+        Ok(used)
+    }
+}
+
+/// Why a name of the original is not filled here.
+fn refusal(name: &str, source: &str) -> Option<Mistake> {
+    let why = if name == "currentDate" {
+        "makes another prompt of every day, so that runs cannot be repeated and answers not be kept"
+    } else if OF_THE_MACHINE.contains(&name) {
+        "would tell the provider about this machine, and makes another prompt of every machine"
+    } else if OF_THE_PROGRAM.contains(&name) || name.starts_with("internal:") {
+        "is not known in a batch"
+    } else {
+        return None;
+    };
+    let message = format!("the instruction names `{source}`, which {why}");
+    Some(Mistake::whole(message).hint(format!("take it out, or say what stands there: `--var '{name}=…'`")))
+}
+
+fn unknown(name: &str, variables: &Variables) -> Mistake {
+    let given: Vec<&str> = variables.names().collect();
+    let near = suggestion(name, given, "variables");
+    Mistake::whole(format!("the instruction names an unknown variable: `{name}`"))
+        .hint(format!("{near}; write `\\{{{{` where text is meant"))
+}

@@ -1,0 +1,226 @@
+//! `mcp_connect`: servers that a card brings itself.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::mistake::Mistake;
+use crate::yaml::{Content, mapping_to_json};
+
+/// An MCP server of a card.
+#[derive(Clone, PartialEq)]
+pub struct McpConnect {
+    /// The name that tools carry before theirs, and that filters use.
+    pub name: String,
+    /// Its settings, checked: exactly one of `target`, `command` and `url`, and any of
+    /// `description`, `args`, `env`, `cwd`, `headers`, `access_token`, `auth`, `timeout`,
+    /// `start_timeout`, `per_row`, `tools`, `resources`, `prompts`, `idempotent` and `protocol_mode`.
+    pub settings: Map<String, Value>,
+}
+
+/// Settings may hold secrets, so only their names are shown.
+impl fmt::Debug for McpConnect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings: Vec<_> = self.settings.keys().collect();
+        out.debug_struct("McpConnect").field("name", &self.name).field("settings", &settings).finish()
+    }
+}
+
+const KNOWN: &[&str] = &[
+    "target",
+    "name",
+    "description",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "access_token",
+    "auth",
+    "timeout",
+    "start_timeout",
+    "per_row",
+    "tools",
+    "resources",
+    "prompts",
+    "idempotent",
+    "protocol_mode",
+    "management",
+    "connector_id",
+    "defer_loading",
+];
+
+/// Reads `mcp_connect`, a mapping of names or a list. What a batch has no use for goes to `ignored`.
+pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Mistake> {
+    let Some(field) = field else { return Ok(Vec::new()) };
+    let entries: Vec<(Option<String>, Field)> = match &field.content {
+        Content::Mapping(_) => {
+            field.entries()?.into_iter().map(|(name, field)| (Some(name), field)).collect()
+        }
+        Content::List(_) => field.list()?.into_iter().map(|field| (None, field)).collect(),
+        _ => {
+            return Err(field
+                .mistake("must be a mapping or a list")
+                .hint("write `mcp_connect: {name: {target: …}}`"));
+        }
+    };
+    let mut servers: Vec<McpConnect> = Vec::new();
+    for (name, field) in entries {
+        let place = field.clone();
+        let server = read_server(name, field, ignored)?;
+        if servers.iter().any(|earlier| earlier.name == server.name) {
+            let what = format!("is the second server with the name `{}`", server.name);
+            return Err(place.mistake(&what).hint("give each its own `name`"));
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+fn read_server(key: Option<String>, field: Field, ignored: &mut Vec<String>) -> Result<McpConnect, Mistake> {
+    let place = field.clone();
+    let mut fields = Fields::of(field, KNOWN)?;
+    let mut settings = settings(&mut fields)?;
+    refuse_provider_side(&mut fields, ignored)?;
+    let own = fields.read("name", Field::text)?;
+    if let (Some(key), Some(own)) = (&key, &own)
+        && key != own
+    {
+        let what = format!("has another `name`: `{own}`");
+        return Err(place.mistake(&what).hint("leave `name` out, the key is the name"));
+    }
+    let ways: Vec<_> =
+        ["target", "command", "url"].into_iter().filter(|way| settings.contains_key(*way)).collect();
+    if ways.len() != 1 {
+        let what = if ways.is_empty() {
+            "does not say how the server is reached".to_owned()
+        } else {
+            format!("says in more than one way how the server is reached: {}", crate::mistake::listed(ways))
+        };
+        return Err(place.mistake(&what).hint("give one of `target`, `command` and `url`"));
+    }
+    let reached = ways.first().and_then(|way| settings.get(*way)).and_then(Value::as_str);
+    let name = key.or(own).unwrap_or_else(|| name_of(reached.unwrap_or_default()));
+    settings.insert("name".to_owned(), Value::String(name.clone()));
+    Ok(McpConnect { name, settings })
+}
+
+/// The settings that a server of this machine has, checked.
+fn settings(fields: &mut Fields) -> Result<Map<String, Value>, Mistake> {
+    let mut settings = Map::new();
+    for name in ["target", "description", "command", "cwd", "url", "access_token"] {
+        if let Some(text) = fields.text(name)? {
+            settings.insert(name.to_owned(), Value::String(text));
+        }
+    }
+    for name in ["args", "tools", "resources", "prompts"] {
+        if let Some(texts) = fields.read(name, Field::texts)? {
+            settings.insert(name.to_owned(), texts.into());
+        }
+    }
+    for name in ["env", "headers"] {
+        if let Some(pairs) = fields.read(name, Field::text_mapping)? {
+            let pairs = pairs.into_iter().map(|(key, value)| (key, Value::String(value)));
+            settings.insert(name.to_owned(), Value::Object(pairs.collect()));
+        }
+    }
+    for name in ["timeout", "start_timeout"] {
+        if let Some(span) = fields.read(name, Field::seconds)? {
+            settings.insert(name.to_owned(), span.as_secs_f64().into());
+        }
+    }
+    if let Some(per_row) = fields.read("per_row", Field::boolean)? {
+        settings.insert("per_row".to_owned(), per_row.into());
+    }
+    if let Some(value) = fields.read("idempotent", idempotent)? {
+        settings.insert("idempotent".to_owned(), value);
+    }
+    if let Some(auth) = fields.read("auth", Field::mapping)? {
+        settings.insert("auth".to_owned(), Value::Object(mapping_to_json(&auth)));
+    }
+    let modes = [("auto", "auto"), ("modern", "modern"), ("legacy", "legacy")];
+    if let Some(mode) = fields.read("protocol_mode", |field| field.choice(&modes))? {
+        settings.insert("protocol_mode".to_owned(), mode.into());
+    }
+    Ok(settings)
+}
+
+/// Servers that a provider connects to by itself are not tools of a run.
+fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mistake> {
+    if let Some(field) = fields.take("connector_id") {
+        return Err(field
+            .mistake("is not supported: connectors run at the provider")
+            .hint("give the `target` of an MCP server"));
+    }
+    if let Some(field) = fields.take("management") {
+        let place = field.clone();
+        if field.choice(&[("client", false), ("provider", true)])? {
+            return Err(place
+                .mistake("`provider` is not supported: servers are connected to from here")
+                .hint("leave it out"));
+        }
+    }
+    if let Some(field) = fields.take("defer_loading") {
+        let path = field.path.clone();
+        if field.boolean()? {
+            ignored.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// `true` for all tools, or the names of some.
+fn idempotent(field: Field) -> Result<Value, Mistake> {
+    match field.content {
+        Content::Boolean(all) => Ok(all.into()),
+        Content::List(_) => Ok(field.texts()?.into()),
+        _ => Err(field.mistake("must be `true`, `false` or a list of tools")),
+    }
+}
+
+/// A name for a server that has none: its host, its package or its program.
+fn name_of(target: &str) -> String {
+    let word = match target.split_once("://") {
+        Some((_, rest)) => rest.split(['/', '?', '#', ':']).next().unwrap_or_default(),
+        None => {
+            let mut words = target.split_whitespace();
+            let program = words.next().unwrap_or_default();
+            let launched = matches!(program, "npx" | "uvx" | "bunx" | "pnpx");
+            let package = launched.then(|| words.find(|word| !word.starts_with('-'))).flatten();
+            let word = package.unwrap_or(program).rsplit(['/', '\\']).next().unwrap_or_default();
+            word.split('@').next().unwrap_or_default()
+        }
+    };
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
+    let name: String = word.chars().map(letter).collect();
+    if name.is_empty() { "mcp_server".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_name_is_called_by_its_host_package_or_program() {
+        for (target, expected) in [
+            ("https://mcp.example.com:8080/v1?x=1", "mcp_example_com"),
+            ("npx -y @scope/server-files@1.2 /data", "server-files"),
+            ("uvx mcp-server-time@latest --zone UTC", "mcp-server-time"),
+            ("@scope/pkg", "pkg"),
+            ("/opt/bin/server.sh --x", "server_sh"),
+            ("", "mcp_server"),
+        ] {
+            assert_eq!(name_of(target), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn settings_are_not_shown() {
+        let settings = Map::from_iter([("access_token".to_owned(), Value::from("planted"))]);
+        let shown = format!("{:?}", McpConnect { name: "docs".to_owned(), settings });
+        assert!(shown.contains("access_token") && !shown.contains("planted"), "{shown}");
+    }
+}

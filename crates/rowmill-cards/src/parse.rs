@@ -1,0 +1,275 @@
+//! From the text of a card to a [`Card`].
+
+use std::fmt;
+use std::path::Path;
+
+use rowmill_core::variables::Variables;
+use rowmill_types::{Problem, Secret};
+use serde_json::Value;
+
+use crate::card_type::CardType;
+use crate::expand::expand;
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::front_matter::{CardForm, is_skill_manifest, split};
+use crate::instruction::{check_includes, read_instruction};
+use crate::mistake::Mistake;
+use crate::parse_tools::Tools;
+use crate::yaml::{Content, Entry, Node};
+use crate::{Card, HostedTools, mcp, parse_kind, request, shape, yaml};
+
+/// The text of a card and where it came from.
+#[derive(Debug)]
+pub struct CardText<'a> {
+    /// The file or address. Its last part tells the form, and the name of a card that has none.
+    pub source: &'a str,
+    /// What is written there.
+    pub text: &'a str,
+    /// How far it is trusted.
+    pub origin: Origin<'a>,
+}
+
+/// How far a card is trusted.
+#[derive(Clone, Copy)]
+pub enum Origin<'a> {
+    /// A file of this machine: it may name other files and variables of the environment.
+    Local {
+        /// Looks up a variable of the environment.
+        environment: &'a dyn Fn(&str) -> Option<String>,
+    },
+    /// From elsewhere: it may name neither.
+    Remote,
+}
+
+impl fmt::Debug for Origin<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Local { .. } => "Local",
+            Self::Remote => "Remote",
+        })
+    }
+}
+
+/// Reads a card.
+///
+/// ```
+/// # use rowmill_cards::{CardText, Origin, parse};
+/// let text = "---\nmodel: openai.gpt-5\n---\nYou sort reviews.";
+/// let card = parse(&CardText { source: "cards/sort reviews.md", text, origin: Origin::Remote }).unwrap();
+/// assert_eq!(card.name, "sort_reviews");
+/// assert_eq!(card.instruction.as_deref(), Some("You sort reviews."));
+/// ```
+///
+/// # Errors
+///
+/// The text is no card, or a field is unknown, missing or wrong. The message names the source and,
+/// where there is one, the line.
+pub fn parse(card: &CardText<'_>) -> Result<Card, Problem> {
+    read(card).map_err(|mistake| mistake.of(card.source))
+}
+
+/// The fields of a card as they were written, and its body.
+struct Written {
+    fields: Fields,
+    body: Option<(String, u64)>,
+    /// `mcp_connect` before the environment was put in, which may hold secrets.
+    servers: Option<Value>,
+}
+
+fn read(card: &CardText<'_>) -> Result<Card, Mistake> {
+    let Written { mut fields, body, servers } = written(card)?;
+    let (card_type, smart) = CardType::read(fields.take("type"))?;
+    card_type.check(&fields)?;
+    if matches!(card.origin, Origin::Remote) {
+        refuse_local(&fields)?;
+    }
+    let shape = shape::of(card_type, &fields, servers);
+    let mut ignored = if smart { vec!["type: smart".to_owned()] } else { Vec::new() };
+    refuse_unsupported(&mut fields)?;
+    take_idle(&mut fields, &mut ignored)?;
+
+    let name = name(&mut fields, card.source)?;
+    let mut instruction = read_instruction(&mut fields, body)?;
+    let mut messages = fields.read("messages", Field::text_or_texts)?.unwrap_or_default();
+    if !card_type.speaks() {
+        // Such a card asks no model itself, so there is nobody to be instructed.
+        ignored.extend(instruction.take().map(|_| "instruction".to_owned()));
+        ignored.extend((!messages.is_empty()).then(|| "messages".to_owned()));
+        messages.clear();
+    }
+    check_includes(instruction.as_deref().unwrap_or_default(), &card.origin)?;
+    let (default, tool_only) = (fields.flag("default")?, fields.flag("tool_only")?);
+    if default && tool_only {
+        return Err(Mistake::whole("`default` and `tool_only` exclude each other")
+            .hint("an agent that only others use cannot be the one that is run"));
+    }
+    let requested = request::read(fields.take("request_params"))?;
+    ignored.extend(requested.ignored);
+    let model = model(fields.read("model", Field::text)?, requested.model)?;
+    let mcp_connect = mcp::read(fields.take("mcp_connect"), &mut ignored)?;
+    let tools = Tools::read(&mut fields, &mcp_connect)?;
+    let read = parse_kind::read(card_type, &mut fields)?;
+    Ok(Card {
+        name,
+        source: card.source.to_owned(),
+        kind: read.kind,
+        instruction,
+        description: fields.text("description")?,
+        default,
+        tool_only,
+        model,
+        api_key: fields.text("api_key")?.map(Secret::new),
+        request: requested.params,
+        hosted: hosted(&mut fields)?,
+        servers: tools.servers,
+        tools: tools.tools,
+        resources: tools.resources,
+        prompts: tools.prompts,
+        mcp_connect,
+        skills: tools.skills,
+        function_tools: tools.function_tools,
+        tool_hooks: tools.tool_hooks,
+        lifecycle_hooks: tools.lifecycle_hooks,
+        tool_policy: tools.tool_policy,
+        shell: fields.flag("shell")?,
+        cwd: fields.text("cwd")?.map(Into::into),
+        tool_input_schema: tools.tool_input_schema,
+        max_parallel: read.max_parallel,
+        child_timeout: read.child_timeout,
+        messages: messages.into_iter().map(Into::into).collect(),
+        history: Vec::new(),
+        variables: variables(&mut fields)?,
+        ignored,
+        shape,
+        child_lines: read.child_lines,
+    })
+}
+
+fn written(card: &CardText<'_>) -> Result<Written, Mistake> {
+    if is_skill_manifest(card.source) {
+        return Err(Mistake::whole("`SKILL.md` describes a skill, not an agent")
+            .hint("name its folder in the `skills` of a card"));
+    }
+    let (mut node, body) = match CardForm::of(card.source) {
+        Some(CardForm::Yaml) => {
+            let text = card.text.strip_prefix('\u{feff}').unwrap_or(card.text);
+            (yaml::parse(text)?, None)
+        }
+        Some(CardForm::Markdown) => {
+            let parts = split(card.text)?;
+            (yaml::parse(&parts.yaml)?, Some((parts.body, parts.body_line)))
+        }
+        None => {
+            return Err(Mistake::whole("the name of the file does not say that it is an agent card")
+                .hint("cards end with `.md`, `.markdown`, `.yaml` or `.yml`"));
+        }
+    };
+    // Front matter without a field is a card that has only an instruction.
+    if node.content == Content::Null && body.is_some() {
+        node.content = Content::Mapping(Vec::new());
+    }
+    let servers = as_written(&node, "mcp_connect");
+    expand(&mut node, &card.origin)?;
+    let Node { line, content } = node;
+    let Content::Mapping(entries) = content else {
+        return Err(Mistake::at(line, "a card must be a mapping of fields").hint("write one card per file"));
+    };
+    Ok(Written { fields: Fields::of_card(line, entries), body, servers })
+}
+
+fn as_written(card: &Node, name: &str) -> Option<Value> {
+    let Content::Mapping(entries) = &card.content else { return None };
+    entries.iter().find(|entry| entry.key == name).map(|entry| entry.node.to_json())
+}
+
+/// A card from elsewhere has no folder, and must not choose files of this machine.
+fn refuse_local(fields: &Fields) -> Result<(), Mistake> {
+    const LOCAL: [&str; 6] = ["messages", "skills", "function_tools", "tool_hooks", "lifecycle_hooks", "cwd"];
+    let asks = |entry: &&Entry| match &entry.node.content {
+        Content::Null => false,
+        Content::List(items) => !items.is_empty(),
+        Content::Mapping(entries) => !entries.is_empty(),
+        _ => true,
+    };
+    let local = |entry: &&Entry| LOCAL.contains(&entry.key.as_str());
+    let Some(entry) = fields.entries().iter().filter(local).find(asks) else { return Ok(()) };
+    let message = format!("a card from elsewhere may not name files: `{}`", entry.key);
+    Err(Mistake::at(entry.line, message)
+        .hint("save the card to a file that you trust and give its path to `--agent-card`"))
+}
+
+fn refuse_unsupported(fields: &mut Fields) -> Result<(), Mistake> {
+    for name in ["subagents", "harness_tools"] {
+        if let Some(field) = fields.take(name) {
+            let place = field.clone();
+            if field.boolean()? {
+                return Err(place
+                    .mistake("is not supported in a batch")
+                    .hint("name the agents that it may ask in `agents`, and its tools in `servers`"));
+            }
+        }
+    }
+    if let Some(field) = fields.take("subagent_model") {
+        return Err(field
+            .mistake("is not supported in a batch")
+            .hint("write a card for each child, with its own `model`, and name it in `agents`"));
+    }
+    if let Some(field) = fields.take("human_input") {
+        let place = field.clone();
+        if field.boolean()? {
+            return Err(place
+                .mistake("is not supported in a batch: nobody is there to answer")
+                .hint("take it out, and put what the agent would ask for into the row or the instruction"));
+        }
+    }
+    Ok(())
+}
+
+/// Takes out what has no meaning in a batch, and notes what asks for something.
+fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mistake> {
+    let mut note = |name: &str, asks: bool| {
+        if asks {
+            ignored.push(name.to_owned());
+        }
+    };
+    for name in ["use_history", "save_trajectory", "trim_tool_history"] {
+        note(name, fields.flag(name)?);
+    }
+    for name in ["history_source", "history_merge_target"] {
+        note(name, fields.text(name)?.is_some_and(|value| value != "none"));
+    }
+    note("max_display_instances", fields.read("max_display_instances", |field| field.whole(0))?.is_some());
+    note("commands", fields.read("commands", Field::mapping)?.is_some_and(|entries| !entries.is_empty()));
+    fields.read("schema_version", |field| field.whole(0))?;
+    Ok(())
+}
+
+fn name(fields: &mut Fields, source: &str) -> Result<String, Mistake> {
+    let stem = || Path::new(source).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = fields.text("name")?.or_else(stem).unwrap_or_default();
+    Ok(name.replace(' ', "_"))
+}
+
+fn model(own: Option<String>, requested: Option<Field>) -> Result<Option<String>, Mistake> {
+    let Some(field) = requested else { return Ok(own) };
+    if own.is_some() {
+        return Err(field.mistake("repeats `model`").hint("keep one of them"));
+    }
+    field.text().map(Some)
+}
+
+fn hosted(fields: &mut Fields) -> Result<HostedTools, Mistake> {
+    Ok(HostedTools {
+        web_search: fields.read("web_search", Field::boolean)?,
+        web_fetch: fields.read("web_fetch", Field::boolean)?,
+        x_search: fields.read("x_search", Field::boolean)?,
+    })
+}
+
+fn variables(fields: &mut Fields) -> Result<Variables, Mistake> {
+    let mut variables = Variables::default();
+    for (name, value) in fields.read("variables", Field::text_mapping)?.unwrap_or_default() {
+        variables.set(name, value);
+    }
+    Ok(variables)
+}

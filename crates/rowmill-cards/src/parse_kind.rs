@@ -1,0 +1,176 @@
+//! The fields that make the difference between types.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::mistake::Mistake;
+use crate::{CardType, Kind, MatchStrategy, PlanType, Rating};
+
+/// How a card comes to its answer.
+#[derive(Debug)]
+pub(crate) struct KindRead {
+    pub(crate) kind: Kind,
+    /// The line of each child's name.
+    pub(crate) child_lines: Vec<u64>,
+    pub(crate) max_parallel: Option<NonZeroU32>,
+    pub(crate) child_timeout: Option<Duration>,
+}
+
+/// Reads the fields of a type.
+pub(crate) fn read(card_type: CardType, fields: &mut Fields) -> Result<KindRead, Mistake> {
+    let mut reader = Reader { card_type, fields, lines: Vec::new() };
+    let kind = reader.kind()?;
+    let child_lines = reader.lines;
+    let max_parallel = fields.read("max_parallel", |field| field.count(1))?.and_then(NonZeroU32::new);
+    let child_timeout = fields.read("child_timeout_sec", Field::seconds)?;
+    Ok(KindRead { kind, child_lines, max_parallel, child_timeout })
+}
+
+struct Reader<'a> {
+    card_type: CardType,
+    fields: &'a mut Fields,
+    lines: Vec<u64>,
+}
+
+impl Reader<'_> {
+    fn kind(&mut self) -> Result<Kind, Mistake> {
+        Ok(match self.card_type {
+            CardType::Agent => Kind::Agent { agents: self.optional_children("agents")? },
+            CardType::Chain => Kind::Chain {
+                sequence: self.children("sequence", Repeats::Allowed)?,
+                cumulative: self.fields.flag("cumulative")?,
+            },
+            CardType::Parallel => Kind::Parallel {
+                fan_out: self.children("fan_out", Repeats::Refused)?,
+                fan_in: self.optional_child("fan_in")?,
+                include_request: self.fields.read("include_request", Field::boolean)?.unwrap_or(true),
+            },
+            CardType::EvaluatorOptimizer => self.evaluator_optimizer()?,
+            CardType::Router => Kind::Router { agents: self.children("agents", Repeats::Refused)? },
+            CardType::Orchestrator => Kind::Orchestrator {
+                agents: self.children("agents", Repeats::Refused)?,
+                plan_type: self.fields.read("plan_type", plan_type)?.unwrap_or(PlanType::Full),
+                plan_iterations: self.iterations(NonZeroU32::new(5))?,
+            },
+            CardType::IterativePlanner => Kind::IterativePlanner {
+                agents: self.children("agents", Repeats::Refused)?,
+                plan_iterations: self.iterations(None)?,
+            },
+            CardType::Maker => self.maker()?,
+        })
+    }
+
+    fn evaluator_optimizer(&mut self) -> Result<Kind, Mistake> {
+        Ok(Kind::EvaluatorOptimizer {
+            generator: self.child("generator")?,
+            evaluator: self.child("evaluator")?,
+            min_rating: self.fields.read("min_rating", rating)?.unwrap_or(Rating::Good),
+            max_refinements: self.fields.read("max_refinements", |field| field.count(0))?.unwrap_or(3),
+            refinement_instruction: self.fields.read("refinement_instruction", Field::any_text)?,
+        })
+    }
+
+    fn maker(&mut self) -> Result<Kind, Mistake> {
+        Ok(Kind::Maker {
+            worker: self.child("worker")?,
+            k: self.fields.read("k", |field| field.count(1))?.unwrap_or(3),
+            max_samples: self.fields.read("max_samples", |field| field.count(1))?.unwrap_or(50),
+            match_strategy: self.fields.read("match_strategy", strategy)?.unwrap_or(MatchStrategy::Exact),
+            red_flag_max_length: self.fields.read("red_flag_max_length", |field| field.count(1))?,
+        })
+    }
+
+    fn required(&mut self, name: &str) -> Result<Field, Mistake> {
+        let (line, card_type) = (self.fields.line(), self.card_type);
+        self.fields.take(name).ok_or_else(|| {
+            Mistake::at(line, format!("type `{card_type}` needs `{name}`"))
+                .hint(format!("add `{name}`, which names cards that are loaded with this one"))
+        })
+    }
+
+    fn child(&mut self, name: &str) -> Result<String, Mistake> {
+        let field = self.required(name)?;
+        self.named(field)
+    }
+
+    fn optional_child(&mut self, name: &str) -> Result<Option<String>, Mistake> {
+        self.fields.take(name).map(|field| self.named(field)).transpose()
+    }
+
+    fn children(&mut self, name: &str, repeats: Repeats) -> Result<Vec<String>, Mistake> {
+        let field = self.required(name)?;
+        let place = field.clone();
+        let children = self.all_named(field, repeats)?;
+        if children.is_empty() {
+            return Err(place.mistake("must name at least one agent"));
+        }
+        Ok(children)
+    }
+
+    fn optional_children(&mut self, name: &str) -> Result<Vec<String>, Mistake> {
+        match self.fields.take(name) {
+            Some(field) => self.all_named(field, Repeats::Refused),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn all_named(&mut self, field: Field, repeats: Repeats) -> Result<Vec<String>, Mistake> {
+        let mut names: Vec<String> = Vec::new();
+        for item in field.list()? {
+            let place = item.clone();
+            let name = self.named(item)?;
+            if repeats == Repeats::Refused && names.contains(&name) {
+                return Err(place.mistake(&format!("names `{name}` a second time")).hint("name it once"));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The name of a child, written as names are.
+    fn named(&mut self, field: Field) -> Result<String, Mistake> {
+        self.lines.push(field.line);
+        Ok(field.text()?.replace(' ', "_"))
+    }
+
+    /// A number of rounds, where -1 is without bound.
+    fn iterations(&mut self, default: Option<NonZeroU32>) -> Result<Option<NonZeroU32>, Mistake> {
+        let Some(field) = self.fields.take("plan_iterations") else { return Ok(default) };
+        let place = field.clone();
+        match field.whole(-1)? {
+            -1 => Ok(None),
+            0 => Err(place.mistake("must be 1 or more, or -1 for no bound, not 0")),
+            _ => Ok(NonZeroU32::new(place.count(1)?)),
+        }
+    }
+}
+
+/// Whether a list may name an agent more than once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeats {
+    Allowed,
+    Refused,
+}
+
+fn rating(field: Field) -> Result<Rating, Mistake> {
+    field.choice(&[
+        ("POOR", Rating::Poor),
+        ("FAIR", Rating::Fair),
+        ("GOOD", Rating::Good),
+        ("EXCELLENT", Rating::Excellent),
+    ])
+}
+
+fn plan_type(field: Field) -> Result<PlanType, Mistake> {
+    field.choice(&[("full", PlanType::Full), ("iterative", PlanType::Iterative)])
+}
+
+fn strategy(field: Field) -> Result<MatchStrategy, Mistake> {
+    field.choice(&[
+        ("exact", MatchStrategy::Exact),
+        ("normalized", MatchStrategy::Normalized),
+        ("structured", MatchStrategy::Structured),
+    ])
+}

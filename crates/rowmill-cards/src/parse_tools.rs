@@ -1,0 +1,180 @@
+//! The fields that say what an agent may use.
+
+use std::path::PathBuf;
+
+use rowmill_core::ports::HookKind;
+use serde_json::{Map, Value};
+
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::mistake::{Mistake, suggestion};
+use crate::yaml::Content;
+use crate::{
+    CodeTool, Filter, FunctionTool, LifecycleHook, McpConnect, PythonFunction, ToolPolicy, ToolRoute,
+};
+
+const TOOL_HOOKS: [(&str, HookKind); 5] = [
+    ("before_llm_call", HookKind::BeforeModel),
+    ("after_llm_call", HookKind::AfterModel),
+    ("before_tool_call", HookKind::BeforeTool),
+    ("after_tool_call", HookKind::AfterTool),
+    ("after_turn_complete", HookKind::AfterTurn),
+];
+const LIFECYCLE_HOOKS: [(&str, LifecycleHook); 2] =
+    [("on_start", LifecycleHook::OnStart), ("on_shutdown", LifecycleHook::OnShutdown)];
+const ROUTES: [(&str, ToolRoute); 3] =
+    [("call", ToolRoute::Call), ("deny", ToolRoute::Deny), ("passthrough", ToolRoute::Passthrough)];
+
+/// What an agent may use.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    pub(crate) servers: Vec<String>,
+    pub(crate) tools: Filter,
+    pub(crate) resources: Filter,
+    pub(crate) prompts: Filter,
+    pub(crate) skills: Vec<PathBuf>,
+    pub(crate) function_tools: Vec<FunctionTool>,
+    pub(crate) tool_hooks: Vec<(HookKind, PythonFunction)>,
+    pub(crate) lifecycle_hooks: Vec<(LifecycleHook, PythonFunction)>,
+    pub(crate) tool_policy: Vec<(String, ToolPolicy)>,
+    pub(crate) tool_input_schema: Option<Map<String, Value>>,
+}
+
+impl Tools {
+    /// Reads the fields; `connected` are the servers that the card brings.
+    pub(crate) fn read(fields: &mut Fields, connected: &[McpConnect]) -> Result<Self, Mistake> {
+        let servers = fields.texts("servers")?;
+        let known: Vec<&str> = servers
+            .iter()
+            .map(String::as_str)
+            .chain(connected.iter().map(|server| server.name.as_str()))
+            .collect();
+        let skills = fields.read("skills", Field::text_or_texts)?.unwrap_or_default();
+        Ok(Self {
+            tools: filter(fields, "tools", &known)?,
+            resources: filter(fields, "resources", &known)?,
+            prompts: filter(fields, "prompts", &known)?,
+            skills: skills.into_iter().map(PathBuf::from).collect(),
+            function_tools: fields.read("function_tools", function_tools)?.unwrap_or_default(),
+            tool_hooks: hooks(fields, "tool_hooks", &TOOL_HOOKS)?,
+            lifecycle_hooks: hooks(fields, "lifecycle_hooks", &LIFECYCLE_HOOKS)?,
+            tool_policy: fields.read("tool_policy", tool_policy)?.unwrap_or_default(),
+            tool_input_schema: fields.read("tool_input_schema", tool_input_schema)?,
+            servers,
+        })
+    }
+}
+
+fn filter(fields: &mut Fields, name: &str, known: &[&str]) -> Result<Filter, Mistake> {
+    let Some(field) = fields.take(name) else { return Ok(Vec::new()) };
+    let one = |(server, field): (String, Field)| {
+        if !known.contains(&server.as_str()) {
+            let what = format!("filters a server that the card does not use: `{server}`");
+            let place = Field { path: name.to_owned(), ..field };
+            return Err(place.mistake(&what).hint(suggestion(&server, known.iter().copied(), "its servers")));
+        }
+        Ok((server, field.texts()?))
+    };
+    field.entries()?.into_iter().map(one).collect()
+}
+
+fn function_tools(field: Field) -> Result<Vec<FunctionTool>, Mistake> {
+    match field.content {
+        Content::Text(_) => Ok(vec![function_tool(field)?]),
+        _ => field.list()?.into_iter().map(function_tool).collect(),
+    }
+}
+
+/// `file.py:function`, or a mapping that says more.
+fn function_tool(field: Field) -> Result<FunctionTool, Mistake> {
+    if !matches!(field.content, Content::Mapping(_)) {
+        return Ok(FunctionTool { entrypoint: PythonFunction::read(field)?, code: None, idempotent: false });
+    }
+    let place = field.clone();
+    let mut fields = Fields::of(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
+    let entrypoint = fields
+        .read("entrypoint", PythonFunction::read)?
+        .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;
+    let is_code = fields.read("variant", |field| field.choice(&[("code", true)]))?.unwrap_or(false);
+    let (argument, language) = (fields.text("code_arg")?, fields.text("language")?);
+    if !is_code && (argument.is_some() || language.is_some()) {
+        return Err(place
+            .mistake("has `code_arg` or `language` without `variant: code`")
+            .hint("add `variant: code`, or take them out"));
+    }
+    let code = is_code.then(|| CodeTool {
+        argument: argument.unwrap_or_else(|| "code".to_owned()),
+        language: language.unwrap_or_else(|| "python".to_owned()),
+    });
+    Ok(FunctionTool { entrypoint, code, idempotent: fields.flag("idempotent")? })
+}
+
+fn hooks<K: Copy>(
+    fields: &mut Fields,
+    name: &str,
+    kinds: &[(&str, K)],
+) -> Result<Vec<(K, PythonFunction)>, Mistake> {
+    let Some(field) = fields.take(name) else { return Ok(Vec::new()) };
+    let names: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
+    let mut given = Fields::of(field, &names)?;
+    let mut hooks = Vec::new();
+    for (name, kind) in kinds {
+        hooks.extend(given.read(name, PythonFunction::read)?.map(|function| (*kind, function)));
+    }
+    Ok(hooks)
+}
+
+fn tool_policy(field: Field) -> Result<Vec<(String, ToolPolicy)>, Mistake> {
+    let one = |(tool, field): (String, Field)| {
+        if !matches!(field.content, Content::Mapping(_)) {
+            return Ok((tool, ToolPolicy { route: field.choice(&ROUTES)?, ..ToolPolicy::default() }));
+        }
+        let mut fields = Fields::of(field, &["route", "idempotent", "timeout"])?;
+        let route = fields.read("route", |field| field.choice(&ROUTES))?.unwrap_or_default();
+        let idempotent = fields.read("idempotent", Field::boolean)?;
+        Ok((tool, ToolPolicy { route, idempotent, timeout: fields.read("timeout", Field::seconds)? }))
+    };
+    field.entries()?.into_iter().map(one).collect()
+}
+
+/// A JSON Schema of an object, checked as far as a parent's model depends on it.
+fn tool_input_schema(field: Field) -> Result<Map<String, Value>, Mistake> {
+    let place = field.clone();
+    let schema = field.object()?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(place.mistake("must have `type: object`"));
+    }
+    let empty = Map::new();
+    let properties = match schema.get("properties") {
+        None | Some(Value::Null) => &empty,
+        Some(Value::Object(properties)) => properties,
+        Some(_) => return Err(place.mistake("must have a mapping in `properties`")),
+    };
+    if let Some((name, _)) = properties.iter().find(|(_, property)| !property.is_object()) {
+        return Err(place.mistake(&format!("must have a mapping in `properties.{name}`")));
+    }
+    let required = match schema.get("required") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(required)) => required.as_slice(),
+        Some(_) => return Err(place.mistake("must have a list of names in `required`")),
+    };
+    for name in required {
+        match name.as_str() {
+            Some(name) if properties.contains_key(name) => {}
+            Some(name) => {
+                let hint = suggestion(name, properties.keys().map(String::as_str), "properties");
+                return Err(place
+                    .mistake(&format!("requires a property that it lacks: `{name}`"))
+                    .hint(hint));
+            }
+            None => return Err(place.mistake("must have a list of names in `required`")),
+        }
+    }
+    if !matches!(
+        schema.get("additionalProperties"),
+        None | Some(Value::Null | Value::Bool(_) | Value::Object(_))
+    ) {
+        return Err(place.mistake("must have `true`, `false` or a mapping in `additionalProperties`"));
+    }
+    Ok(schema)
+}

@@ -1,0 +1,231 @@
+//! `request_params`: how a model is asked, and how far an agent may go.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::field::Field;
+use crate::fields::Fields;
+use crate::mistake::Mistake;
+use crate::yaml::Content;
+
+/// What a card says about requests. What it does not say is left to the model string and the flags.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RequestParams {
+    /// The longest answer in tokens.
+    pub max_tokens: Option<NonZeroU32>,
+    /// How many model calls an agent may make for one answer.
+    pub max_iterations: Option<NonZeroU32>,
+    /// Whether the model may call several tools in one turn.
+    pub parallel_tool_calls: Option<bool>,
+    /// How long a stream may be silent.
+    pub streaming_timeout: Option<StreamingTimeout>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Sampling among the best.
+    pub top_k: Option<u32>,
+    /// The least probability of a token against the best.
+    pub min_p: Option<f64>,
+    /// Against words that came already.
+    pub presence_penalty: Option<f64>,
+    /// Against words that came often.
+    pub frequency_penalty: Option<f64>,
+    /// Against repetition.
+    pub repetition_penalty: Option<f64>,
+    /// The service tier that is asked for.
+    pub service_tier: Option<ServiceTier>,
+    /// What becomes of tool results.
+    pub tool_result_mode: ToolResultMode,
+    /// How a schema and tools go together.
+    pub structured_tool_policy: StructuredToolPolicy,
+}
+
+/// How long a stream may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamingTimeout {
+    /// As long as it likes.
+    Never,
+    /// Not longer than this.
+    After(Duration),
+}
+
+/// A service tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceTier {
+    /// `fast`
+    Fast,
+    /// `flex`
+    Flex,
+}
+
+/// What becomes of tool results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolResultMode {
+    /// The model makes an answer of them.
+    #[default]
+    Postprocess,
+    /// They are the answer.
+    Passthrough,
+    /// Whoever calls this agent as a tool chooses; otherwise the model makes an answer of them.
+    Selectable,
+}
+
+/// How a schema and tools go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StructuredToolPolicy {
+    /// As suits the model.
+    #[default]
+    Auto,
+    /// The schema is asked for in every turn.
+    Always,
+    /// The schema is asked for once a tool has given something.
+    Defer,
+    /// No tools are offered.
+    NoTools,
+}
+
+const KNOWN: &[&str] = &[
+    "max_tokens",
+    "max_iterations",
+    "parallel_tool_calls",
+    "streaming_timeout",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "service_tier",
+    "tool_result_mode",
+    "structured_tool_policy",
+    "model",
+    "maxTokens",
+    "topP",
+    "topK",
+    "minP",
+    "presencePenalty",
+    "frequencyPenalty",
+    "repetitionPenalty",
+    "use_history",
+    "emit_loop_progress",
+    "template_vars",
+    "mcp_metadata",
+    "response_format",
+    "structured_schema",
+];
+
+/// What a batch has no use for.
+const IDLE: [&str; 4] = ["use_history", "emit_loop_progress", "template_vars", "mcp_metadata"];
+
+/// `request_params` with what belongs to the card as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Requested {
+    pub(crate) params: RequestParams,
+    pub(crate) model: Option<Field>,
+    pub(crate) ignored: Vec<String>,
+}
+
+/// Reads `request_params`.
+pub(crate) fn read(field: Option<Field>) -> Result<Requested, Mistake> {
+    let Some(field) = field else { return Ok(Requested::default()) };
+    let mut fields = Fields::of(field, KNOWN)?;
+    let fields = &mut fields;
+    for name in ["response_format", "structured_schema"] {
+        if let Some(field) = fields.take(name) {
+            return Err(field
+                .mistake("is not taken from a card: the form of results is that of the run")
+                .hint("give the schema with `--json-schema`"));
+        }
+    }
+    let mut ignored = Vec::new();
+    for name in IDLE {
+        if let Some(field) = fields.take(name)
+            && field.content != Content::Boolean(false)
+        {
+            ignored.push(field.path);
+        }
+    }
+    let params = RequestParams {
+        max_tokens: read_either(fields, "max_tokens", "maxTokens", positive)?,
+        max_iterations: fields.read("max_iterations", positive)?,
+        parallel_tool_calls: fields.read("parallel_tool_calls", Field::boolean)?,
+        streaming_timeout: streaming_timeout(fields)?,
+        temperature: fields.read("temperature", |field| at_least_zero(field, f64::MAX))?,
+        top_p: read_either(fields, "top_p", "topP", |field| at_least_zero(field, 1.0))?,
+        top_k: read_either(fields, "top_k", "topK", |field| field.count(0))?,
+        min_p: read_either(fields, "min_p", "minP", |field| at_least_zero(field, 1.0))?,
+        presence_penalty: read_either(fields, "presence_penalty", "presencePenalty", Field::number)?,
+        frequency_penalty: read_either(fields, "frequency_penalty", "frequencyPenalty", Field::number)?,
+        repetition_penalty: read_either(fields, "repetition_penalty", "repetitionPenalty", Field::number)?,
+        service_tier: fields.read("service_tier", |field| {
+            field.choice(&[("fast", ServiceTier::Fast), ("flex", ServiceTier::Flex)])
+        })?,
+        tool_result_mode: fields.read("tool_result_mode", result_mode)?.unwrap_or_default(),
+        structured_tool_policy: fields.read("structured_tool_policy", tool_policy)?.unwrap_or_default(),
+    };
+    Ok(Requested { params, model: fields.take("model"), ignored })
+}
+
+/// Reads a field that has two spellings.
+fn read_either<T>(
+    fields: &mut Fields,
+    name: &str,
+    other: &str,
+    read: impl FnOnce(Field) -> Result<T, Mistake>,
+) -> Result<Option<T>, Mistake> {
+    match (fields.take(name), fields.take(other)) {
+        (Some(_), Some(field)) => {
+            Err(field.mistake(&format!("is the same as `{name}`")).hint("keep one of them"))
+        }
+        (one, another) => one.or(another).map(read).transpose(),
+    }
+}
+
+fn positive(field: Field) -> Result<NonZeroU32, Mistake> {
+    let wrong = field.clone();
+    NonZeroU32::new(field.count(1)?).ok_or_else(|| wrong.mistake("must be 1 or more"))
+}
+
+fn at_least_zero(field: Field, most: f64) -> Result<f64, Mistake> {
+    let wrong = field.clone();
+    let number = field.number()?;
+    if number < 0.0 {
+        return Err(wrong.mistake(&format!("must be 0 or more, not {number}")));
+    }
+    if number > most {
+        return Err(wrong.mistake(&format!("must be {most} or less, not {number}")));
+    }
+    Ok(number)
+}
+
+/// Here `null` says something: there is no bound.
+fn streaming_timeout(fields: &mut Fields) -> Result<Option<StreamingTimeout>, Mistake> {
+    let name = "streaming_timeout";
+    let is_null = |fields: &Fields| {
+        let entry = fields.entries().iter().find(|entry| entry.key == name);
+        entry.is_some_and(|entry| entry.node.content == Content::Null)
+    };
+    if is_null(fields) {
+        return Ok(Some(StreamingTimeout::Never));
+    }
+    Ok(fields.read(name, Field::seconds)?.map(StreamingTimeout::After))
+}
+
+fn result_mode(field: Field) -> Result<ToolResultMode, Mistake> {
+    field.choice(&[
+        ("postprocess", ToolResultMode::Postprocess),
+        ("passthrough", ToolResultMode::Passthrough),
+        ("selectable", ToolResultMode::Selectable),
+    ])
+}
+
+fn tool_policy(field: Field) -> Result<StructuredToolPolicy, Mistake> {
+    field.choice(&[
+        ("auto", StructuredToolPolicy::Auto),
+        ("always", StructuredToolPolicy::Always),
+        ("defer", StructuredToolPolicy::Defer),
+        ("no_tools", StructuredToolPolicy::NoTools),
+    ])
+}

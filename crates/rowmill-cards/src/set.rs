@@ -1,0 +1,167 @@
+//! Cards that belong together.
+
+use std::collections::HashMap;
+
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::Card;
+use crate::mistake::{Mistake, listed, suggestion};
+
+/// Cards whose names differ, whose children are all there, and of which none asks itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CardSet {
+    cards: Vec<Card>,
+    places: HashMap<String, usize>,
+}
+
+impl CardSet {
+    /// Puts cards together.
+    ///
+    /// # Errors
+    ///
+    /// Two have the same name, a child is missing, or agents ask each other in a circle.
+    pub fn new(cards: Vec<Card>) -> Result<Self, Problem> {
+        let mut places: HashMap<String, usize> = HashMap::with_capacity(cards.len());
+        for (index, card) in cards.iter().enumerate() {
+            if let Some(earlier) = places.insert(card.name.clone(), index).and_then(|place| cards.get(place))
+            {
+                let message = format!(
+                    "two agent cards have the name `{}`: `{}` and `{}`",
+                    card.name, earlier.source, card.source
+                );
+                return Err(problem(message).hint("give one of them another `name`"));
+            }
+        }
+        let set = Self { cards, places };
+        set.check_children()?;
+        set.check_circles()?;
+        Ok(set)
+    }
+
+    /// The cards, in the order in which they were loaded.
+    #[must_use]
+    pub fn cards(&self) -> &[Card] {
+        &self.cards
+    }
+
+    /// The same, to be completed: names and children must stay.
+    pub fn cards_mut(&mut self) -> &mut [Card] {
+        &mut self.cards
+    }
+
+    /// The card with a name.
+    #[must_use]
+    pub fn card(&self, name: &str) -> Option<&Card> {
+        self.places.get(name).and_then(|place| self.cards.get(*place))
+    }
+
+    /// The card that works on rows: the one that is `wanted`, else the only one that is not for
+    /// others alone, else the only one of these that is the default.
+    ///
+    /// # Errors
+    ///
+    /// The one that is wanted is not there or only for others, or it is not clear which it is.
+    pub fn worker(&self, wanted: Option<&str>) -> Result<&Card, Problem> {
+        let runnable: Vec<&Card> = self.cards.iter().filter(|card| !card.tool_only).collect();
+        let names = || runnable.iter().map(|card| card.name.as_str());
+        if let Some(wanted) = wanted {
+            let Some(card) = self.card(wanted) else {
+                let message = format!("no agent card has the name that `--agent` gives: `{wanted}`");
+                return Err(problem(message).hint(suggestion(wanted, names().collect::<Vec<_>>(), "loaded")));
+            };
+            if card.tool_only {
+                let message = format!("`--agent` names an agent that is `tool_only`: `{wanted}`");
+                return Err(problem(message).hint(format!("agents that can be run: {}", listed(names()))));
+            }
+            return Ok(card);
+        }
+        let defaults: Vec<&Card> = runnable.iter().copied().filter(|card| card.default).collect();
+        match (runnable.as_slice(), defaults.as_slice()) {
+            ([card], _) | (_, [card]) => Ok(card),
+            ([], _) => Err(problem("no agent card that was loaded can be run: all are `tool_only`")
+                .hint("take `tool_only` out of the card that works on rows")),
+            _ => Err(problem(format!("several agents could work on the rows: {}", listed(names())))
+                .hint("say which with `--agent`, or mark one card with `default: true`")),
+        }
+    }
+
+    /// The cards that a worker needs: itself first, then its children, each once.
+    #[must_use]
+    pub fn members(&self, worker: &str) -> Vec<&Card> {
+        let mut members: Vec<&Card> = self.card(worker).into_iter().collect();
+        let mut next = 0;
+        while let Some(card) = members.get(next).copied() {
+            next += 1;
+            for (_, child) in card.kind.children() {
+                if let Some(child) = self.card(child)
+                    && members.iter().all(|member| member.name != child.name)
+                {
+                    members.push(child);
+                }
+            }
+        }
+        members
+    }
+
+    fn check_children(&self) -> Result<(), Problem> {
+        for card in &self.cards {
+            for (index, (field, child)) in card.kind.children().into_iter().enumerate() {
+                if self.card(child).is_none() {
+                    let line = card.child_lines.get(index).copied().unwrap_or_default();
+                    let names: Vec<_> = self.cards.iter().map(|card| card.name.as_str()).collect();
+                    let message = format!("`{field}` names an agent that was not loaded: `{child}`");
+                    return Err(Mistake::at(line, message)
+                        .hint(suggestion(child, names, "loaded"))
+                        .of(&card.source));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks from every card along its children. The walk keeps its own stack, because a chain of
+    /// cards may be long.
+    fn check_circles(&self) -> Result<(), Problem> {
+        let mut finished = vec![false; self.cards.len()];
+        for start in 0..self.cards.len() {
+            let mut path: Vec<(usize, Vec<usize>)> = Vec::new();
+            let mut entered = vec![start];
+            while let Some(place) = entered.pop() {
+                if !finished.get(place).copied().unwrap_or(true) {
+                    if let Some(from) = path.iter().position(|(earlier, _)| *earlier == place) {
+                        return Err(self.circle(path.iter().skip(from).map(|(place, _)| *place), place));
+                    }
+                    path.push((place, self.children_of(place)));
+                }
+                while let Some((place, children)) = path.last_mut() {
+                    if let Some(child) = children.pop() {
+                        entered.push(child);
+                        break;
+                    }
+                    if let Some(done) = finished.get_mut(*place) {
+                        *done = true;
+                    }
+                    path.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of a card's children, the first one last.
+    fn children_of(&self, place: usize) -> Vec<usize> {
+        let children = self.cards.get(place).map(|card| card.kind.children()).unwrap_or_default();
+        children.into_iter().rev().filter_map(|(_, child)| self.places.get(child).copied()).collect()
+    }
+
+    fn circle(&self, path: impl Iterator<Item = usize>, again: usize) -> Problem {
+        let name = |place: usize| self.cards.get(place).map(|card| format!("`{}`", card.name));
+        let names: Vec<_> = path.chain([again]).filter_map(name).collect();
+        problem(format!("agents ask each other in a circle: {}", names.join(" -> ")))
+            .hint("take one of these children out of its card")
+    }
+}
+
+fn problem(message: impl Into<String>) -> Problem {
+    Problem::new(ProblemCode::InvalidCard, message)
+}

@@ -1,0 +1,179 @@
+//! YAML with line numbers, read within bounds.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::options::NonFiniteFloatPolicy;
+use serde_saphyr::{Options, Spanned};
+
+use crate::mistake::Mistake;
+
+/// The longest YAML that is read. A card is written by hand.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// What stands at a place of a YAML text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    Mapping(Vec<Entry>),
+}
+
+/// Content with the line where it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) line: u64,
+    pub(crate) content: Content,
+}
+
+/// One key of a mapping.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) line: u64,
+    pub(crate) node: Node,
+}
+
+/// Reads one YAML document.
+pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
+    if text.len() > MAX_BYTES {
+        let message = format!("its YAML is longer than {} KiB", MAX_BYTES >> 10);
+        return Err(Mistake::whole(message).hint("put long texts into the body or into files"));
+    }
+    let parsed: Result<Spanned<Content>, _> = serde_saphyr::from_str_with_options(text, options());
+    parsed.map(Node::from).map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        let mistake = match error.without_snippet() {
+            serde_saphyr::Error::MultipleDocuments { .. } => {
+                return Mistake::at(line, "there is more than one YAML document")
+                    .hint("write one card per file");
+            }
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+                return Mistake::at(line, format!("`{key}` is given twice")).hint("keep one of them");
+            }
+            _ => Mistake::at(line, "cannot be read as YAML"),
+        };
+        mistake.cause(error.without_snippet().to_string()).hint("correct it there")
+    })
+}
+
+/// Bounds that no card comes near, so that a hostile one costs little.
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 32,
+            flow_nesting_limit: 32,
+            max_nodes: 20_000,
+            max_events: 60_000,
+            max_aliases: 500,
+            max_anchors: 500,
+            max_recorded_anchor_events: 20_000,
+            max_recorded_anchor_bytes: MAX_BYTES,
+            max_merge_keys: 100,
+            max_documents: 4,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 20_000,
+            max_replay_stack_depth: 8,
+        },
+        non_finite_float_policy: NonFiniteFloatPolicy::Reject,
+        // `no` and `y` are names as well; a field that wants true or false takes them as such.
+        strict_booleans: true,
+        with_snippet: false,
+    }
+}
+
+impl Node {
+    /// The same as JSON, without the lines.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.content {
+            Content::Null => Value::Null,
+            Content::Boolean(value) => Value::Bool(*value),
+            Content::Number(number) => Value::Number(number.clone()),
+            Content::Text(text) => Value::String(text.clone()),
+            Content::List(nodes) => Value::Array(nodes.iter().map(Self::to_json).collect()),
+            Content::Mapping(entries) => Value::Object(mapping_to_json(entries)),
+        }
+    }
+}
+
+/// A mapping as a JSON object.
+pub(crate) fn mapping_to_json(entries: &[Entry]) -> Map<String, Value> {
+    entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect()
+}
+
+impl From<Spanned<Content>> for Node {
+    fn from(spanned: Spanned<Content>) -> Self {
+        Self { line: spanned.defined.line(), content: spanned.value }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
+        Ok(Content::Boolean(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Content, E> {
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("the number is not finite"))?;
+        Ok(Content::Number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(item) = items.next_element::<Spanned<Content>>()? {
+            nodes.push(item.into());
+        }
+        Ok(Content::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            let node: Node = map.next_value::<Spanned<Content>>()?.into();
+            entries.push(Entry { key: key.value, line: key.defined.line(), node });
+        }
+        Ok(Content::Mapping(entries))
+    }
+}

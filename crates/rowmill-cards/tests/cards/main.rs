@@ -1,0 +1,53 @@
+//! Cards as their authors write them, and what they are told about mistakes.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it finds something wrong")]
+
+mod bounds;
+mod fields;
+mod instructions;
+mod mistakes;
+mod nested_mistakes;
+mod sets;
+
+use rowmill_cards::{Card, CardText, Origin, parse};
+use rowmill_types::{Problem, ProblemCode};
+
+/// A small environment.
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "MODEL" => Some("openai.gpt-5".to_owned()),
+        "TOKEN" => Some("planted-secret".to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn local(source: &str, text: &str) -> Result<Card, Problem> {
+    parse(&CardText { source, text, origin: Origin::Local { environment: &environment } })
+}
+
+fn remote(source: &str, text: &str) -> Result<Card, Problem> {
+    parse(&CardText { source, text, origin: Origin::Remote })
+}
+
+/// A YAML card that must be right.
+fn yaml(text: &str) -> Card {
+    local("a.yaml", text).unwrap()
+}
+
+/// A card that must be wrong: its message, cause apart, and its hint.
+fn mistake(source: &str, text: &str) -> (String, String) {
+    said(local(source, text).unwrap_err())
+}
+
+fn said(problem: Problem) -> (String, String) {
+    assert_eq!(problem.code, ProblemCode::InvalidCard);
+    (problem.message, problem.hint.unwrap())
+}
+
+/// Whether each text gives its message and its hint, word for word.
+fn assert_mistakes(table: &[(&str, &str, &str)]) {
+    for (text, message, hint) in table {
+        let found = mistake("a.yaml", text);
+        assert_eq!((found.0.as_str(), found.1.as_str()), (*message, *hint), "{text}");
+    }
+}

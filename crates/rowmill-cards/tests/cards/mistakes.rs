@@ -1,0 +1,278 @@
+//! What is said about mistakes in a card as a whole, word for word.
+
+use rowmill_cards::CardType;
+
+use crate::{assert_mistakes, local, mistake, remote, said};
+
+const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
+const SAVE: &str = "save the card to a file that you trust and give its path to `--agent-card`";
+
+#[test]
+fn a_text_that_is_no_card_is_told_why() {
+    for (source, text, message, hint) in [
+        (
+            "x/SKILL.md",
+            "---\nname: a\n---",
+            "`x/SKILL.md`: `SKILL.md` describes a skill, not an agent",
+            "name its folder in the `skills` of a card",
+        ),
+        (
+            "a.txt",
+            "",
+            "`a.txt`: the name of the file does not say that it is an agent card",
+            "cards end with `.md`, `.markdown`, `.yaml` or `.yml`",
+        ),
+        (
+            "a.md",
+            "# Hello",
+            "`a.md`: there is no front matter",
+            "begin the card with its fields as YAML between two lines of `---`",
+        ),
+        (
+            "a.md",
+            "+++\nname = 1\n+++",
+            "`a.md`, line 1: front matter in TOML is not supported",
+            "write it as YAML between two lines of `---`",
+        ),
+        (
+            "a.md",
+            "\n---\nname: a\n",
+            "`a.md`, line 2: the front matter has no end",
+            "put a line of `---` after the fields",
+        ),
+        ("a.yaml", "", "`a.yaml`, line 1: a card must be a mapping of fields", "write one card per file"),
+        (
+            "a.yaml",
+            "- name: a",
+            "`a.yaml`, line 1: a card must be a mapping of fields",
+            "write one card per file",
+        ),
+        (
+            "a.md",
+            "---\n[a]\n---\n",
+            "`a.md`, line 2: a card must be a mapping of fields",
+            "write one card per file",
+        ),
+        (
+            "a.yaml",
+            "name: a\n---\nname: b",
+            "`a.yaml`, line 2: there is more than one YAML document",
+            "write one card per file",
+        ),
+        (
+            "a.yaml",
+            "name: a\nmodel: b\nname: c",
+            "`a.yaml`, line 3: `name` is given twice",
+            "keep one of them",
+        ),
+        (
+            "a.md",
+            "---\nname: a\nmodel: [b\n---\nx",
+            "`a.md`, line 4: cannot be read as YAML",
+            "correct it there",
+        ),
+        ("a.yaml", "a: 1\n b: 2", "`a.yaml`, line 2: cannot be read as YAML", "correct it there"),
+    ] {
+        assert_eq!(mistake(source, text), (message.to_owned(), hint.to_owned()), "{text:?}");
+    }
+    let cause = local("a.md", "\n\n---\nname: 'a\n---\n").unwrap_err();
+    assert!(cause.cause.unwrap().contains("line"), "the parser says more");
+}
+
+#[test]
+fn an_unknown_field_is_told_with_the_nearest_one() {
+    assert_mistakes(&[
+        ("name: a\nmodle: x", "`a.yaml`, line 2: unknown field `modle`", "did you mean `model`?"),
+        ("Model: x", "`a.yaml`, line 1: unknown field `Model`", "did you mean `model`?"),
+        ("sequense: [a]", "`a.yaml`, line 1: unknown field `sequense`", "did you mean `sequence`?"),
+        (
+            "type: chain\nxyzzy: 1",
+            "`a.yaml`, line 2: unknown field `xyzzy`",
+            "fields of type `chain`: `type`, `name`, `instruction`, `description`, `default`, `tool_only`, \
+             `schema_version`, `sequence`, `cumulative`",
+        ),
+        (
+            "type: chain\nmodel: x",
+            "`a.yaml`, line 2: type `chain` has no field `model`",
+            "it belongs to: `agent`, `router`, `orchestrator`, `iterative_planner`",
+        ),
+        ("k: 3", "`a.yaml`, line 1: type `agent` has no field `k`", "it belongs to: `MAKER`"),
+    ]);
+}
+
+#[test]
+fn a_type_is_one_of_those_that_are_listed() {
+    let types = "types: `agent`, `chain`, `parallel`, `evaluator_optimizer`, `router`, `orchestrator`, \
+                 `iterative_planner`, `MAKER`";
+    assert_mistakes(&[
+        (
+            "type: chian",
+            "`a.yaml`, line 1: `type` is unknown: `chian`",
+            &format!("did you mean `chain`? {types}"),
+        ),
+        ("type: workflow", "`a.yaml`, line 1: `type` is unknown: `workflow`", types),
+        (
+            "type: a2a\nurl: https://h",
+            "`a.yaml`, line 1: `type` `a2a` is not supported: agents of other services cannot be asked for rows",
+            "use a card of type `agent` whose tools reach the service",
+        ),
+        ("type: [a]", "`a.yaml`, line 1: `type` must be text, not a list", DOCS),
+    ]);
+}
+
+#[test]
+fn a_type_needs_its_children() {
+    for (card_type, field) in [
+        ("chain", "sequence"),
+        ("parallel", "fan_out"),
+        ("evaluator_optimizer", "generator"),
+        ("router", "agents"),
+        ("orchestrator", "agents"),
+        ("iterative_planner", "agents"),
+        ("MAKER", "worker"),
+    ] {
+        let found = mistake("a.yaml", &format!("name: x\ntype: {card_type}"));
+        let message = format!("`a.yaml`, line 1: type `{card_type}` needs `{field}`");
+        let hint = format!("add `{field}`, which names cards that are loaded with this one");
+        assert_eq!(found, (message, hint));
+    }
+    assert_mistakes(&[
+        (
+            "type: evaluator_optimizer\ngenerator: a",
+            "`a.yaml`, line 1: type `evaluator_optimizer` needs `evaluator`",
+            "add `evaluator`, which names cards that are loaded with this one",
+        ),
+        ("type: chain\nsequence: []", "`a.yaml`, line 2: `sequence` must name at least one agent", DOCS),
+        (
+            "type: chain\nsequence: a",
+            "`a.yaml`, line 2: `sequence` must be a list, not text",
+            "write `sequence: [a]`",
+        ),
+        ("agents:\n- a\n- b\n- a", "`a.yaml`, line 4: `agents[2]` names `a` a second time", "name it once"),
+        (
+            "agents: [a, 1]",
+            "`a.yaml`, line 1: `agents[1]` must be text, not a number",
+            "put the value in quotes",
+        ),
+    ]);
+}
+
+#[test]
+fn values_must_have_their_form() {
+    assert_mistakes(&[
+        ("name: 12", "`a.yaml`, line 1: `name` must be text, not a number", "put the value in quotes"),
+        ("name: ' '", "`a.yaml`, line 1: `name` must not be empty", "give it a text, or leave it out"),
+        ("name: true", "`a.yaml`, line 1: `name` must be text, not true or false", "put the value in quotes"),
+        ("description: {a: b}", "`a.yaml`, line 1: `description` must be text, not a mapping", DOCS),
+        ("default: 1", "`a.yaml`, line 1: `default` must be `true` or `false`, not a number", DOCS),
+        ("schema_version: x", "`a.yaml`, line 1: `schema_version` must be a whole number, not text", DOCS),
+        ("max_parallel: 0", "`a.yaml`, line 1: `max_parallel` must be 1 or more, not 0", DOCS),
+        ("max_parallel: 1.5", "`a.yaml`, line 1: `max_parallel` must be a whole number, not 1.5", DOCS),
+        (
+            "max_parallel: 4294967296",
+            "`a.yaml`, line 1: `max_parallel` must be 4294967295 or less, not 4294967296",
+            DOCS,
+        ),
+        (
+            "child_timeout_sec: -1",
+            "`a.yaml`, line 1: `child_timeout_sec` must be a number of seconds above 0, not -1",
+            DOCS,
+        ),
+        ("use_history: maybe", "`a.yaml`, line 1: `use_history` must be `true` or `false`, not text", DOCS),
+        (
+            "type: orchestrator\nagents: [a]\nplan_iterations: 0",
+            "`a.yaml`, line 3: `plan_iterations` must be 1 or more, or -1 for no bound, not 0",
+            DOCS,
+        ),
+        (
+            "type: evaluator_optimizer\ngenerator: a\nevaluator: b\nmin_rating: GREAT",
+            "`a.yaml`, line 4: `min_rating` is unknown: `GREAT`",
+            "it is one of: `POOR`, `FAIR`, `GOOD`, `EXCELLENT`",
+        ),
+        (
+            "type: maker\nworker: a\nmatch_strategy: normalised",
+            "`a.yaml`, line 3: `match_strategy` is unknown: `normalised`",
+            "did you mean `normalized`? it is one of: `exact`, `normalized`, `structured`",
+        ),
+        (
+            "default: true\ntool_only: true",
+            "`a.yaml`: `default` and `tool_only` exclude each other",
+            "an agent that only others use cannot be the one that is run",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_batch_cannot_do_is_refused() {
+    assert_mistakes(&[
+        (
+            "human_input: true",
+            "`a.yaml`, line 1: `human_input` is not supported in a batch: nobody is there to answer",
+            "take it out, and put what the agent would ask for into the row or the instruction",
+        ),
+        (
+            "type: smart\nsubagents: true",
+            "`a.yaml`, line 2: `subagents` is not supported in a batch",
+            "name the agents that it may ask in `agents`, and its tools in `servers`",
+        ),
+        (
+            "harness_tools: true",
+            "`a.yaml`, line 1: `harness_tools` is not supported in a batch",
+            "name the agents that it may ask in `agents`, and its tools in `servers`",
+        ),
+        (
+            "subagent_model: m",
+            "`a.yaml`, line 1: `subagent_model` is not supported in a batch",
+            "write a card for each child, with its own `model`, and name it in `agents`",
+        ),
+    ]);
+}
+
+#[test]
+fn a_variable_of_the_environment_must_be_set_where_it_is_needed() {
+    assert_mistakes(&[(
+        "name: a\napi_key: ${NONE}",
+        "`a.yaml`, line 2: the environment variable `NONE` is not set",
+        "set it, or give a default: `${NONE:…}`",
+    )]);
+}
+
+#[test]
+fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
+    for (text, message) in [
+        ("api_key: ${TOKEN}", ", line 1: a card from elsewhere may not read the environment: `${TOKEN}`"),
+        ("model: ${M:x}", ", line 1: a card from elsewhere may not read the environment: `${M}`"),
+        ("messages: a.txt", ", line 1: a card from elsewhere may not name files: `messages`"),
+        ("skills: [a]", ", line 1: a card from elsewhere may not name files: `skills`"),
+        (
+            "name: a\nfunction_tools: a.py:b",
+            ", line 2: a card from elsewhere may not name files: `function_tools`",
+        ),
+        (
+            "tool_hooks: {after_tool_call: 'a.py:b'}",
+            ", line 1: a card from elsewhere may not name files: `tool_hooks`",
+        ),
+        ("cwd: /", ", line 1: a card from elsewhere may not name files: `cwd`"),
+        ("instruction: '{{file:a.md}}'", ": a card from elsewhere may not include files: `{{file:a.md}}`"),
+        (
+            "instruction: '{{ file_silent:a.md }}'",
+            ": a card from elsewhere may not include files: `{{ file_silent:a.md }}`",
+        ),
+    ] {
+        let found = said(remote("https://h/a.yaml", text).unwrap_err());
+        assert_eq!(found, (format!("`https://h/a.yaml`{message}"), SAVE.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn every_field_of_a_type_is_known_to_it() {
+    for card_type in CardType::ALL {
+        for field in card_type.fields().filter(|field| *field != "type") {
+            // Without a value a field counts as left out, so only its name is looked at.
+            let found = local("a.yaml", &format!("type: {card_type}\n{field}:\n"));
+            if let Err(problem) = found {
+                assert!(problem.message.contains(" needs `"), "{card_type} {field}: {problem}");
+            }
+        }
+    }
+}

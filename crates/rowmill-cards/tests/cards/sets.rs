@@ -1,0 +1,139 @@
+//! Cards that belong together.
+
+use rowmill_cards::{Card, CardSet};
+use rowmill_types::Problem;
+
+use crate::{local, said};
+
+/// Cards from `name: fields` pairs, each from a file of its name.
+fn cards(cards: &[(&str, &str)]) -> Vec<Card> {
+    cards.iter().map(|(name, text)| local(&format!("{name}.yaml"), &format!("\n{text}\n")).unwrap()).collect()
+}
+
+fn set(table: &[(&str, &str)]) -> Result<CardSet, Problem> {
+    CardSet::new(cards(table))
+}
+
+fn plain() -> &'static str {
+    "description: x"
+}
+
+#[test]
+fn names_must_differ() {
+    let found = said(set(&[("a", plain()), ("b", "name: a")]).unwrap_err());
+    let message = "two agent cards have the name `a`: `a.yaml` and `b.yaml`";
+    assert_eq!(found, (message.to_owned(), "give one of them another `name`".to_owned()));
+}
+
+#[test]
+fn children_must_be_there() {
+    for (card, field) in [
+        ("type: chain\nsequence:\n- summarise", "`a.yaml`, line 4: `sequence`"),
+        ("type: parallel\nfan_out: [summarize]\nfan_in: summarise", "`a.yaml`, line 4: `fan_in`"),
+        (
+            "type: evaluator_optimizer\ngenerator: summarize\nevaluator: summarise",
+            "`a.yaml`, line 4: `evaluator`",
+        ),
+        ("type: maker\nworker: summarise", "`a.yaml`, line 3: `worker`"),
+        ("agents: [summarise]", "`a.yaml`, line 2: `agents`"),
+    ] {
+        let found = said(set(&[("a", card), ("summarize", plain())]).unwrap_err());
+        let message = format!("{field} names an agent that was not loaded: `summarise`");
+        assert_eq!(found, (message, "did you mean `summarize`? loaded: `a`, `summarize`".to_owned()));
+    }
+}
+
+#[test]
+fn a_circle_is_told_with_its_path() {
+    let table = [
+        ("start", "agents: [leaf, a]"),
+        ("leaf", plain()),
+        ("a", "type: chain\nsequence: [leaf, b]"),
+        ("b", "type: parallel\nfan_out: [leaf]\nfan_in: c"),
+        ("c", "type: router\nagents: [leaf, a]"),
+    ];
+    let found = said(set(&table).unwrap_err());
+    let message = "agents ask each other in a circle: `a` -> `b` -> `c` -> `a`";
+    assert_eq!(found, (message.to_owned(), "take one of these children out of its card".to_owned()));
+    let found = said(set(&[("a", "agents: [a]")]).unwrap_err());
+    assert_eq!(found.0, "agents ask each other in a circle: `a` -> `a`");
+}
+
+#[test]
+fn the_same_child_may_be_asked_from_several_places() {
+    let table = [
+        ("top", "agents: [left, right]"),
+        ("left", "type: chain\nsequence: [leaf, leaf]"),
+        ("right", "type: chain\nsequence: [leaf]"),
+        ("leaf", plain()),
+        ("apart", plain()),
+    ];
+    let set = set(&table).unwrap();
+    let members: Vec<_> = set.members("top").into_iter().map(|card| card.name.as_str()).collect();
+    assert_eq!(members, ["top", "left", "right", "leaf"]);
+    assert!(set.members("nobody").is_empty());
+    assert_eq!(set.card("apart").unwrap().name, "apart");
+}
+
+#[test]
+fn a_long_row_of_children_is_walked_without_a_deep_stack() {
+    let names: Vec<_> = (0..2000).map(|number| format!("n{number}")).collect();
+    let texts = names.iter().skip(1).map(|next| format!("agents: [{next}]")).chain([plain().to_owned()]);
+    let cards: Vec<_> =
+        names.iter().zip(texts).map(|(name, text)| local(&format!("{name}.yaml"), &text).unwrap()).collect();
+    assert_eq!(CardSet::new(cards).unwrap().members("n0").len(), 2000);
+}
+
+#[test]
+fn the_worker_is_the_one_that_can_be_meant() {
+    let tool = "tool_only: true";
+    let default = "default: true";
+    for (table, wanted, expected) in [
+        (vec![("a", plain())], None, "a"),
+        (vec![("a", tool), ("b", plain()), ("c", tool)], None, "b"),
+        (vec![("a", plain()), ("b", default), ("c", plain())], None, "b"),
+        (vec![("a", plain()), ("b", default)], Some("a"), "a"),
+    ] {
+        assert_eq!(set(&table).unwrap().worker(wanted).unwrap().name, expected);
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_be_is_told() {
+    let tool = "tool_only: true";
+    for (table, wanted, message, hint) in [
+        (
+            vec![("a", plain()), ("b", plain()), ("c", tool)],
+            None,
+            "several agents could work on the rows: `a`, `b`",
+            "say which with `--agent`, or mark one card with `default: true`",
+        ),
+        (
+            vec![("a", "default: true"), ("b", "default: true")],
+            None,
+            "several agents could work on the rows: `a`, `b`",
+            "say which with `--agent`, or mark one card with `default: true`",
+        ),
+        (
+            vec![("a", tool)],
+            None,
+            "no agent card that was loaded can be run: all are `tool_only`",
+            "take `tool_only` out of the card that works on rows",
+        ),
+        (
+            vec![("sorter", plain()), ("c", tool)],
+            Some("sotrer"),
+            "no agent card has the name that `--agent` gives: `sotrer`",
+            "did you mean `sorter`? loaded: `sorter`",
+        ),
+        (
+            vec![("a", plain()), ("c", tool)],
+            Some("c"),
+            "`--agent` names an agent that is `tool_only`: `c`",
+            "agents that can be run: `a`",
+        ),
+    ] {
+        let found = said(set(&table).unwrap().worker(wanted).unwrap_err());
+        assert_eq!(found, (message.to_owned(), hint.to_owned()));
+    }
+}

@@ -1,0 +1,117 @@
+//! Where cards are: files, folders and addresses.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rowmill_cards::{CardForm, has_front_matter};
+use rowmill_data::{Fetcher, load_text, shown_source};
+use rowmill_http::Url;
+use rowmill_types::{Problem, ProblemCode};
+
+/// The flag, for messages.
+const FLAG: &str = "--agent-card";
+
+/// The text of a card.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Where it is, as a person may see it.
+    pub(super) shown: String,
+    /// What is written there.
+    pub(super) text: String,
+    /// The folder that it is in; a card from elsewhere has none.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Finds the cards of all sources, in order. A file that two sources name is taken once.
+pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Vec<Found>, Problem> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    for source in sources {
+        let path = match place(source) {
+            Place::Remote => {
+                let text = load_text(source, FLAG, fetcher).await?;
+                found.push(Found { shown: shown_source(source), text, folder: None });
+                continue;
+            }
+            Place::Local(path) => path,
+        };
+        let (files, skip) = if path.is_dir() {
+            (cards_in(&path)?, Skip::WithoutFrontMatter)
+        } else {
+            (vec![path], Skip::Nothing)
+        };
+        for file in files {
+            // A file that is not there is told when it is read.
+            if !seen.insert(fs::canonicalize(&file).unwrap_or_else(|_| file.clone())) {
+                continue;
+            }
+            let shown = file.to_string_lossy().into_owned();
+            let text = load_text(&shown, FLAG, fetcher).await?;
+            let is_markdown = CardForm::of(&shown) == Some(CardForm::Markdown);
+            if skip == Skip::WithoutFrontMatter && is_markdown && !has_front_matter(&text) {
+                continue;
+            }
+            found.push(Found { folder: Some(folder_of(&file)), shown, text });
+        }
+    }
+    if found.is_empty() {
+        let shown: Vec<_> = sources.iter().map(|source| format!("`{}`", shown_source(source))).collect();
+        return Err(Problem::new(
+            ProblemCode::InvalidCard,
+            format!("there is no agent card in {}", shown.join(", ")),
+        )
+        .hint(
+            "cards end with `.yaml`, `.yml`, or `.md` with front matter; folders inside are not searched",
+        ));
+    }
+    Ok(found)
+}
+
+enum Place {
+    Local(PathBuf),
+    /// An address, or what only the loader of texts can say something about.
+    Remote,
+}
+
+fn place(source: &str) -> Place {
+    match source.split_once("://") {
+        None => Place::Local(source.into()),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("file") => {
+            let path = Url::parse(source).ok().and_then(|url| url.to_file_path().ok());
+            path.map_or(Place::Remote, Place::Local)
+        }
+        Some(_) => Place::Remote,
+    }
+}
+
+/// Whether Markdown that is no card is passed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Skip {
+    Nothing,
+    WithoutFrontMatter,
+}
+
+/// The files of a folder that may be cards, in the order of their names.
+fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let unreadable = |error: std::io::Error| {
+        let message = format!("folder for `{FLAG}` cannot be read: `{}`", folder.display());
+        Problem::new(ProblemCode::TextUnreadable, message).cause(error).hint("check its permissions")
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if CardForm::of(&path.to_string_lossy()).is_some() && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Absolute, because programs that a card starts may run elsewhere.
+fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}

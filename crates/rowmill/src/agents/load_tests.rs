@@ -1,0 +1,250 @@
+//! Cards of real files and of a real server.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use rowmill_cards::CardType;
+use rowmill_core::variables::Variables;
+use rowmill_data::{FetchSettings, Fetcher};
+use rowmill_http::HttpClient;
+use rowmill_types::{Problem, Role};
+
+use super::{CardFlags, LoadedCards, load};
+
+fn nothing(_: &str) -> Option<String> {
+    None
+}
+
+fn load_with(sources: &[String], agent: Option<&str>, variables: &[&str]) -> Result<LoadedCards, Problem> {
+    let pairs: Vec<_> = variables.iter().map(ToString::to_string).collect();
+    let variables = Variables::from_flags(None, &[], &pairs).unwrap();
+    let flags = CardFlags { sources, agent, variables: &variables };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (settings, http) = (FetchSettings::from_environment(&nothing), HttpClient::new(&nothing));
+        load(&flags, &nothing, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
+    })
+}
+
+/// A folder with files, and the value of the flag that names it.
+fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, [String; 1]) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let source = folder.path().to_string_lossy().into_owned();
+    (folder, [source])
+}
+
+fn names(loaded: &LoadedCards) -> Vec<&str> {
+    loaded.set.cards().iter().map(|card| card.name.as_str()).collect()
+}
+
+fn instruction<'a>(loaded: &'a LoadedCards, name: &str) -> &'a str {
+    loaded.set.card(name).unwrap().instruction.as_deref().unwrap()
+}
+
+#[test]
+fn every_example_loads_and_can_be_the_worker_unless_it_is_for_others() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cards");
+    let sources = [folder.to_owned()];
+    let all = load_with(&sources, Some("sorter"), &[]).unwrap();
+    let files = fs::read_dir(folder).unwrap().filter_map(Result::ok);
+    let cards = files.filter(|file| {
+        let name = file.file_name().into_string().unwrap();
+        name.ends_with(".yaml") || (name.ends_with(".md") && name != "README.md")
+    });
+    assert_eq!(all.set.cards().len(), cards.count());
+    for card in all.set.cards() {
+        match load_with(&sources, Some(&card.name), &[]) {
+            Ok(loaded) => assert!(loaded.ignored.is_empty(), "{}: {:?}", card.name, loaded.ignored),
+            Err(problem) => assert!(card.tool_only, "{}: {problem}", card.name),
+        }
+    }
+    for card_type in CardType::ALL {
+        assert!(all.set.cards().iter().any(|card| card.kind.card_type() == card_type), "{card_type}");
+    }
+}
+
+#[test]
+fn a_folder_gives_its_cards_in_order_and_no_other_pages() {
+    let (_kept, sources) = folder(&[
+        ("b.yml", "tool_only: true"),
+        ("a.MD", "---\nagents: [b]\n---\nHello"),
+        ("readme.md", "# To be read"),
+        ("notes.txt", "x"),
+        ("inner/c.yaml", "name: c"),
+    ]);
+    let loaded = load_with(&sources, None, &[]).unwrap();
+    assert_eq!((names(&loaded), loaded.worker.as_str()), (vec!["a", "b"], "a"));
+}
+
+#[test]
+fn a_single_page_without_front_matter_is_no_card() {
+    let (kept, _) = folder(&[("readme.md", "# To be read"), ("SKILL.md", "---\nname: s\n---\n")]);
+    let message = |name: &str| {
+        let path = kept.path().join(name).to_string_lossy().into_owned();
+        let problem = load_with(&[path.clone()], None, &[]).unwrap_err();
+        problem.message.replace(&path, "PATH")
+    };
+    assert_eq!(message("readme.md"), "`PATH`: there is no front matter");
+    assert_eq!(message("SKILL.md"), "`PATH`: `SKILL.md` describes a skill, not an agent");
+    assert_eq!(message("none.md"), "file not found for `--agent-card`: `PATH`");
+    let (_kept, sources) = folder(&[("readme.md", "# To be read")]);
+    let problem = load_with(&sources, None, &[]).unwrap_err();
+    assert_eq!(problem.message, format!("there is no agent card in `{}`", sources[0]));
+}
+
+#[test]
+fn several_sources_make_one_set_and_a_file_counts_once() {
+    let (kept, [all]) = folder(&[("a.yaml", "agents: [b]"), ("b.yaml", "name: b\ntool_only: true")]);
+    let one = format!("file://{}", kept.path().join("a.yaml").display());
+    let (other, [_]) = folder(&[("b.yaml", "name: b")]);
+    let loaded = load_with(&[one, all.clone()], None, &[]).unwrap();
+    assert_eq!((names(&loaded), loaded.worker.as_str()), (vec!["a", "b"], "a"));
+    let second = other.path().join("b.yaml").to_string_lossy().into_owned();
+    let problem = load_with(&[all.clone(), second.clone()], None, &[]).unwrap_err();
+    let first = Path::new(&all).join("b.yaml");
+    assert_eq!(
+        problem.message,
+        format!("two agent cards have the name `b`: `{}` and `{second}`", first.display())
+    );
+}
+
+#[test]
+fn what_a_card_names_is_brought_from_its_folder() {
+    let (kept, sources) = folder(&[
+        (
+            "a.md",
+            "---\nmessages: [m/1.txt, m/2.json]\nfunction_tools: t.py:f\nskills: s\ncwd: m\nvariables: {tone: dry}\n\
+             use_history: true\n---\n{{file:m/style.txt}}{{file_silent:none.txt}} {{tone}} {{lang}}",
+        ),
+        ("m/1.txt", "---USER\ncat\n---ASSISTANT\nanimal"),
+        ("m/2.json", r#"{"messages":[{"role":"user","content":"oak"}]}"#),
+        ("m/style.txt", "Be {{tone}}."),
+        ("t.py", "def f(): pass"),
+        ("s/SKILL.md", "---\nname: s\n---\n"),
+    ]);
+    let loaded = load_with(&sources, None, &["lang=en", "other=1"]).unwrap();
+    let card = loaded.set.card("a").unwrap();
+    assert_eq!(instruction(&loaded, "a"), "Be dry. dry en");
+    let history: Vec<_> = card.history.iter().map(|message| (message.role, message.text.as_str())).collect();
+    assert_eq!(history, [(Role::User, "cat"), (Role::Assistant, "animal"), (Role::User, "oak")]);
+    assert_eq!(card.skills, [kept.path().join("s")]);
+    assert_eq!(card.function_tools[0].entrypoint.file, kept.path().join("t.py"));
+    assert_eq!(card.cwd, Some(kept.path().join("m")));
+    assert_eq!(loaded.unused_variables, ["other"]);
+    assert_eq!(loaded.ignored, [("a".to_owned(), "use_history".to_owned())]);
+}
+
+#[test]
+fn what_is_not_there_is_told_before_the_first_row() {
+    for (card, message) in [
+        ("function_tools: t.py:f", "`a.yaml`: `function_tools` names a file that is not there: `t.py`"),
+        (
+            "tool_hooks: {after_tool_call: 't.py:f'}",
+            "`a.yaml`: `tool_hooks` names a file that is not there: `t.py`",
+        ),
+        (
+            "lifecycle_hooks: {on_start: 't.py:f'}",
+            "`a.yaml`: `lifecycle_hooks` names a file that is not there: `t.py`",
+        ),
+        ("skills: [s]", "`a.yaml`: `skills` names a folder that is not there: `s`"),
+        ("cwd: s", "`a.yaml`: `cwd` names a folder that is not there: `s`"),
+        ("messages: m.txt", "file not found for `messages`: `m.txt`"),
+        ("instruction: '{{file:m.txt}}'", "file not found for `{{file:…}}`: `m.txt`"),
+    ] {
+        let (kept, sources) = folder(&[("a.yaml", card)]);
+        let problem = load_with(&sources, None, &[]).unwrap_err();
+        let shown = problem.message.replace(&format!("{}/", kept.path().display()), "");
+        assert_eq!(shown, message);
+    }
+}
+
+#[test]
+fn a_card_that_the_worker_does_not_need_may_lack_its_variables() {
+    let (_kept, sources) =
+        folder(&[("a.md", "---\n---\n{{tone}}"), ("b.md", "---\n---\n{{other}} {{currentDate}}")]);
+    let loaded = load_with(&sources, Some("a"), &["tone=dry"]).unwrap();
+    assert_eq!(instruction(&loaded, "a"), "dry");
+    let problem = load_with(&sources, Some("b"), &["tone=dry"]).unwrap_err();
+    assert!(
+        problem.message.ends_with("b.md`: the instruction names an unknown variable: `other`"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn the_digest_changes_with_what_shapes_answers_and_with_nothing_else() {
+    let base = [
+        (
+            "a.md",
+            "---\nmodel: m\nagents: [b]\nmessages: m.txt\nfunction_tools: t.py:f\nskills: s\n---\n{{tone}}",
+        ),
+        ("b.yaml", "tool_only: true\ndescription: helps"),
+        ("c.yaml", "tool_only: true"),
+        ("m.txt", "x"),
+        ("t.py", "def f(): pass"),
+        ("s/one/SKILL.md", "one"),
+    ];
+    let digest = |files: &[(&str, &str)], tone: &str| {
+        let (_kept, sources) = folder(files);
+        load_with(&sources, None, &[tone]).unwrap().digest
+    };
+    let with = |name: &str, text: &'static str| {
+        digest(&base.map(|(file, before)| (file, if file == name { text } else { before })), "tone=dry")
+    };
+    let before = digest(&base, "tone=dry");
+    assert_eq!(before, digest(&base, "tone=dry"), "the folder does not count");
+    assert_eq!(
+        before,
+        with("c.yaml", "tool_only: true\ndescription: other"),
+        "nor a card that is not needed"
+    );
+    assert_ne!(before, digest(&base, "tone=warm"));
+    for (name, text) in [
+        (
+            "a.md",
+            "---\nmodel: n\nagents: [b]\nmessages: m.txt\nfunction_tools: t.py:f\nskills: s\n---\n{{tone}}",
+        ),
+        ("b.yaml", "tool_only: true\ndescription: hinders"),
+        ("m.txt", "y"),
+        ("t.py", "def f(): return 1"),
+        ("s/one/SKILL.md", "two"),
+    ] {
+        assert_ne!(before, with(name, text), "{name}");
+    }
+}
+
+/// Answers one request with a text.
+fn server(text: &'static str) -> (String, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).unwrap() > 0);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+        stream.write_all(format!("{head}{text}").as_bytes()).unwrap();
+    });
+    (address, answering)
+}
+
+#[test]
+fn a_card_from_elsewhere_is_fetched_and_kept_within_bounds() {
+    let (address, answering) = server("---\nmodel: m\n---\nYou sort.");
+    let loaded = load_with(&[format!("{address}/cards/sort%20it.md?key=planted")], None, &[]).unwrap();
+    answering.join().unwrap();
+    assert_eq!(instruction(&loaded, &loaded.worker), "You sort.");
+    assert_eq!(loaded.set.cards()[0].source, format!("{address}/cards/sort%20it.md"));
+
+    let (address, answering) = server("messages: /etc/passwd");
+    let problem = load_with(&[format!("{address}/a.yaml")], None, &[]).unwrap_err();
+    answering.join().unwrap();
+    let message = format!("`{address}/a.yaml`, line 1: a card from elsewhere may not name files: `messages`");
+    assert_eq!(problem.message, message);
+}
