@@ -73,6 +73,8 @@ error_kinds! {
         "Correct `--model` and run again with `--resume`.";
     TurnLimit = "TurnLimit", "The agents of the row made as many model calls as they may, and there was no result.",
         "Raise `--turns` or the card's `max_iterations`; `raw_text` has what was said last.";
+    AnswersDiscarded = "AnswersDiscarded", "Every answer that a maker agent got was longer than its card's `red_flag_max_length`.",
+        "Raise `red_flag_max_length`, or have the instruction ask for shorter answers.";
     RowLimit = "RowLimit", "The next call could have cost more than a row may cost, or used more tokens.",
         "Raise `--max-row-cost` or `--max-row-tokens`, or bound answers with `?max_tokens=` in the model string.";
     Hook = "HookError", "A hook of the agent card failed.",

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rowmill_types::{Message, Problem, ProblemCode, ToolSpec};
+use rowmill_types::{Message, Problem, ToolSpec};
+use serde::Deserialize;
 
 use super::form::Form;
 use crate::validate::ResultSchema;
@@ -11,14 +12,14 @@ use crate::validate::ResultSchema;
 /// All members that rows meet, and the one that they go to first.
 #[derive(Debug)]
 pub struct Cast {
-    members: Vec<Member>,
-    worker: usize,
+    pub(super) members: Vec<Member>,
+    pub(super) worker: usize,
     /// Every tool that some agent has.
     tools: Vec<Tool>,
-    voices: Vec<Voice>,
-    by_form: HashMap<(usize, Form), usize>,
+    pub(super) voices: Vec<Voice>,
+    pub(super) by_form: HashMap<(usize, Form), usize>,
     /// The form of the row's result.
-    form: Form,
+    pub(super) form: Form,
     /// How many model calls a row may make in all.
     pub(super) turns: Option<u32>,
     /// How often an answer that breaks its schema may be corrected.
@@ -160,7 +161,8 @@ pub enum Route {
 }
 
 /// How good an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Rating {
     /// Much is wrong.
     Poor,
@@ -170,6 +172,17 @@ pub enum Rating {
     Good,
     /// Nothing is wrong.
     Excellent,
+}
+
+impl std::fmt::Display for Rating {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Poor => "POOR",
+            Self::Fair => "FAIR",
+            Self::Good => "GOOD",
+            Self::Excellent => "EXCELLENT",
+        })
+    }
 }
 
 /// How an orchestrator plans.
@@ -209,7 +222,7 @@ impl Cast {
     ///
     /// # Errors
     ///
-    /// No member can give results for the schema.
+    /// No member can give results for the schema, or a workflow has nobody to work for it.
     pub fn new(
         members: Vec<Member>,
         tools: Vec<Tool>,
@@ -313,81 +326,5 @@ impl Cast {
 
     pub(super) fn name(&self, member: usize) -> &str {
         self.members.get(member).map_or("", |member| member.name.as_str())
-    }
-
-    /// Goes through everything that a row can meet and notes which voices are needed.
-    fn find_voices(&mut self, schema: Option<ResultSchema>) -> Result<(), Problem> {
-        let schema = schema.map(|schema| schema.value().to_string());
-        let mut open = vec![(self.worker, self.form)];
-        let mut seen = std::collections::HashSet::new();
-        while let Some((member, form)) = open.pop() {
-            if !seen.insert((member, form)) {
-                continue;
-            }
-            let Some(found) = self.members.get(member) else { continue };
-            let (own, others) = found.needs(form)?;
-            open.extend(others);
-            for form in own {
-                if self.by_form.contains_key(&(member, form)) {
-                    continue;
-                }
-                let text = match form {
-                    Form::Result => schema.clone(),
-                    form => form.schema().map(ToString::to_string),
-                };
-                let schema = text.map(|text| ResultSchema::parse(&text, "the schema")).transpose()?;
-                self.by_form.insert((member, form), self.voices.len());
-                self.voices.push(Voice { member, form, schema });
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Member {
-    /// The forms that it asks its own model for when it is asked for `form`, and what it asks
-    /// others for.
-    fn needs(&self, form: Form) -> Result<(Vec<Form>, Vec<(usize, Form)>), Problem> {
-        let in_form = |members: &[usize], form: Form| members.iter().map(|&member| (member, form)).collect();
-        Ok(match &self.kind {
-            Kind::Agent(agent) => {
-                (vec![form], agent.children.iter().map(|child| (child.member, Form::Text)).collect())
-            }
-            Kind::Chain { sequence, .. } => {
-                let mut others: Vec<_> = in_form(sequence, Form::Text);
-                others.extend(sequence.last().map(|&last| (last, form)));
-                (Vec::new(), others)
-            }
-            Kind::Parallel { fan_out, fan_in, .. } => {
-                let mut others: Vec<_> = in_form(fan_out, Form::Text);
-                match fan_in {
-                    Some(fan_in) => others.push((*fan_in, form)),
-                    None if form != Form::Text => return Err(self.cannot_fill()),
-                    None => {}
-                }
-                (Vec::new(), others)
-            }
-            Kind::Router { agents } => {
-                let own = if agents.len() > 1 { vec![Form::Route] } else { Vec::new() };
-                (own, in_form(agents, form))
-            }
-            Kind::EvaluatorOptimizer { generator, evaluator, .. } => {
-                (Vec::new(), vec![(*generator, form), (*evaluator, Form::Rating)])
-            }
-            Kind::Orchestrator { agents, plan, .. } => {
-                let planning = if *plan == PlanType::Full { Form::Plan } else { Form::NextStep };
-                (vec![planning, form], in_form(agents, Form::Text))
-            }
-            Kind::Maker { worker, .. } => (Vec::new(), vec![(*worker, form)]),
-        })
-    }
-
-    fn cannot_fill(&self) -> Problem {
-        let message = format!(
-            "the parallel agent `{}` has no `fan_in`, so nobody can make a result for the schema",
-            self.name
-        );
-        Problem::new(ProblemCode::InvalidCard, message)
-            .hint("give it a `fan_in` agent, or leave `--json-schema` out")
     }
 }

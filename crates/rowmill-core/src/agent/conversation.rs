@@ -1,6 +1,6 @@
 //! One member's talk with its model: turns, tool calls, corrections.
 
-use rowmill_types::{Completion, ErrorKind, Finish, Message, RowError, ToolCall, ToolOutput};
+use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
 
 use super::cast::{Agent, Cast, Child, Kind, Route, Tool};
 use super::course::{Act, Answer, Begin, Move};
@@ -13,6 +13,8 @@ pub(super) struct Conversation {
     member: usize,
     voice: usize,
     messages: Vec<Message>,
+    /// How many messages there were before the model said something.
+    given: usize,
     turns: u32,
     repairs: u32,
     /// The calls of the last turn that are open, and those that wait for their turn.
@@ -47,6 +49,7 @@ impl Conversation {
         Self {
             member,
             voice: cast.voice(member, form),
+            given: messages.len(),
             messages,
             turns: 0,
             repairs: 0,
@@ -72,7 +75,8 @@ impl Conversation {
 
     /// What the model said last, where it said something.
     pub(super) fn last_said(&self) -> Option<String> {
-        let said = self.messages.iter().rev().find(|message| message.role == rowmill_types::Role::Assistant);
+        let since = self.messages.get(self.given..).unwrap_or_default();
+        let said = since.iter().rev().find(|message| message.role == Role::Assistant);
         said.map(|message| message.text.clone()).filter(|text| !text.is_empty())
     }
 
@@ -175,7 +179,8 @@ impl Conversation {
     fn start_calls(&mut self, cast: &Cast) -> Move {
         let agent = agent_of(cast, self.member);
         let one_by_one = agent.is_some_and(|agent| agent.one_by_one);
-        let most_children = agent.and_then(|agent| agent.max_parallel).unwrap_or(usize::MAX);
+        // With none at all nobody would ever start.
+        let most_children = agent.and_then(|agent| agent.max_parallel).unwrap_or(usize::MAX).max(1);
         let limit = agent.and_then(|agent| agent.child_timeout);
         let is_running = |child: bool| move |open: &&Open| matches!(&open.state, CallState::Running { child: is } if *is == child);
         let mut children = self.calls.iter().filter(is_running(true)).count();

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use rowmill_types::{Completion, ErrorKind, Message, RowError, ToolCall, ToolOutput};
 
-use super::cast::{Cast, Kind};
+use super::cast::Cast;
 use super::conversation::Conversation;
 use super::form::Form;
-use super::journal::Happening;
 use super::transcript::{self, ToolNote, Transcript, TurnNote};
 use super::workflow::{self, Workflow};
 
@@ -96,7 +95,13 @@ pub struct Course {
     nodes: Vec<Node>,
     ready: VecDeque<Step>,
     turns: u32,
-    outcome: Option<Answer>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Open,
+    Known(Answer),
+    Taken,
 }
 
 impl std::fmt::Debug for Course {
@@ -104,7 +109,7 @@ impl std::fmt::Debug for Course {
         out.debug_struct("Course")
             .field("nodes", &self.nodes.len())
             .field("turns", &self.turns)
-            .field("outcome", &self.outcome)
+            .field("is_over", &self.is_over())
             .finish_non_exhaustive()
     }
 }
@@ -113,7 +118,7 @@ impl Course {
     /// Starts a row with its prompt.
     #[must_use]
     pub fn start(cast: &Cast, prompt: Vec<Message>) -> Self {
-        let mut course = Self { nodes: Vec::new(), ready: VecDeque::new(), turns: 0, outcome: None };
+        let mut course = Self { nodes: Vec::new(), ready: VecDeque::new(), turns: 0, outcome: Outcome::Open };
         let (member, form) = (cast.worker(), cast.form());
         course.begin(cast, None, Begin { key: 0, member, form, own: false, messages: prompt, limit: None });
         course
@@ -121,10 +126,14 @@ impl Course {
 
     /// The next step that can be taken, if there is one at the moment.
     pub fn next_step(&mut self) -> Option<Step> {
-        if self.outcome.is_some() {
-            return None;
+        while !self.is_over() {
+            match self.ready.pop_front()? {
+                // It ended before anyone could watch it.
+                Step::Watch { node, .. } if self.has_ended(node) => {}
+                step => return Some(step),
+            }
         }
-        self.ready.pop_front()
+        None
     }
 
     /// Whether there are steps that can be taken.
@@ -162,12 +171,18 @@ impl Course {
     /// Whether the row is through.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.outcome.is_some()
+        !matches!(self.outcome, Outcome::Open)
     }
 
     /// The row's result as JSON text, or why there is none; `None` while it is not through.
     pub fn take_outcome(&mut self, cast: &Cast) -> Option<Answer> {
-        let outcome = self.outcome.take()?;
+        let outcome = match std::mem::replace(&mut self.outcome, Outcome::Taken) {
+            Outcome::Known(outcome) => outcome,
+            other => {
+                self.outcome = other;
+                return None;
+            }
+        };
         Some(match cast.form() {
             // A string is always JSON, so the fallback is never used.
             Form::Text => outcome.map(|text| serde_json::to_string(&text).unwrap_or_default()),
@@ -194,16 +209,15 @@ impl Course {
             Some(State::Conversation(conversation)) => {
                 conversation.answered(cast, messages, completion, note)
             }
-            _ => return,
+            _ => return self.give_back(node, messages),
         };
         self.go(cast, node, step);
     }
 
     /// Tells that a model gave no answer, and none will come.
     pub fn failed(&mut self, cast: &Cast, node: usize, messages: Vec<Message>, error: RowError) {
-        if let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
-        {
-            conversation.give_back(messages);
+        self.give_back(node, messages);
+        if !self.has_ended(node) {
             self.go(cast, node, Move::Done(Err(error)));
         }
     }
@@ -232,7 +246,7 @@ impl Course {
         if self.has_ended(node) {
             return;
         }
-        self.forget_below(node);
+        self.forget_below(cast, node);
         let message = format!("no answer within {} s", limit.as_secs_f64());
         self.go(cast, node, Move::Done(Err(RowError::new(ErrorKind::Timeout, message))));
     }
@@ -248,39 +262,7 @@ impl Course {
 
     /// Ends the row, whatever else is open.
     pub fn abort(&mut self, error: RowError) {
-        self.outcome.get_or_insert(Err(error));
-    }
-
-    /// Applies what happened before a crash. Steps that it answers are not asked for again.
-    ///
-    /// # Errors
-    ///
-    /// It does not fit the course: the cast is another one.
-    pub fn replay(&mut self, cast: &Cast, happening: Happening) -> Result<(), String> {
-        match happening {
-            Happening::Answered { node, prompt, completion, note, .. } => {
-                let mut messages = self.take_model_step(node)?;
-                if let (Some(prompt), Some(last)) = (prompt, messages.last_mut()) {
-                    last.text = prompt;
-                }
-                self.answered(cast, node, messages, completion, note.filter(|_| cast.traced));
-            }
-            Happening::Failed { node, error, .. } => {
-                let messages = self.take_model_step(node)?;
-                self.failed(cast, node, messages, error);
-            }
-            Happening::ToolEnded { node, index, output, note } => {
-                self.take_tool_step(node, index)?;
-                self.tool_ended(cast, node, index, output, note.filter(|_| cast.traced));
-            }
-            Happening::Expired { node, limit } => {
-                self.ready
-                    .retain(|step| !matches!(step, Step::Watch { node: watched, .. } if *watched == node));
-                self.expired(cast, node, limit);
-            }
-            Happening::ToolStarted { .. } => {}
-        }
-        Ok(())
+        self.conclude(Err(error));
     }
 
     /// What was said and done, once it is through.
@@ -296,24 +278,11 @@ impl Course {
         Transcript { conversations }
     }
 
-    fn take_model_step(&mut self, wanted: usize) -> Result<Vec<Message>, String> {
-        let at = self
-            .ready
-            .iter()
-            .position(|step| matches!(step, Step::CallModel { node, .. } if *node == wanted));
-        match at.and_then(|at| self.ready.remove(at)) {
-            Some(Step::CallModel { messages, .. }) => Ok(messages),
-            _ => Err(format!("no model call of node {wanted} was open")),
+    /// The first outcome is the outcome.
+    fn conclude(&mut self, answer: Answer) {
+        if !self.is_over() {
+            self.outcome = Outcome::Known(answer);
         }
-    }
-
-    fn take_tool_step(&mut self, wanted: usize, call: usize) -> Result<(), String> {
-        let at = self.ready.iter().position(
-            |step| matches!(step, Step::CallTool { node, index, .. } if (*node, *index) == (wanted, call)),
-        );
-        at.and_then(|at| self.ready.remove(at))
-            .map(drop)
-            .ok_or_else(|| format!("no tool call {call} of node {wanted} was open"))
     }
 
     /// Has a member work.
@@ -321,14 +290,16 @@ impl Course {
         let Begin { key, member, form, own, messages, limit } = begin;
         let Some(found) = cast.members().get(member) else { return };
         let node = self.nodes.len();
-        let talks = own || matches!(found.kind, Kind::Agent(_));
-        let (state, step) = if talks {
-            let conversation = Conversation::new(cast, member, form, messages);
-            (State::Conversation(Box::new(conversation)), Move::Ask)
-        } else {
-            let mut workflow = workflow::of(member, found, form);
-            let step = workflow.begin(cast, messages);
-            (State::Workflow(workflow), step)
+        let workflow = if own { None } else { workflow::of(member, found, form) };
+        let (state, step) = match workflow {
+            None => {
+                let conversation = Conversation::new(cast, member, form, messages);
+                (State::Conversation(Box::new(conversation)), Move::Ask)
+            }
+            Some(mut workflow) => {
+                let step = workflow.begin(cast, messages);
+                (State::Workflow(workflow), step)
+            }
         };
         self.nodes.push(Node { parent: parent.map(|parent| (parent, key)), state });
         if let Some(limit) = limit {
@@ -350,8 +321,7 @@ impl Course {
                 Move::Done(answer) => answer,
             };
             let Some((parent, key)) = self.end(cast, node) else {
-                self.outcome.get_or_insert(answer);
-                return;
+                return self.conclude(answer);
             };
             step = match self.nodes.get_mut(parent).map(|parent| &mut parent.state) {
                 Some(State::Conversation(conversation)) => conversation.child_ended(cast, key, answer),
@@ -393,15 +363,16 @@ impl Course {
     /// Ends a node; returns who waits for it.
     fn end(&mut self, cast: &Cast, node: usize) -> Option<(usize, usize)> {
         let node = self.nodes.get_mut(node)?;
-        let state = std::mem::replace(&mut node.state, State::Ended(None));
-        if let (State::Conversation(conversation), true) = (state, cast.traced) {
-            node.state = State::Ended(Some(conversation));
-        }
+        node.state = match std::mem::replace(&mut node.state, State::Ended(None)) {
+            State::Conversation(conversation) => State::Ended(cast.traced.then_some(conversation)),
+            State::Workflow(_) => State::Ended(None),
+            ended @ State::Ended(_) => ended,
+        };
         node.parent
     }
 
     /// Forgets everything that a node started, and what is still to be done for it.
-    fn forget_below(&mut self, top: usize) {
+    fn forget_below(&mut self, cast: &Cast, top: usize) {
         let mut gone = vec![false; self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
             let below = node.parent.is_some_and(|(parent, _)| gone.get(parent) == Some(&true));
@@ -409,19 +380,40 @@ impl Course {
                 *flag = index == top || below;
             }
         }
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            if index != top && gone.get(index) == Some(&true) {
-                node.state = match std::mem::replace(&mut node.state, State::Ended(None)) {
-                    State::Conversation(conversation) => State::Ended(Some(conversation)),
-                    State::Workflow(_) => State::Ended(None),
-                    ended @ State::Ended(_) => ended,
-                };
+        for step in std::mem::take(&mut self.ready) {
+            match step {
+                Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }
+                    if gone.get(node) != Some(&true) =>
+                {
+                    self.ready.push_back(step);
+                }
+                Step::CallModel { node, messages, .. } => self.give_back(node, messages),
+                Step::CallTool { .. } | Step::Watch { .. } => {}
             }
         }
-        self.ready.retain(|step| {
-            let (Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }) =
-                step;
-            gone.get(*node) != Some(&true)
-        });
+        let below = |index: &usize| *index != top && gone.get(*index) == Some(&true);
+        for index in (0..gone.len()).filter(below) {
+            self.end(cast, index);
+        }
+    }
+
+    /// Gives a conversation what it had asked, for its transcript.
+    fn give_back(&mut self, node: usize, messages: Vec<Message>) {
+        if let Some(State::Conversation(conversation) | State::Ended(Some(conversation))) =
+            self.nodes.get_mut(node).map(|node| &mut node.state)
+        {
+            conversation.give_back(messages);
+        }
+    }
+
+    /// Whether there is such a node.
+    pub(super) fn knows(&self, node: usize) -> bool {
+        node < self.nodes.len()
+    }
+
+    /// Takes a step out of its turn.
+    pub(super) fn take_ready(&mut self, is_wanted: impl FnMut(&Step) -> bool) -> Option<Step> {
+        let at = self.ready.iter().position(is_wanted)?;
+        self.ready.remove(at)
     }
 }

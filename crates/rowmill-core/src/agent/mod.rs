@@ -13,7 +13,9 @@ mod conversation;
 mod course;
 mod form;
 mod journal;
+mod replay;
 mod transcript;
+mod voices;
 mod workflow;
 
 pub use cast::{Agent, Cast, Child, Kind, Matching, Member, PlanType, Rating, Route, Tool, Voice};
@@ -21,3 +23,4 @@ pub use course::{Answer, Course, Step};
 pub use form::Form;
 pub use journal::Happening;
 pub use transcript::{Conversation as ToldConversation, ToolNote, Transcript, TurnNote};
+pub use workflow::instruction;

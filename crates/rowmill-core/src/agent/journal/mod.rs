@@ -16,6 +16,7 @@ use crate::record::CallReport;
 /// Something that a course was told, or that must be known should nothing more be told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "most are answers, and none lives longer than it is written")]
 pub enum Happening {
     /// A model answered.
     Answered {

@@ -1,9 +1,27 @@
 //! Workflows: members that have other members work.
 
-use rowmill_types::Message;
+mod chain;
+mod evaluator_optimizer;
+mod instruction;
+mod maker;
+mod orchestrator;
+mod parallel;
+mod plan_text;
+mod router;
 
-use super::cast::{Cast, Member};
-use super::course::{Answer, Move};
+pub use instruction::instruction;
+
+use rowmill_types::{Attachment, ErrorKind, Message, RowError};
+use serde::de::DeserializeOwned;
+
+use self::chain::Chain;
+use self::evaluator_optimizer::EvaluatorOptimizer;
+use self::maker::Maker;
+use self::orchestrator::Orchestrator;
+use self::parallel::Parallel;
+use self::router::Router;
+use super::cast::{Cast, Kind, Member};
+use super::course::{Act, Answer, Begin, Move};
 use super::form::Form;
 
 /// What a workflow decides; it has no effects of its own.
@@ -15,20 +33,75 @@ pub(super) trait Workflow: Send {
     fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move;
 }
 
-/// The workflow of a member that is asked for an answer in `form`.
-pub(super) fn of(member: usize, found: &Member, form: Form) -> Box<dyn Workflow> {
-    let _ = (member, found, form);
-    Box::new(Nothing)
+/// The workflow of a member that is asked for an answer in `form`; an agent has none.
+pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Workflow>> {
+    Some(match &found.kind {
+        Kind::Agent(_) => return None,
+        Kind::Chain { sequence, cumulative } => Box::new(Chain::new(sequence, *cumulative, form)),
+        Kind::Parallel { fan_out, fan_in, include_request } => {
+            Box::new(Parallel::new(fan_out, *fan_in, *include_request, form))
+        }
+        Kind::Router { agents } => Box::new(Router::new(member, agents, form)),
+        Kind::EvaluatorOptimizer { .. } => Box::new(EvaluatorOptimizer::new(&found.kind, form)?),
+        Kind::Orchestrator { agents, plan, iterations } => {
+            Box::new(Orchestrator::new(member, agents, (*plan, *iterations), form))
+        }
+        Kind::Maker { .. } => Box::new(Maker::new(&found.kind, form)?),
+    })
 }
 
-struct Nothing;
+/// Has one member work.
+fn have(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
+    Move::Act(vec![start(key, member, form, messages)])
+}
 
-impl Workflow for Nothing {
-    fn begin(&mut self, _: &Cast, _: Vec<Message>) -> Move {
-        Move::Done(Ok(String::new()))
-    }
+/// Asks a workflow's own model.
+fn ask_own(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Move {
+    Move::Act(vec![Act::Start(Begin { key, member, form, own: true, messages, limit: None })])
+}
 
-    fn ended(&mut self, _: &Cast, _: usize, answer: Answer) -> Move {
-        Move::Done(answer)
-    }
+fn start(key: usize, member: usize, form: Form, messages: Vec<Message>) -> Act {
+    Act::Start(Begin { key, member, form, own: false, messages, limit: None })
+}
+
+/// What is asked, as text: the last message, because what stands before it leads up to it.
+fn text_of(request: &[Message]) -> &str {
+    request.last().map_or("", |message| message.text.as_str())
+}
+
+fn files_of(request: &[Message]) -> Vec<Attachment> {
+    request.iter().flat_map(|message| message.attachments.iter().cloned()).collect()
+}
+
+/// A message that holds a request, and so has its files, too.
+fn with_files(request: &[Message], text: String) -> Message {
+    Message { attachments: files_of(request), ..Message::user(text) }
+}
+
+/// The end of a workflow because a member failed. The message says which one it was.
+fn failed(cast: &Cast, member: usize, error: RowError) -> Move {
+    Move::Done(Err(named(cast, member, error)))
+}
+
+fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
+    let message = format!("`{}`: {}", cast.name(member), error.message);
+    RowError { message, ..error }
+}
+
+/// Reads an answer that satisfies the schema of its form.
+fn read<T: DeserializeOwned>(answer: &str) -> Result<T, RowError> {
+    serde_json::from_str(answer).map_err(|error| {
+        let message = format!("the answer does not have the form that was asked for: {error}");
+        RowError { raw_text: Some(answer.to_owned()), ..RowError::new(ErrorKind::StructuredOutput, message) }
+    })
+}
+
+fn names(cast: &Cast, members: &[usize]) -> String {
+    let names: Vec<String> = members.iter().map(|&member| format!("`{}`", cast.name(member))).collect();
+    names.join(", ")
+}
+
+/// The one of `members` that has this name.
+fn find(cast: &Cast, members: &[usize], name: &str) -> Option<usize> {
+    members.iter().copied().find(|&member| cast.name(member) == name.trim())
 }

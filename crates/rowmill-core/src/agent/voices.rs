@@ -1,0 +1,107 @@
+//! Which voices a cast needs.
+
+use std::collections::HashSet;
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::cast::{Cast, Kind, Member, PlanType, Voice};
+use super::form::Form;
+use crate::validate::ResultSchema;
+
+/// What a member asks for.
+struct Needs {
+    /// Of its own model.
+    own: Vec<Form>,
+    /// Of others.
+    others: Vec<(usize, Form)>,
+}
+
+impl Cast {
+    /// Goes through everything that a row can meet and notes which voices are needed.
+    pub(super) fn find_voices(&mut self, schema: Option<ResultSchema>) -> Result<(), Problem> {
+        let schema = schema.map(|schema| schema.value().to_string());
+        let mut open = vec![(self.worker, self.form)];
+        let mut seen = HashSet::new();
+        while let Some((member, form)) = open.pop() {
+            if !seen.insert((member, form)) {
+                continue;
+            }
+            let Some(found) = self.members.get(member) else { continue };
+            let needs = found.needs(form)?;
+            open.extend(needs.others);
+            for form in needs.own {
+                if self.by_form.contains_key(&(member, form)) {
+                    continue;
+                }
+                let text = match form {
+                    Form::Result => schema.clone(),
+                    form => form.schema().map(ToString::to_string),
+                };
+                let schema = text.map(|text| ResultSchema::parse(&text, "the schema")).transpose()?;
+                self.by_form.insert((member, form), self.voices.len());
+                self.voices.push(Voice { member, form, schema });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    /// What it asks for when it is asked for `form`.
+    fn needs(&self, form: Form) -> Result<Needs, Problem> {
+        let in_form = |members: &[usize], form: Form| members.iter().map(|&member| (member, form)).collect();
+        let (own, others) = match &self.kind {
+            Kind::Agent(agent) => {
+                (vec![form], agent.children.iter().map(|child| (child.member, Form::Text)).collect())
+            }
+            Kind::Chain { sequence, .. } => {
+                let (last, before) = sequence.split_last().ok_or_else(|| self.has_nobody())?;
+                let mut others: Vec<_> = in_form(before, Form::Text);
+                others.push((*last, form));
+                (Vec::new(), others)
+            }
+            Kind::Parallel { fan_out, fan_in, .. } => {
+                if fan_out.is_empty() {
+                    return Err(self.has_nobody());
+                }
+                let mut others: Vec<_> = in_form(fan_out, Form::Text);
+                match fan_in {
+                    Some(fan_in) => others.push((*fan_in, form)),
+                    None if form != Form::Text => return Err(self.cannot_fill()),
+                    None => {}
+                }
+                (Vec::new(), others)
+            }
+            Kind::Router { agents } | Kind::Orchestrator { agents, .. } if agents.is_empty() => {
+                return Err(self.has_nobody());
+            }
+            Kind::Router { agents } => {
+                let own = if agents.len() > 1 { vec![Form::Route] } else { Vec::new() };
+                (own, in_form(agents, form))
+            }
+            Kind::EvaluatorOptimizer { generator, evaluator, .. } => {
+                (Vec::new(), vec![(*generator, form), (*evaluator, Form::Rating)])
+            }
+            Kind::Orchestrator { agents, plan, .. } => {
+                let planning = if *plan == PlanType::Full { Form::Plan } else { Form::NextStep };
+                (vec![planning, form], in_form(agents, Form::Text))
+            }
+            Kind::Maker { worker, .. } => (Vec::new(), vec![(*worker, form)]),
+        };
+        Ok(Needs { own, others })
+    }
+
+    fn has_nobody(&self) -> Problem {
+        Problem::new(ProblemCode::InvalidCard, format!("`{}` has no agents to work for it", self.name))
+            .hint("name at least one agent in its card")
+    }
+
+    fn cannot_fill(&self) -> Problem {
+        let message = format!(
+            "the parallel agent `{}` has no `fan_in`, so nobody can make an answer that has a schema",
+            self.name
+        );
+        Problem::new(ProblemCode::InvalidCard, message)
+            .hint("give it a `fan_in` agent; or leave `--json-schema` out, if that is what has the schema")
+    }
+}

@@ -1,0 +1,130 @@
+//! An answer is judged and made better until it is good enough.
+
+use rowmill_types::Message;
+use serde::Deserialize;
+
+use super::{Workflow, failed, have, read, text_of, with_files};
+use crate::agent::cast::{Cast, Kind, Rating};
+use crate::agent::course::{Answer, Move};
+use crate::agent::form::Form;
+
+/// The keys of what is started.
+const GENERATOR: usize = 0;
+const EVALUATOR: usize = 1;
+
+pub(super) struct EvaluatorOptimizer {
+    generator: usize,
+    evaluator: usize,
+    min_rating: Rating,
+    max_refinements: u32,
+    instruction: Option<String>,
+    form: Form,
+    request: Vec<Message>,
+    /// The answer that is judged.
+    answer: String,
+    best: Option<(Rating, String)>,
+    refinements: u32,
+}
+
+#[derive(Deserialize)]
+struct Opinion {
+    rating: Rating,
+    feedback: String,
+    needs_improvement: bool,
+    focus_areas: Vec<String>,
+}
+
+impl EvaluatorOptimizer {
+    pub(super) fn new(kind: &Kind, form: Form) -> Option<Self> {
+        let Kind::EvaluatorOptimizer { generator, evaluator, min_rating, max_refinements, instruction } =
+            kind
+        else {
+            return None;
+        };
+        Some(Self {
+            generator: *generator,
+            evaluator: *evaluator,
+            min_rating: *min_rating,
+            max_refinements: *max_refinements,
+            instruction: instruction.clone(),
+            form,
+            request: Vec::new(),
+            answer: String::new(),
+            best: None,
+            refinements: 0,
+        })
+    }
+
+    fn have_judged(&mut self, answer: String) -> Move {
+        self.answer = answer;
+        let message = with_files(&self.request, self.judging_text());
+        have(EVALUATOR, self.evaluator, Form::Rating, vec![message])
+    }
+
+    fn judged(&mut self, opinion: Opinion) -> Move {
+        let answer = std::mem::take(&mut self.answer);
+        if !opinion.needs_improvement || opinion.rating >= self.min_rating {
+            return Move::Done(Ok(answer));
+        }
+        let refinement = with_files(&self.request, self.refinement_text(&answer, &opinion));
+        // Of answers that are as good as each other, the first one is kept.
+        if self.best.as_ref().is_none_or(|(best, _)| opinion.rating > *best) {
+            self.best = Some((opinion.rating, answer));
+        }
+        if self.refinements >= self.max_refinements {
+            return Move::Done(Ok(self.best.take().map(|(_, answer)| answer).unwrap_or_default()));
+        }
+        self.refinements += 1;
+        have(GENERATOR, self.generator, self.form, vec![refinement])
+    }
+
+    fn judging_text(&self) -> String {
+        let first = self.instruction.as_deref().unwrap_or("Judge answers strictly and fairly.");
+        let request = text_of(&self.request);
+        let answer = &self.answer;
+        let round = self.refinements + 1;
+        format!(
+            "{first}\n\nJudge how well the answer below does what the request asks for. This is round \
+             {round} of judging. Rate it, say what is good and what should be better, and name what to \
+             work on first.\n\n<request>\n{request}\n</request>\n\n<answer>\n{answer}\n</answer>"
+        )
+    }
+
+    fn refinement_text(&self, answer: &str, opinion: &Opinion) -> String {
+        let first = self.instruction.as_deref().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        let request = text_of(&self.request);
+        let Opinion { rating, feedback, focus_areas, .. } = opinion;
+        let areas: Vec<String> = focus_areas.iter().map(|area| format!("- {area}")).collect();
+        let areas = if areas.is_empty() { "- nothing in particular".to_owned() } else { areas.join("\n") };
+        let round = self.refinements + 1;
+        format!(
+            "{first}Your answer to the request below was judged. Make it better: this is refinement \
+             {round}.\n\n<request>\n{request}\n</request>\n\n<answer>\n{answer}\n</answer>\n\n\
+             <rating>{rating}</rating>\n\n<feedback>\n{feedback}\n</feedback>\n\n\
+             <work_on>\n{areas}\n</work_on>\n\nAct on every point of the feedback, keep what is good, and \
+             stay with what the request asks for. Answer with the whole improved answer and nothing else."
+        )
+    }
+}
+
+impl Workflow for EvaluatorOptimizer {
+    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+        self.request.clone_from(&request);
+        have(GENERATOR, self.generator, self.form, request)
+    }
+
+    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
+        let member = if key == EVALUATOR { self.evaluator } else { self.generator };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return failed(cast, member, error),
+        };
+        if key == GENERATOR {
+            return self.have_judged(answer);
+        }
+        match read(&answer) {
+            Ok(opinion) => self.judged(opinion),
+            Err(error) => failed(cast, member, error),
+        }
+    }
+}

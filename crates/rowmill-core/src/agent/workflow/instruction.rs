@@ -1,0 +1,64 @@
+//! What the models of members are told for every row.
+
+use crate::agent::cast::{Cast, Kind, PlanType};
+use crate::agent::form::Form;
+
+/// Where a card wants the list of agents to stand.
+const AGENTS: &str = "{{agents}}";
+
+/// The system text of a voice. `own` is the instruction of the member's card.
+///
+/// An agent is told its own instruction. A router and an orchestrator are also told what they
+/// do, and which agents there are; a card can say with `{{agents}}` where that list stands.
+#[must_use]
+pub fn instruction(cast: &Cast, voice: usize, own: Option<&str>) -> Option<String> {
+    let own = own.filter(|text| !text.trim().is_empty());
+    let voice = cast.voices().get(voice)?;
+    let (task, agents) = match (&cast.members().get(voice.member)?.kind, voice.form) {
+        (Kind::Router { agents }, Form::Route) => (ROUTING, agents),
+        (Kind::Orchestrator { agents, plan: PlanType::Full, .. }, Form::Plan) => (PLANNING, agents),
+        (Kind::Orchestrator { agents, plan: PlanType::Iterative, .. }, Form::NextStep) => (NEXT, agents),
+        (Kind::Orchestrator { agents, .. }, _) => (ANSWERING, agents),
+        _ => return own.map(str::to_owned),
+    };
+    let list = list(cast, agents);
+    let mut parts = vec![task.to_owned()];
+    match own {
+        Some(own) if own.contains(AGENTS) => parts.push(own.replace(AGENTS, &list)),
+        own => {
+            parts.push(format!("The agents:\n{list}"));
+            parts.extend(own.map(str::to_owned));
+        }
+    }
+    Some(parts.join("\n\n"))
+}
+
+/// The agents with what they are good for, a line each.
+fn list(cast: &Cast, agents: &[usize]) -> String {
+    let found = agents.iter().filter_map(|&agent| cast.members().get(agent));
+    let lines: Vec<String> = found
+        .map(|agent| match agent.description.trim() {
+            "" => format!("- {}", agent.name),
+            description => format!("- {}: {description}", agent.name),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+const ROUTING: &str = "You pass every request on to the one agent that can answer it best. Do not answer it \
+yourself. Compare what the request needs with what each agent is good for, choose one agent by its exact \
+name, and say how sure you are and why, in a few words.";
+
+const PLANNING: &str = "You plan how a request is fulfilled by a team of agents. Do not answer it yourself. A \
+plan is a list of steps that are done one after the other. A step has tasks that are done at the same time, \
+so no task may need what another task of its step gives. Give each task to one agent by its exact name, and \
+describe it so that the agent knows what to do and what to report. Make as few steps as will do.";
+
+const NEXT: &str = "You plan how a request is fulfilled by a team of agents, one step at a time. Do not answer \
+it yourself. A step has tasks that are done at the same time, so no task may need what another task of it \
+gives. Give each task to one agent by its exact name, and describe it so that the agent knows what to do and \
+what to report. Make as few steps as will do.";
+
+const ANSWERING: &str = "A team of agents has worked on a request by a plan of yours. You get the request and \
+what came of the plan, and give the answer. Rest on what the agents reported, and add nothing that they did \
+not find out.";

@@ -1,0 +1,137 @@
+//! The same question until one answer is ahead of all others.
+
+use rowmill_types::{ErrorKind, Message, RowError};
+use serde_json::Value;
+
+use super::{Workflow, failed, have};
+use crate::agent::cast::{Cast, Kind, Matching};
+use crate::agent::course::{Answer, Move};
+use crate::agent::form::Form;
+
+pub(super) struct Maker {
+    worker: usize,
+    k: u32,
+    max_samples: u32,
+    matching: Matching,
+    red_flag_max_length: Option<usize>,
+    form: Form,
+    request: Vec<Message>,
+    samples: u32,
+    /// In the order in which answers were first given.
+    ballots: Vec<Ballot>,
+}
+
+/// Answers that are the same.
+struct Ballot {
+    key: String,
+    votes: u32,
+    /// The last one of them.
+    answer: String,
+}
+
+impl Maker {
+    pub(super) fn new(kind: &Kind, form: Form) -> Option<Self> {
+        let Kind::Maker { worker, k, max_samples, matching, red_flag_max_length } = kind else {
+            return None;
+        };
+        Some(Self {
+            worker: *worker,
+            k: *k,
+            max_samples: *max_samples,
+            matching: *matching,
+            red_flag_max_length: *red_flag_max_length,
+            form,
+            request: Vec::new(),
+            samples: 0,
+            ballots: Vec::new(),
+        })
+    }
+
+    fn sample(&self) -> Move {
+        have(0, self.worker, self.form, self.request.clone())
+    }
+
+    fn vote(&mut self, answer: String) {
+        let most = self.red_flag_max_length.filter(|most| *most > 0).unwrap_or(usize::MAX);
+        if answer.chars().count() > most {
+            return;
+        }
+        let key = key_of(self.matching, &answer);
+        match self.ballots.iter_mut().find(|ballot| ballot.key == key) {
+            Some(ballot) => {
+                ballot.votes += 1;
+                ballot.answer = answer;
+            }
+            None => self.ballots.push(Ballot { key, votes: 1, answer }),
+        }
+    }
+
+    /// The place of the leader, and by how much it leads.
+    fn leader(&self) -> Option<(usize, u32)> {
+        let mut leader: Option<(usize, u32)> = None;
+        let mut second = 0;
+        for (index, ballot) in self.ballots.iter().enumerate() {
+            match leader {
+                Some((_, votes)) if votes >= ballot.votes => second = second.max(ballot.votes),
+                _ => {
+                    second = second.max(leader.map_or(0, |(_, votes)| votes));
+                    leader = Some((index, ballot.votes));
+                }
+            }
+        }
+        leader.map(|(index, votes)| (index, votes - second))
+    }
+
+    fn take(&mut self, winner: usize) -> Move {
+        Move::Done(Ok(self.ballots.swap_remove(winner).answer))
+    }
+
+    fn all_discarded(&self, cast: &Cast) -> Move {
+        let message = format!(
+            "all {} answers are longer than {} characters (`red_flag_max_length`)",
+            self.samples,
+            self.red_flag_max_length.unwrap_or_default()
+        );
+        failed(cast, self.worker, RowError::new(ErrorKind::AnswersDiscarded, message))
+    }
+}
+
+impl Workflow for Maker {
+    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+        self.request = request;
+        self.sample()
+    }
+
+    fn ended(&mut self, cast: &Cast, _: usize, answer: Answer) -> Move {
+        match answer {
+            Ok(answer) => self.vote(answer),
+            Err(error) => return failed(cast, self.worker, error),
+        }
+        self.samples += 1;
+        match self.leader() {
+            Some((leader, margin)) if margin >= self.k => self.take(leader),
+            _ if self.samples < self.max_samples => self.sample(),
+            Some((leader, _)) => self.take(leader),
+            None => self.all_discarded(cast),
+        }
+    }
+}
+
+/// What answers that are the same have in common.
+fn key_of(matching: Matching, answer: &str) -> String {
+    match matching {
+        Matching::Exact => answer.to_owned(),
+        Matching::Normalized => {
+            let words: Vec<&str> = answer.split_whitespace().collect();
+            // By way of capitals, so that letters with two small forms are the same.
+            words.join(" ").chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+        }
+        Matching::Structured => match serde_json::from_str::<Value>(answer) {
+            Ok(mut value) => {
+                value.sort_all_objects();
+                value.to_string()
+            }
+            Err(_) => answer.to_owned(),
+        },
+    }
+}

@@ -1,0 +1,77 @@
+//! Several agents at once, and one that makes one answer of theirs.
+
+use rowmill_types::Message;
+
+use super::{Workflow, failed, have, start, text_of, with_files};
+use crate::agent::cast::Cast;
+use crate::agent::course::{Answer, Move};
+use crate::agent::form::Form;
+
+pub(super) struct Parallel {
+    fan_out: Vec<usize>,
+    fan_in: Option<usize>,
+    include_request: bool,
+    form: Form,
+    request: Vec<Message>,
+    /// In the order of `fan_out`, whatever the order of arrival.
+    answers: Vec<Option<Answer>>,
+}
+
+impl Parallel {
+    pub(super) fn new(fan_out: &[usize], fan_in: Option<usize>, include_request: bool, form: Form) -> Self {
+        Self {
+            fan_out: fan_out.to_vec(),
+            fan_in,
+            include_request,
+            form,
+            request: Vec::new(),
+            answers: fan_out.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// All have ended: their answers go to the one that makes one of them.
+    fn gather(&mut self, cast: &Cast) -> Move {
+        let mut blocks = Vec::new();
+        let request = text_of(&self.request);
+        if self.include_request && !request.is_empty() {
+            blocks.push("The following request was sent to the agents:".to_owned());
+            blocks.push(format!("<fastagent:request>\n{request}\n</fastagent:request>"));
+        }
+        let answers = std::mem::take(&mut self.answers).into_iter().flatten();
+        for (&member, answer) in self.fan_out.iter().zip(answers) {
+            match answer {
+                Ok(answer) => blocks.push(format!(
+                    "<fastagent:response agent=\"{}\">\n{answer}\n</fastagent:response>",
+                    cast.name(member)
+                )),
+                Err(error) => return failed(cast, member, error),
+            }
+        }
+        let text = blocks.join("\n\n");
+        let Some(fan_in) = self.fan_in else { return Move::Done(Ok(text)) };
+        let message =
+            if self.include_request { with_files(&self.request, text) } else { Message::user(text) };
+        have(self.fan_out.len(), fan_in, self.form, vec![message])
+    }
+}
+
+impl Workflow for Parallel {
+    fn begin(&mut self, _: &Cast, request: Vec<Message>) -> Move {
+        let asked = self.fan_out.iter().enumerate();
+        let acts = asked.map(|(key, &member)| start(key, member, Form::Text, request.clone())).collect();
+        self.request = request;
+        Move::Act(acts)
+    }
+
+    fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move {
+        if let Some(place) = self.answers.get_mut(key) {
+            *place = Some(answer);
+            // The calls of the others are paid for, so even a failure waits for them.
+            return if self.answers.iter().all(Option::is_some) { self.gather(cast) } else { Move::Wait };
+        }
+        match (answer, self.fan_in) {
+            (Err(error), Some(fan_in)) => failed(cast, fan_in, error),
+            (answer, _) => Move::Done(answer),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What an orchestrator tells its model and its agents.
+
+use std::fmt::Write;
+
+use crate::agent::cast::PlanType;
+
+/// A step that was given to agents.
+pub(super) struct Done {
+    pub(super) description: String,
+    pub(super) tasks: Vec<DoneTask>,
+}
+
+/// A task of a step.
+pub(super) struct DoneTask {
+    pub(super) agent: String,
+    pub(super) description: String,
+    /// What came of it; a step whose tasks are still worked on is not told.
+    pub(super) result: Option<String>,
+}
+
+/// Why there is no further plan.
+#[derive(Clone, Copy)]
+pub(super) enum Ending {
+    /// The model said that nothing is left to do.
+    Complete,
+    /// It may not plan any more.
+    OutOfPlans(u32),
+    /// Its plan had no tasks, though it did not say that nothing is left to do.
+    NoTasks,
+    /// It kept naming agents that do not exist.
+    NobodyToDoIt,
+}
+
+pub(super) fn planning_text(kind: PlanType, request: &str, done: &[Done], left: Option<u32>) -> String {
+    let mut text = format!(
+        "{}\n\nDone so far:\n{}\n\n",
+        tagged("request", request),
+        tagged("progress", &progress(done))
+    );
+    text.push_str(match kind {
+        PlanType::Full => {
+            "Plan all steps that are still needed to fulfil the request, in their order. If the results \
+             so far are enough to answer it, or if it cannot be fulfilled, give no steps and set \
+             `is_complete` to true."
+        }
+        PlanType::Iterative => {
+            "Say which step is to be done next to fulfil the request. If the results so far are enough to \
+             answer it, or if it cannot be fulfilled, give no tasks and set `is_complete` to true."
+        }
+    });
+    match left {
+        None => {}
+        Some(0 | 1) => text.push_str(" This is the last time that you can plan."),
+        Some(left) => push(&mut text, format_args!(" You can plan {left} times, this time included.")),
+    }
+    text
+}
+
+pub(super) fn task_text(request: &str, done: &[Done], task: &str) -> String {
+    format!(
+        "You do one task of a larger plan.\n\nThe plan is to fulfil this request:\n{}\n\nWhat was done \
+         before:\n{}\n\nYour task:\n{}\n\nDo this task and nothing else. Answer briefly, but with everything \
+         that others need to go on from here: they see only your answer.",
+        tagged("request", request),
+        tagged("progress", &progress(done)),
+        tagged("task", task)
+    )
+}
+
+pub(super) fn answering_text(request: &str, done: &[Done], ending: Ending) -> String {
+    let ending = match ending {
+        Ending::Complete => "The plan is complete.".to_owned(),
+        Ending::OutOfPlans(plans) => format!(
+            "The plan was not finished: it was stopped after {plans} rounds of planning, the most that are \
+             allowed. Say what was reached and what is missing."
+        ),
+        Ending::NoTasks => "The plan was not marked as complete, but it had no further tasks. Say so if \
+                            something is missing."
+            .to_owned(),
+        Ending::NobodyToDoIt => "The plan was not finished: it was stopped because it kept giving tasks to \
+                                 agents that do not exist. Say what was reached and what is missing."
+            .to_owned(),
+    };
+    format!(
+        "{}\n\nA plan was made and carried out for this request:\n{}\n\n{ending}\n\nNow answer the request \
+         from these results.",
+        tagged("request", request),
+        tagged("progress", &progress(done))
+    )
+}
+
+/// Everything that was done, for models to read.
+fn progress(done: &[Done]) -> String {
+    if done.is_empty() {
+        return "Nothing yet.".to_owned();
+    }
+    let mut text = String::new();
+    for (index, step) in done.iter().enumerate() {
+        let separator = if index == 0 { "" } else { "\n" };
+        push(&mut text, format_args!("{separator}Step {}: {}", index + 1, step.description));
+        for task in &step.tasks {
+            let result = task.result.as_deref().unwrap_or_default();
+            push(
+                &mut text,
+                format_args!(
+                    "\nTask for `{}`: {}\n{}",
+                    task.agent,
+                    task.description,
+                    tagged("result", result)
+                ),
+            );
+        }
+    }
+    text
+}
+
+fn tagged(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{text}\n</{tag}>")
+}
+
+fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+    let written = text.write_fmt(more);
+    debug_assert!(written.is_ok(), "writing into memory cannot fail");
+}

@@ -1,0 +1,118 @@
+//! Answers that are judged and made better.
+
+use rowmill_core::agent::{Cast, Form, Kind, Member, Rating};
+use rowmill_types::{ErrorKind, RowError};
+
+use crate::stage::*;
+
+fn studio(min_rating: Rating, max_refinements: u32, instruction: Option<&str>) -> Vec<Member> {
+    let kind = Kind::EvaluatorOptimizer {
+        generator: 0,
+        evaluator: 1,
+        min_rating,
+        max_refinements,
+        instruction: instruction.map(str::to_owned),
+    };
+    vec![agent("writer"), agent("critic"), member("studio", kind)]
+}
+
+fn opinion(rating: &str, needs_improvement: bool) -> String {
+    format!(
+        r#"{{"rating":"{rating}","feedback":"too {rating}","needs_improvement":{needs_improvement},"focus_areas":["style","facts"]}}"#
+    )
+}
+
+fn asked(cast: Cast) -> Stage {
+    Stage::start(cast, request_with_file("a poem"))
+}
+
+#[test]
+fn generator_and_evaluator_get_exactly_these_words() {
+    let mut stage = asked(cast(studio(Rating::Good, 3, None)));
+    assert_eq!((stage.asked("writer"), files(stage.messages("writer"))), ("a poem", vec![1]));
+    stage.answer("writer", "roses");
+    assert_eq!(stage.form("critic"), Form::Rating);
+    assert_eq!(
+        stage.asked("critic"),
+        "Judge answers strictly and fairly.\n\n\
+         Judge how well the answer below does what the request asks for. This is round 1 of judging. Rate \
+         it, say what is good and what should be better, and name what to work on first.\n\n\
+         <request>\na poem\n</request>\n\n<answer>\nroses\n</answer>"
+    );
+    assert_eq!(files(stage.messages("critic")), [1]);
+    stage.answer("critic", &opinion("FAIR", true));
+    assert_eq!(
+        stage.asked("writer"),
+        "Your answer to the request below was judged. Make it better: this is refinement 1.\n\n\
+         <request>\na poem\n</request>\n\n<answer>\nroses\n</answer>\n\n<rating>FAIR</rating>\n\n\
+         <feedback>\ntoo FAIR\n</feedback>\n\n<work_on>\n- style\n- facts\n</work_on>\n\n\
+         Act on every point of the feedback, keep what is good, and stay with what the request asks for. \
+         Answer with the whole improved answer and nothing else."
+    );
+    assert_eq!(files(stage.messages("writer")), [1]);
+    stage.answer("writer", "violets");
+    assert!(stage.asked("critic").contains("This is round 2 of judging."));
+    assert!(stage.asked("critic").ends_with("<answer>\nviolets\n</answer>"));
+    stage.answer("critic", &opinion("GOOD", true));
+    assert_eq!(stage.text(), "violets");
+}
+
+#[test]
+fn the_cards_instruction_stands_first_for_both() {
+    let mut stage = asked(cast(studio(Rating::Good, 3, Some("Mind the metre."))));
+    stage.answer("writer", "roses");
+    assert!(stage.asked("critic").starts_with("Mind the metre.\n\nJudge how well"));
+    let bare = r#"{"rating":"POOR","feedback":"no","needs_improvement":true,"focus_areas":[]}"#;
+    stage.answer("critic", bare);
+    assert!(stage.asked("writer").starts_with("Mind the metre.\n\nYour answer to the request"));
+    assert!(stage.asked("writer").contains("<work_on>\n- nothing in particular\n</work_on>"));
+}
+
+#[test]
+fn it_ends_when_the_rating_is_enough_or_nothing_needs_to_be_better_or_nothing_more_is_allowed() {
+    // Opinions of the answers 1, 2, 3 …, the least rating, the most refinements, and the result.
+    type Case = (&'static [(&'static str, bool)], Rating, u32, &'static str);
+    let cases: &[Case] = &[
+        (&[("GOOD", true)], Rating::Good, 3, "1"),
+        (&[("POOR", false)], Rating::Excellent, 3, "1"),
+        (&[("FAIR", true), ("POOR", false)], Rating::Good, 3, "2"),
+        (&[("POOR", true), ("EXCELLENT", true)], Rating::Excellent, 3, "2"),
+        (&[("POOR", true), ("FAIR", true), ("FAIR", true)], Rating::Good, 2, "2"),
+        (&[("POOR", true), ("POOR", true)], Rating::Good, 1, "1"),
+        (&[("FAIR", true)], Rating::Good, 0, "1"),
+    ];
+    for (opinions, min_rating, max_refinements, result) in cases {
+        let mut stage = asked(cast(studio(*min_rating, *max_refinements, None)));
+        for (index, (rating, needs_improvement)) in opinions.iter().enumerate() {
+            stage.answer("writer", &(index + 1).to_string());
+            stage.answer("critic", &opinion(rating, *needs_improvement));
+        }
+        assert_eq!(stage.text(), *result, "{opinions:?}");
+    }
+}
+
+#[test]
+fn the_generator_is_asked_for_the_schema_and_the_best_json_is_the_result() {
+    let mut stage = asked(cast_with_schema(studio(Rating::Good, 1, None)));
+    assert_eq!(stage.form("writer"), Form::Result);
+    stage.answer("writer", r#"{"n": 1}"#);
+    assert!(stage.asked("critic").ends_with("<answer>\n{\"n\":1}\n</answer>"));
+    stage.answer("critic", &opinion("FAIR", true));
+    assert_eq!(stage.form("writer"), Form::Result);
+    stage.answer("writer", r#"{"n": 2}"#);
+    stage.answer("critic", &opinion("POOR", true));
+    assert_eq!(stage.outcome(), Ok(r#"{"n":1}"#.to_owned()));
+}
+
+#[test]
+fn failures_say_who_failed() {
+    let mut stage = asked(cast(studio(Rating::Good, 1, None)));
+    stage.fail("writer", RowError::new(ErrorKind::Timeout, "slow"));
+    assert_eq!(stage.outcome().unwrap_err().message, "`writer`: slow");
+    let mut stage = asked(cast(studio(Rating::Good, 1, None)));
+    stage.answer("writer", "roses");
+    stage.answer("critic", "I like it");
+    let error = stage.outcome().unwrap_err();
+    assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::StructuredOutput, Some("I like it")));
+    assert!(error.message.starts_with("`critic`: the answer does not satisfy"), "{}", error.message);
+}

@@ -1,0 +1,16 @@
+//! The way of a row through agents and workflows: what everyone is asked, in exact words, and
+//! what comes of it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail the test")]
+
+mod casting;
+mod chain;
+mod children;
+mod evaluator_optimizer;
+mod maker;
+mod orchestrator;
+mod parallel;
+mod replay;
+mod router;
+mod stage;
+mod talk;
+mod tools;
