@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowmill_core::limits::Budget;
 use rowmill_core::ports::{AnswerStore, Attachments, Ledger, Observer, RowSource, Sink};
 use rowmill_core::prompt::Template;
+use rowmill_core::record::TraceSettings;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
@@ -87,6 +88,8 @@ pub struct Worker {
     pub answers: Option<Answers>,
     /// Whether envelopes carry the input row.
     pub include_input: bool,
+    /// What the traces of rows are made with, where they are kept.
+    pub traces: Option<Arc<TraceSettings>>,
 }
 
 /// When a run ends before its input does.

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use rowmill_core::agent::Transcript;
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::ports::{AskedKey, KeptAnswer};
-use rowmill_core::record::{CallReport, InputField, Record, Reused, RowReport};
+use rowmill_core::record::{CallReport, InputField, Record, Reused, RowReport, TraceReport};
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{CallError, Completion, Message, Row, RowError, RowId};
+
+use crate::Worker;
 
 /// A row with its prompt.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Ended {
     pub(crate) key: Option<AskedKey>,
     pub(crate) kept: Option<KeptAnswer>,
     pub(crate) reused: Option<Reused>,
+    /// What was said and done, where traces are kept and anything was.
+    pub(crate) trace: Option<Box<Transcript>>,
 }
 
 impl Ended {
@@ -85,11 +90,12 @@ impl Ended {
             key: None,
             kept: None,
             reused: None,
+            trace: None,
         }
     }
 
-    pub(crate) fn report(&self, include_input: bool) -> RowReport<'_> {
-        let input = match (&self.row, include_input) {
+    pub(crate) fn report<'a>(&'a self, worker: &'a Worker) -> RowReport<'a> {
+        let input = match (&self.row, worker.include_input) {
             (_, false) => InputField::Absent,
             (Some(row), true) => InputField::Row(row),
             (None, true) => InputField::Unreadable,
@@ -103,10 +109,14 @@ impl Ended {
             end: self.end,
             calls: &self.calls,
             reused: self.reused,
+            trace: worker
+                .traces
+                .as_deref()
+                .map(|settings| TraceReport { transcript: self.trace.as_deref(), settings }),
         }
     }
 
-    pub(crate) fn record(&self, include_input: bool) -> Record {
-        Record::of(&self.report(include_input))
+    pub(crate) fn record(&self, worker: &Worker) -> Record {
+        Record::of(&self.report(worker))
     }
 }

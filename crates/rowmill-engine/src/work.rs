@@ -146,6 +146,7 @@ pub(crate) async fn work<'a>(
         key,
         kept,
         reused,
+        trace: None,
     });
     Done::Ended { ended, halt }
 }

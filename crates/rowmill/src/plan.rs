@@ -341,6 +341,7 @@ async fn count(
                 ..store
             }),
             include_input: false,
+            traces: None,
         },
         parallel: 1,
         stop_rules: StopRules::default(),
