@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{
-    Attachment, Citation, Finish, Hosted, Message, Money, Role, RowId, ToolCall, Usage,
-};
+use rowmill_types::{Attachment, Citation, Finish, Hosted, Message, Money, Role, RowId, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::envelope::write_json;

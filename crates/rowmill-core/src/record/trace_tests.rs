@@ -42,10 +42,7 @@ fn transcript() -> Transcript {
         usage: Some(Usage { input: 9, output: 3, ..Usage::default() }),
         cost: Some(Money::from_pico(2_000_000)),
         finish: Finish::Complete,
-        hosted: Some(Box::new(Hosted {
-            citations: vec![citation],
-            uses: vec![(secret("web_search"), 2)],
-        })),
+        hosted: Some(Box::new(Hosted { citations: vec![citation], uses: vec![(secret("web_search"), 2)] })),
     };
     let tool = ToolNote {
         call: secret("c1"),
@@ -120,6 +117,7 @@ fn an_envelope_tells_as_much_as_it_can() {
     let trace = RowTrace::of_envelope(envelope.as_bytes(), settings.redactor()).unwrap();
     assert_eq!(trace.id, TracedId::Text("a ***#3".into()));
     assert_eq!(trace.error.unwrap(), TracedError { kind: "Timeout".into(), message: "***".into() });
-    let plain = RowTrace::of_envelope(br#"{"id":4,"row_number":4,"ok":true,"error":null}"#, settings.redactor());
+    let plain =
+        RowTrace::of_envelope(br#"{"id":4,"row_number":4,"ok":true,"error":null}"#, settings.redactor());
     assert_eq!(plain.unwrap().id, TracedId::Number(4));
 }
