@@ -145,6 +145,14 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) summary_output: Option<PathBuf>,
 
+    /// Write the trace of every row to this folder: all messages, tool calls, tokens and times.
+    ///
+    /// Each row has a file `row-000001__id-…` in the form of Codex sessions; `manifest.jsonl` has a
+    /// line for every row, `spans.jsonl` the same as OpenTelemetry spans. Credentials are taken
+    /// out. Example: `--export-traces traces/`.
+    #[arg(long, value_name = "FOLDER", help_heading = "Results")]
+    pub(crate) export_traces: Option<PathBuf>,
+
     /// Print the summary as JSON on standard output (the default, unless envelopes go there).
     #[arg(long, overrides_with = "no_final_summary", help_heading = "Results")]
     pub(crate) final_summary: bool,

@@ -75,6 +75,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         error_output: flags.error_output,
         telemetry_output: flags.telemetry_output,
         summary_output: flags.summary_output,
+        traces: flags.export_traces,
         parallel: parallel(flags.parallel, file)?,
         pace: if flags.pace == Some(false) { Pace::Off } else { Pace::Auto },
         rates,

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod ports;
 pub mod prompt;
 pub mod record;
+pub mod redact;
 pub mod resume;
 pub mod retry;
 pub mod select;

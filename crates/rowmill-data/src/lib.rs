@@ -27,6 +27,7 @@ mod spool;
 mod sql;
 pub mod table;
 mod text;
+pub mod traces;
 mod unpack;
 
 pub use attach::{AttachmentSpec, attachments, folder_of_input};

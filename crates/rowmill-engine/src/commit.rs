@@ -3,6 +3,7 @@
 use rowmill_core::ports::{Event, Group, Span};
 use rowmill_core::record::{Record, total_cost, total_usage};
 
+use crate::Worker;
 use crate::drive::Driver;
 use crate::policy::StopCause;
 use crate::prepared::Ended;
@@ -18,8 +19,8 @@ impl Driver {
             self.now = happened;
             return;
         }
-        let include_input = shared.worker.include_input;
-        let records: Vec<Record> = happened.ended.iter().map(|ended| ended.record(include_input)).collect();
+        let worker = &shared.worker;
+        let records: Vec<Record> = happened.ended.iter().map(|ended| ended.record(worker)).collect();
         let group = Group {
             taken: &happened.taken,
             records: &records,
@@ -37,7 +38,7 @@ impl Driver {
                     self.held_back.get_or_insert_default();
                 }
                 self.publish(happened.kept, &happened.ended, records, appended.records);
-                happened.ended.iter().for_each(|ended| self.settle(ended, include_input));
+                happened.ended.iter().for_each(|ended| self.settle(ended, worker));
                 if !happened.released.is_empty() {
                     self.observer.observe(&Event::Released { rows: happened.released.len() });
                 }
@@ -67,9 +68,9 @@ impl Driver {
     }
 
     /// Counts a row that the ledger has.
-    fn settle(&mut self, ended: &Ended, include_input: bool) {
+    fn settle(&mut self, ended: &Ended, worker: &Worker) {
         let called = self.in_flight.remove(&ended.ordinal).is_some();
-        let report = ended.report(include_input);
+        let report = ended.report(worker);
         self.tally.add(&report);
         self.tally.unknown_calls += ended.unknown_calls;
         self.tally.saved += ended.saved;

@@ -8,6 +8,7 @@ use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, BudgetLimits};
 use rowmill_core::ports::{AnswerStore, Attachments, Hooks, Ledger, Observer, RowSource, Sink, ToolHost};
 use rowmill_core::prompt::Template;
+use rowmill_core::record::TraceSettings;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
@@ -92,6 +93,8 @@ pub struct Worker {
     pub answers: Option<Answers>,
     /// Whether envelopes carry the input row.
     pub include_input: bool,
+    /// What the traces of rows are made with, where they are kept.
+    pub traces: Option<Arc<TraceSettings>>,
 }
 
 /// The models that one voice asks.

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use rowmill_core::agent::{Course, Happening};
+use rowmill_core::agent::{Course, Happening, Transcript};
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{AskedKey, KeptAnswer};
 use rowmill_core::record::{
-    CallReport, InputField, Record, Reused, RowReport, ToolReport, total_cost, total_usage,
+    CallReport, InputField, Record, Reused, RowReport, ToolReport, TraceReport, total_cost, total_usage,
 };
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{CallError, Completion, Message, Row, RowError, RowId};
+
+use crate::Worker;
 
 /// A row with its prompt.
 #[derive(Debug)]
@@ -94,6 +96,8 @@ pub(crate) struct Ended {
     pub(crate) key: Option<AskedKey>,
     pub(crate) kept: Option<KeptAnswer>,
     pub(crate) reused: Option<Reused>,
+    /// What was said and done, where traces are kept and anything was.
+    pub(crate) trace: Option<Box<Transcript>>,
 }
 
 impl Ended {
@@ -122,11 +126,12 @@ impl Ended {
             key: None,
             kept: None,
             reused: None,
+            trace: None,
         }
     }
 
-    pub(crate) fn report(&self, include_input: bool) -> RowReport<'_> {
-        let input = match (&self.row, include_input) {
+    pub(crate) fn report<'a>(&'a self, worker: &'a Worker) -> RowReport<'a> {
+        let input = match (&self.row, worker.include_input) {
             (_, false) => InputField::Absent,
             (Some(row), true) => InputField::Row(row),
             (None, true) => InputField::Unreadable,
@@ -141,10 +146,14 @@ impl Ended {
             calls: &self.calls,
             tools: &self.tools,
             reused: self.reused,
+            trace: worker
+                .traces
+                .as_deref()
+                .map(|settings| TraceReport { transcript: self.trace.as_deref(), settings }),
         }
     }
 
-    pub(crate) fn record(&self, include_input: bool) -> Record {
-        Record::of(&self.report(include_input))
+    pub(crate) fn record(&self, worker: &Worker) -> Record {
+        Record::of(&self.report(worker))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use rowmill_core::ports::{LedgerReader, Published, Sink, Span};
+use rowmill_core::ports::{LedgerReader, Sink, Span};
 use rowmill_core::record::Record;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::Notify;
@@ -201,6 +201,5 @@ fn bytes(parcels: &[Parcel]) -> usize {
 }
 
 fn publish(sinks: &mut [Box<dyn Sink>], record: &Record) -> Result<(), Problem> {
-    let published = Published { envelope: record.envelope(), telemetry: record.telemetry(), ok: record.ok };
-    sinks.iter_mut().try_for_each(|sink| sink.publish(published))
+    sinks.iter_mut().try_for_each(|sink| sink.publish(record.published()))
 }

@@ -335,6 +335,7 @@ impl<'r> Walk<'r> {
             Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
         });
         let failure = if outcome.is_err() { self.failure } else { None };
+        let traced = shared.worker.cast.keeps_transcripts();
         Ended {
             ordinal,
             number: self.context.number,
@@ -351,6 +352,7 @@ impl<'r> Walk<'r> {
             key,
             kept,
             reused: None,
+            trace: traced.then(|| Box::new(self.course.into_transcript())),
         }
     }
 }

@@ -80,6 +80,12 @@ impl Connection {
         self.base_url.as_ref().map(Url::as_str)
     }
 
+    /// Every credential of this connection, for those who keep texts that may hold one.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
     /// `text` without any credential of this connection.
     pub(crate) fn redact(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))

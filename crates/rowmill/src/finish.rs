@@ -8,6 +8,7 @@ use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{Envelopes, OutputFile, rewrite_errors, settle};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
+use rowmill_data::traces::settle_traces;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -72,6 +73,9 @@ fn tidy(
     end: &RunEnd,
     header: &Header,
 ) -> Result<bool, Problem> {
+    if let Some(traces) = spec.traces.as_deref().filter(|_| spec.existing.resumes()) {
+        settle_traces(traces)?;
+    }
     if let Some(output) = output {
         if spec.existing.resumes() {
             settle(output.path())?;
@@ -153,6 +157,7 @@ fn summary(
             Prompt::Inline(_) => "<inline>".into(),
             Prompt::Source(source) => shown_source(source),
         },
+        export_traces: spec.traces.as_ref().map(|path| path.to_string_lossy().into_owned()),
         output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
         parallel: match spec.parallel {
             Parallel::Auto => "auto".into(),

@@ -122,7 +122,11 @@ fn check_apart(spec: &RunSpec) -> Result<(), Problem> {
     let sides = [&spec.error_output, &spec.telemetry_output, &spec.summary_output];
     let written = sides.into_iter().flatten().map(PathBuf::as_path).chain(spec.output.path());
     let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();
-    match list.files.iter().find(|file| file.path.canonicalize().is_ok_and(|path| written.contains(&path))) {
+    let traces = spec.traces.as_ref().and_then(|folder| folder.canonicalize().ok());
+    let is_written = |path: PathBuf| {
+        written.contains(&path) || traces.as_ref().is_some_and(|folder| path.starts_with(folder))
+    };
+    match list.files.iter().find(|file| file.path.canonicalize().is_ok_and(is_written)) {
         None => Ok(()),
         Some(file) => {
             let message =

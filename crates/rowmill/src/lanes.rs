@@ -11,7 +11,7 @@ use rowmill_models::{
     Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
     attachment_rules, build, lane_facts,
 };
-use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret};
 
 use crate::environment::environment;
 use crate::run::{Control, Notice};
@@ -35,6 +35,8 @@ pub(crate) struct Lanes {
     pub(crate) identity: String,
     /// What files the model takes that is asked first.
     pub(crate) rules: AttachmentRules,
+    /// What must be in no file.
+    pub(crate) secrets: Vec<Secret>,
 }
 
 /// Makes the models ready; no call is made.
@@ -47,7 +49,7 @@ pub(crate) fn lanes(
     let providers = Providers::with_config(spec.providers.clone())?;
     let prices = PriceTable::with_config(&spec.prices)?;
     let http = http.clone().with_timeouts(spec.timeouts);
-    let mut lanes = Vec::new();
+    let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
     let mut first = None;
     for name in std::iter::once(&spec.model).chain(&spec.fallback_models) {
         let setup = setup(name, &providers, texts, control, &environment)?;
@@ -55,11 +57,12 @@ pub(crate) fn lanes(
         let priced = priced(&prices, &setup.model);
         first.get_or_insert_with(|| (setup.model.clone(), identity(&setup, texts), attachment_rules(&setup)));
         check_budget(spec, &setup.model, &facts, priced.as_ref())?;
+        secrets.extend_from_slice(setup.connection.secrets());
         lanes.push(lane(spec, setup, facts, priced, &http, control)?);
     }
     let (model, identity, rules) =
         first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
-    Ok(Lanes { model, lanes, identity, rules })
+    Ok(Lanes { model, lanes, identity, rules, secrets })
 }
 
 /// What is known of a model's price.

@@ -28,6 +28,7 @@ mod run;
 mod schema_model;
 mod spec;
 mod texts;
+mod traces;
 
 pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
 pub use environment::environment;

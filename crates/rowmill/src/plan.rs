@@ -272,6 +272,7 @@ async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experie
     sampled.existing = Existing::Overwrite;
     sampled.work_dir = None;
     (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
+    sampled.traces = None;
     sampled.selection = spec.selection.part_of(calls);
     let report = run(sampled, control).await?;
     if let Some(StopCause::Problem(problem)) = report.stopped {
@@ -345,6 +346,7 @@ async fn count(
                 ..store
             }),
             include_input: false,
+            traces: None,
         },
         parallel: 1,
         stop_rules: StopRules::default(),

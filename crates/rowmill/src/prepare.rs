@@ -10,6 +10,7 @@ use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::Location;
 use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::table::TableTarget;
+use rowmill_data::traces::TraceFolder;
 use rowmill_engine::IdCheck;
 use rowmill_models::ModelString;
 use rowmill_store::file::WorkFolder;
@@ -31,6 +32,8 @@ pub(crate) struct Rows {
 
 /// Checks the paths of all files that the run writes.
 pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    let of_traces = spec.traces.iter().flat_map(|path| TraceFolder::files(path));
+    let of_traces: Vec<PathBuf> = of_traces.chain(spec.traces.clone()).collect();
     let mut files: Vec<(&str, &Path)> = Vec::new();
     if let Location::File(path) = &spec.input.location {
         files.push(("--input", path));
@@ -42,8 +45,10 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         }
         Output::Stdout => {}
         Output::Table(table) => {
-            if let TableTarget::File(path) = &table.target {
-                files.push(("--output", path));
+            match &table.target {
+                TableTarget::File(path) => files.push(("--output", path)),
+                TableTarget::Folder { path, .. } => files.push(("--output-dir", path)),
+                TableTarget::Stdout => {}
             }
             table.target.check(claim(spec.existing))?;
         }
@@ -58,6 +63,10 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
             OutputFile::check(path, flag, Claim::Overwrite)?;
             files.push((flag, path));
         }
+    }
+    if let Some(path) = &spec.traces {
+        TraceFolder::check(path, claim(spec.existing))?;
+        files.extend(of_traces.iter().map(|path| ("--export-traces", path.as_path())));
     }
     let resolved: Vec<PathBuf> = files.iter().map(|(_, path)| resolve(path)).collect();
     for (at, path) in resolved.iter().enumerate() {

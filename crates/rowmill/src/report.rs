@@ -54,6 +54,9 @@ pub struct RunSummary {
     pub template: String,
     /// `text` or `structured`.
     pub output_mode: &'static str,
+    /// The folder of traces, if they were wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export_traces: Option<String>,
     /// Rows worked on at once: `auto`, or so many at most.
     pub parallel: serde_json::Value,
     /// When it started, UTC.

@@ -2,7 +2,7 @@
 
 use rowmill_core::fingerprint::Fingerprint;
 use rowmill_core::limits::{Parallel, Spend};
-use rowmill_core::ports::{Published, Sink};
+use rowmill_core::ports::Sink;
 use rowmill_core::record::Record;
 use rowmill_core::resume::Resume;
 use rowmill_data::output::{LineSink, OutputFile, Part, scan_output};
@@ -240,7 +240,7 @@ fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {
     let record = Record::parse(line.to_vec()).map_err(|error| {
         Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
     })?;
-    sink.publish(Published { envelope: record.envelope(), telemetry: record.telemetry(), ok: record.ok })
+    sink.publish(record.published())
 }
 
 fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem> {

@@ -10,6 +10,7 @@ use rowmill_core::ports::{Attachments, Dataset, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
+use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Voice, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
@@ -26,6 +27,7 @@ use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts;
+use crate::traces::{self, Speakers};
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -68,8 +70,10 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let mut texts = texts::load(&spec, &http, control).await?;
-    let Lanes { model: model_string, lanes, identity, rules } = lanes(&spec, &texts, &http, control)?;
-    let cast = Arc::new(Cast::plain(texts.schema.take(), spec.repairs)?);
+    let Lanes { model: model_string, lanes, identity, rules, secrets } =
+        lanes(&spec, &texts, &http, control)?;
+    let cast = Cast::plain(texts.schema.take(), spec.repairs)?;
+    let cast = Arc::new(cast.with_transcripts(spec.traces.is_some()));
     let voices = vec![Voice { lanes, files: rules.clone() }];
     inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
@@ -83,7 +87,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let mut header = Header::new(&run, &seconds(started), &fingerprint, None);
     header.schema.clone_from(&texts.schema_text);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (output, _lock, beginning)) = blocking(spec, {
+    let (spec, Begun { output, _lock, traces, beginning }) = blocking(spec, {
         let folder = folder.clone();
         move |spec| begin(spec, &folder, header)
     })
@@ -92,6 +96,17 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let answers = answers(&spec, &folder, identity, control)?;
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_beginning(control, resumed, settings_unknown, spent);
+    let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
+    let traces = match traces {
+        None => None,
+        Some(folder) => {
+            let speakers = Speakers::plain(model_string.to_string(), texts.instruction.clone());
+            let settings = traces::settings(&header.run, speakers, secrets)?;
+            // Before the output, whose envelopes say that a row needs no publishing any more.
+            sinks.ordered.insert(0, Box::new(traces::sink(&spec, folder, &settings)?));
+            Some(settings)
+        }
+    };
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
@@ -99,12 +114,12 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: worker(&spec, cast, voices, files, texts.template, answers),
+        worker: Worker { traces, ..worker(&spec, cast, voices, files, texts.template, answers) },
         parallel: spec.parallel.ceiling(),
         stop_rules: spec.stop_rules,
         budget: Budget::new(spec.budget, spent),
         ledger: Box::new(ledger),
-        sinks: sinks(&spec, output.as_ref(), telemetry)?,
+        sinks,
         observer: control.observer.clone(),
         stop: control.stop.clone(),
     };
@@ -164,18 +179,28 @@ fn worker(
         row_timeout: spec.row_timeout,
         answers,
         include_input: spec.keeps_input(),
+        traces: None,
     }
 }
 
-/// Makes the output and the work folder ours and finds out what there is to go on with.
-fn begin(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    header: Header,
-) -> Result<(Option<OutputFile>, FolderLock, Beginning), Problem> {
+/// What is ours for the length of the run, and what it begins from.
+struct Begun {
+    output: Option<OutputFile>,
+    _lock: FolderLock,
+    traces: Option<TraceFolder>,
+    beginning: Beginning,
+}
+
+/// Makes the output, the work folder and the folder of traces ours and finds out what there is to
+/// go on with.
+fn begin(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Begun, Problem> {
     let output = claim(spec, folder)?;
-    match folder.lock().and_then(|lock| Ok((lock, beginning(spec, folder, output.as_ref(), header)?))) {
-        Ok((lock, beginning)) => Ok((output, lock, beginning)),
+    let begun = folder.lock().and_then(|lock| {
+        let traces = traces::claim(spec)?;
+        Ok((lock, traces, beginning(spec, folder, output.as_ref(), header)?))
+    });
+    match begun {
+        Ok((_lock, traces, beginning)) => Ok(Begun { output, _lock, traces, beginning }),
         Err(problem) => {
             if let Some(output) = output.filter(|_| spec.existing == Existing::Refuse) {
                 // It is new and empty, and would only be in the way of the next run.

@@ -48,6 +48,8 @@ pub struct RunSpec {
     pub telemetry_output: Option<PathBuf>,
     /// The summary as a file.
     pub summary_output: Option<PathBuf>,
+    /// The folder that gets the trace of every row.
+    pub traces: Option<PathBuf>,
     /// How many rows are worked on at once.
     pub parallel: Parallel,
     /// Whether limits that a provider tells are kept to.

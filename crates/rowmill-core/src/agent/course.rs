@@ -165,7 +165,7 @@ impl Course {
     /// The answer, once there is one: text, or JSON for the schema.
     #[must_use]
     pub fn answer(&self) -> Option<&String> {
-        self.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok())
+        if let Outcome::Known(Ok(answer)) = &self.outcome { Some(answer) } else { None }
     }
 
     /// Whether the row is through.

@@ -197,6 +197,9 @@ pub struct Published<'a> {
     pub envelope: &'a [u8],
     /// The telemetry, compact JSON without a newline.
     pub telemetry: &'a [u8],
+    /// What the trace is made of, compact JSON without a newline; `None` where none was wanted
+    /// when the row ended.
+    pub trace: Option<&'a [u8]>,
     /// Whether the row is ok.
     pub ok: bool,
 }

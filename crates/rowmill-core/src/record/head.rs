@@ -69,11 +69,17 @@ impl EnvelopeHead {
             IdField::Text(text) => RowId::Text(text.into()),
         };
         let kind = fields.error.map(|error| error.kind).unwrap_or_default();
+        Ok(Self::new(id, fields.row_number, fields.ok, &kind))
+    }
+
+    /// What is told by the four things that every account of a row has. `kind` is the type of
+    /// its error, or empty.
+    #[must_use]
+    pub fn new(id: RowId, number: u64, ok: bool, kind: &str) -> Self {
         let interrupted = kind == ErrorKind::Interrupted.name();
         let outcome_unknown = kind == ErrorKind::OutcomeUnknown.name();
-        let number = fields.row_number;
         let stands_in =
             id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
-        Ok(Self { id, number, ok: fields.ok, interrupted, outcome_unknown, stands_in })
+        Self { id, number, ok, interrupted, outcome_unknown, stands_in }
     }
 }

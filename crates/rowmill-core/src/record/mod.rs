@@ -1,12 +1,19 @@
-//! The one record that a row leaves: its envelope and telemetry inside a ledger line.
+//! The one record that a row leaves: its envelope, telemetry and trace inside a ledger line.
 //!
-//! The line is built once; output, errors and telemetry are slices of it.
+//! The line is built once; what sinks get are slices of it.
 
 mod envelope;
 mod head;
+mod settings;
 mod telemetry;
+mod trace;
 mod whole;
 
 pub use head::EnvelopeHead;
+pub use settings::{TraceFacts, TraceSettings, TracedVoice};
 pub use telemetry::{CallReport, ToolReport, total_cost, total_usage};
+pub use trace::{
+    RowTrace, TraceReport, TracedCall, TracedConversation, TracedError, TracedFile, TracedId, TracedMessage,
+    TracedRole, TracedTool, TracedTurn,
+};
 pub use whole::{InputField, Record, Reused, RowReport};

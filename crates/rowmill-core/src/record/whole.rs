@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 
 use super::envelope::write_envelope;
 use super::telemetry::write_telemetry;
+use super::trace::{TraceReport, write_trace};
 use super::{CallReport, EnvelopeHead, ToolReport};
+use crate::ports::Published;
 
 /// Everything there is to say about a row that has ended.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub struct RowReport<'a> {
     pub tools: &'a [ToolReport],
     /// Where the answer came from, if no call was made for this row.
     pub reused: Option<Reused>,
+    /// What its trace is made of, where one is wanted.
+    pub trace: Option<TraceReport<'a>>,
 }
 
 /// An answer that was paid for before.
@@ -71,6 +75,8 @@ struct RecordFields<'a> {
     envelope: &'a RawValue,
     #[serde(borrow)]
     telemetry: &'a RawValue,
+    #[serde(borrow, default)]
+    trace: Option<&'a RawValue>,
 }
 
 /// A row's line of the ledger, and where its parts are.
@@ -82,6 +88,8 @@ pub struct Record {
     pub envelope: Range<usize>,
     /// Where the telemetry stands in it.
     pub telemetry: Range<usize>,
+    /// Where the trace stands in it, where there is one.
+    pub trace: Option<Range<usize>>,
     /// Whether the row is ok.
     pub ok: bool,
 }
@@ -100,8 +108,14 @@ impl Record {
         let telemetry = line.len();
         write_telemetry(&mut line, report);
         let telemetry = telemetry..line.len();
+        let trace = report.trace.map(|trace| {
+            line.extend_from_slice(b",\"trace\":");
+            let start = line.len();
+            write_trace(&mut line, report, trace);
+            start..line.len()
+        });
         line.extend_from_slice(b"}\n");
-        Self { line, envelope, telemetry, ok }
+        Self { line, envelope, telemetry, trace, ok }
     }
 
     /// Reads a record back from its ledger line.
@@ -116,8 +130,9 @@ impl Record {
             start..start + part.get().len()
         };
         let (envelope, telemetry) = (range(fields.envelope), range(fields.telemetry));
+        let trace = fields.trace.map(range);
         let ok = EnvelopeHead::parse(fields.envelope.get().as_bytes())?.ok;
-        Ok(Self { line, envelope, telemetry, ok })
+        Ok(Self { line, envelope, telemetry, trace, ok })
     }
 
     /// The envelope as compact JSON, without a newline.
@@ -130,6 +145,18 @@ impl Record {
     #[must_use]
     pub fn telemetry(&self) -> &[u8] {
         self.line.get(self.telemetry.clone()).unwrap_or_default()
+    }
+
+    /// The trace as compact JSON, without a newline.
+    #[must_use]
+    pub fn trace(&self) -> Option<&[u8]> {
+        self.trace.clone().and_then(|range| self.line.get(range))
+    }
+
+    /// Its parts, for sinks to choose from.
+    #[must_use]
+    pub fn published(&self) -> Published<'_> {
+        Published { envelope: self.envelope(), telemetry: self.telemetry(), trace: self.trace(), ok: self.ok }
     }
 }
 
@@ -166,6 +193,7 @@ mod tests {
             calls,
             tools: &[],
             reused: None,
+            trace: None,
         })
     }
 
@@ -246,6 +274,7 @@ mod tests {
             calls: &[],
             tools: &[],
             reused: Some(Reused::Duplicate),
+            trace: None,
         });
         assert_eq!(
             text(reused.envelope()),

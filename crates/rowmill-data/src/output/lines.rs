@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::{Problem, ProblemCode};
 
+/// Reads which row a line is of.
+pub(super) type HeadOf = fn(&[u8]) -> Result<EnvelopeHead, serde_json::Error>;
+
 /// Reads a part of a file line by line. Blank lines are passed over.
 #[derive(Debug)]
 pub(super) struct Lines {
     reader: Take<BufReader<File>>,
+    head_of: HeadOf,
     path: PathBuf,
     /// The line that was read last, newline included.
     pub(super) bytes: Vec<u8>,
@@ -36,7 +40,20 @@ impl Lines {
         file.seek(SeekFrom::Start(range.start)).map_err(|error| cannot_read(path, &error))?;
         let reader = BufReader::with_capacity(capacity, file).take(range.end - range.start);
         let (offset, next_offset) = (range.start, range.start);
-        Ok(Self { reader, path: path.to_owned(), bytes: Vec::new(), offset, next_offset, number: 0 })
+        Ok(Self {
+            reader,
+            head_of: EnvelopeHead::parse,
+            path: path.to_owned(),
+            bytes: Vec::new(),
+            offset,
+            next_offset,
+            number: 0,
+        })
+    }
+
+    /// Reads lines of another form.
+    pub(super) fn with_head(self, head_of: HeadOf) -> Self {
+        Self { head_of, ..self }
     }
 
     pub(super) fn next(&mut self) -> Result<Next, Problem> {
@@ -55,7 +72,7 @@ impl Lines {
             if self.bytes.trim_ascii().is_empty() {
                 continue;
             }
-            return match EnvelopeHead::parse(&self.bytes) {
+            return match (self.head_of)(&self.bytes) {
                 Ok(head) => Ok(Next::Envelope(head)),
                 Err(_) if self.bytes.last() != Some(&b'\n') => Ok(Next::Torn),
                 Err(error) => Err(self.unusable(&error)),

@@ -14,5 +14,6 @@ pub use claim::{Claim, OutputFile};
 pub use envelopes::{Envelopes, Newer};
 pub use rows::result_rows;
 pub use scan::{OutputScan, scan_output};
+pub(crate) use settle::{each_replaced, settle_lines};
 pub use settle::{rewrite_errors, settle};
 pub use sink::{LineSink, Part};

@@ -9,24 +9,33 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
 use rowmill_types::{Problem, RowId};
 
 use super::claim::{cannot_write, replace, replacement};
-use super::lines::{Lines, Next};
+use super::lines::{HeadOf, Lines, Next};
 
 /// A merge reads each stretch with a buffer of this size.
 const STRETCH_BUFFER: usize = 32 * 1024;
 
 /// What a first look at the file finds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Layout {
+    /// What its lines are.
+    pub(super) head_of: HeadOf,
     /// Byte ranges within which row numbers only grow.
     pub(super) stretches: Vec<Range<u64>>,
     /// Whether there are blank lines.
     pub(super) gaps: bool,
     /// For ids that occur more than once, where the last envelope begins.
     pub(super) last: HashMap<RowId, u64>,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { head_of: EnvelopeHead::parse, stretches: Vec::new(), gaps: false, last: HashMap::new() }
+    }
 }
 
 /// Rewrites the output if it is not settled; `true` if it had to be.
@@ -37,7 +46,12 @@ pub(super) struct Layout {
 ///
 /// It cannot be read or written; the old file is then as it was.
 pub fn settle(path: &Path) -> Result<bool, Problem> {
-    let (layout, _) = look(path)?;
+    settle_lines(path, EnvelopeHead::parse)
+}
+
+/// The same for a file with one line per row that is no envelope.
+pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem> {
+    let (layout, _) = look_at_lines(path, head_of)?;
     if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
         return Ok(false);
     }
@@ -83,12 +97,16 @@ fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Proble
 
 /// Finds out how the file is laid out, and which ids it has.
 pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
-    let mut layout = Layout::default();
+    look_at_lines(path, EnvelopeHead::parse)
+}
+
+fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdSet), Problem> {
+    let mut layout = Layout { head_of, ..Layout::default() };
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
     let (mut stand_ins, mut named) = (HashSet::new(), Vec::new());
     let (mut previous, mut previous_end) = (0, 0);
-    each(path, |lines, head| {
+    each(path, head_of, |lines, head| {
         let end = lines.offset + lines.bytes.len() as u64;
         layout.gaps |= lines.offset != previous_end;
         previous_end = end;
@@ -108,7 +126,7 @@ pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
         }
     })?;
     if !repeated.is_empty() {
-        each(path, |lines, head| {
+        each(path, head_of, |lines, head| {
             if repeated.contains(&head.id) {
                 layout.last.insert(head.id, lines.offset);
             }
@@ -118,8 +136,8 @@ pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
     Ok((layout, seen))
 }
 
-fn each(path: &Path, mut saw: impl FnMut(&Lines, rowmill_core::record::EnvelopeHead)) -> Result<(), Problem> {
-    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
+fn each(path: &Path, head_of: HeadOf, mut saw: impl FnMut(&Lines, EnvelopeHead)) -> Result<(), Problem> {
+    let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?.with_head(head_of);
     while let Next::Envelope(head) = lines.next()? {
         saw(&lines, head);
     }
@@ -135,11 +153,25 @@ fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Probl
     Ok(())
 }
 
+/// Gives every line that settling would leave out to `saw`.
+pub(crate) fn each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
+    let (layout, _) = look(path)?;
+    if layout.last.is_empty() {
+        return Ok(());
+    }
+    each(path, layout.head_of, |lines, head| {
+        if layout.last.get(&head.id).is_some_and(|&offset| offset != lines.offset) {
+            saw(&lines.bytes);
+        }
+    })
+}
+
 /// Opens every stretch at its first line.
 pub(super) fn fronts(path: &Path, layout: &Layout) -> Result<Vec<Front>, Problem> {
     let mut fronts = Vec::new();
     for range in &layout.stretches {
-        let mut front = Front { lines: Lines::open(path, range.clone(), STRETCH_BUFFER)?, number: None };
+        let lines = Lines::open(path, range.clone(), STRETCH_BUFFER)?.with_head(layout.head_of);
+        let mut front = Front { lines, number: None };
         front.advance(&layout.last)?;
         fronts.push(front);
     }

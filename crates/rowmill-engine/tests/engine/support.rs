@@ -224,6 +224,7 @@ impl Bench {
                 row_timeout: None,
                 answers: None,
                 include_input: false,
+                traces: None,
             },
             parallel: 4,
             stop_rules: StopRules::default(),

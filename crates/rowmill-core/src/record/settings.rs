@@ -1,0 +1,100 @@
+//! What the traces of a run are made with: the same for every row.
+
+use std::time::Duration;
+
+use crate::fingerprint::digest;
+use crate::redact::Redactor;
+
+/// What is known of a run before its first row, for traces.
+#[derive(Debug, Clone, Default)]
+pub struct TraceFacts {
+    /// The id of the run, the same over all its resumes.
+    pub run: String,
+    /// The name of the member that rows go to.
+    pub agent: String,
+    /// When the clock of the rows began, counted from the beginning of 1970.
+    pub started: Duration,
+    /// The names of all members, by their place in the cast.
+    pub members: Vec<String>,
+    /// How each voice asks.
+    pub voices: Vec<TracedVoice>,
+}
+
+/// How a voice asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TracedVoice {
+    /// The model string that is asked first.
+    pub model: String,
+    /// The instruction, as the model gets it.
+    pub system: Option<String>,
+}
+
+/// What the traces of a run are made with. No text that is kept here holds a secret.
+#[derive(Debug)]
+pub struct TraceSettings {
+    facts: TraceFacts,
+    /// The digests of the instructions of all voices.
+    digests: Vec<Option<String>>,
+    redactor: Redactor,
+}
+
+impl TraceSettings {
+    /// Settings from which every secret that `redactor` knows is taken out.
+    #[must_use]
+    pub fn new(mut facts: TraceFacts, redactor: Redactor) -> Self {
+        let clean = |text: &mut String| *text = redactor.redact(text).into_owned();
+        clean(&mut facts.agent);
+        facts.members.iter_mut().for_each(clean);
+        for voice in &mut facts.voices {
+            clean(&mut voice.model);
+            voice.system.iter_mut().for_each(clean);
+        }
+        let digests = facts.voices.iter().map(|voice| voice.system.as_deref().map(digest)).collect();
+        Self { facts, digests, redactor }
+    }
+
+    /// The id of the run.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.facts.run
+    }
+
+    /// The name of the member that rows go to.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.facts.agent
+    }
+
+    /// The instruction with this digest; `None` where it is one of an earlier part of the run,
+    /// which was made with other settings.
+    #[must_use]
+    pub fn system(&self, wanted: &str) -> Option<&str> {
+        let place = self.digests.iter().position(|digest| digest.as_deref() == Some(wanted))?;
+        self.facts.voices.get(place)?.system.as_deref()
+    }
+
+    /// What takes secrets out of texts.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The name of a member; that of the worker where it has none.
+    pub(super) fn member(&self, place: usize) -> &str {
+        let name = self.facts.members.get(place).filter(|name| !name.is_empty());
+        name.map_or(self.agent(), String::as_str)
+    }
+
+    pub(super) fn model(&self, voice: usize) -> &str {
+        self.facts.voices.get(voice).map_or("", |voice| voice.model.as_str())
+    }
+
+    pub(super) fn system_digest(&self, voice: usize) -> Option<&str> {
+        self.digests.get(voice)?.as_deref()
+    }
+
+    /// Nanoseconds since 1970 for a time that counts from the start of the run.
+    pub(super) fn nanoseconds(&self, since_start: Duration) -> u64 {
+        u64::try_from((self.facts.started + since_start).as_nanos()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,356 @@
+//! What is kept of a row for its trace: everything that was said and done, without secrets.
+//!
+//! It is part of the row's line in the ledger, in a form of its own, so that whatever trace
+//! files are to look like can be made from it, also after a crash.
+
+use std::borrow::Cow;
+
+use rowmill_types::{Attachment, Citation, Finish, Hosted, Message, Money, Role, RowId, ToolCall, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::envelope::write_json;
+use super::settings::TraceSettings;
+use super::whole::RowReport;
+use crate::agent::{ToldConversation, ToolNote, Transcript, TurnNote};
+use crate::redact::Redactor;
+
+/// What the trace of a row is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceReport<'a> {
+    /// What was said and done; nothing where the row ended before its first call.
+    pub transcript: Option<&'a Transcript>,
+    /// What is the same for every row.
+    pub settings: &'a TraceSettings,
+}
+
+/// Everything that is known of a row. Times are nanoseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RowTrace<'a> {
+    /// Its id.
+    #[serde(borrow)]
+    pub id: TracedId<'a>,
+    /// Its number.
+    pub row_number: u64,
+    /// Whether it is ok.
+    pub ok: bool,
+    /// When work on it began; 0 where that is not known.
+    #[serde(default)]
+    pub start: u64,
+    /// When it ended.
+    #[serde(default)]
+    pub end: u64,
+    /// Why it failed, if it did.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TracedError<'a>>,
+    /// Where its answer came from, if no call was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<Cow<'a, str>>,
+    /// Who spoke with a model, in the order in which they began.
+    #[serde(borrow, default)]
+    pub conversations: Vec<TracedConversation<'a>>,
+}
+
+/// The id of a row. One that holds a secret is told by its number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TracedId<'a> {
+    /// The row number.
+    Number(u64),
+    /// A text.
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+/// Why a row failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedError<'a> {
+    /// The kind of failure.
+    #[serde(borrow, rename = "type")]
+    pub kind: Cow<'a, str>,
+    /// What happened.
+    #[serde(borrow)]
+    pub message: Cow<'a, str>,
+}
+
+/// One agent's talk with its model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TracedConversation<'a> {
+    /// The name of the agent.
+    #[serde(borrow)]
+    pub agent: Cow<'a, str>,
+    /// The model string.
+    #[serde(borrow)]
+    pub model: Cow<'a, str>,
+    /// The digest of the instruction, which [`TraceSettings::system`] knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Cow<'a, str>>,
+    /// Everything that was said, in order.
+    #[serde(borrow)]
+    pub messages: Vec<TracedMessage<'a>>,
+    /// The model calls, in order. They gave the last messages of the assistant, one each.
+    #[serde(borrow)]
+    pub turns: Vec<TracedTurn<'a>>,
+    /// The tool calls, in the order in which they ended.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<TracedTool<'a>>,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TracedRole {
+    /// The row's prompt, a request of another agent, or feedback.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedMessage<'a> {
+    /// Who speaks.
+    pub role: TracedRole,
+    /// What is said.
+    #[serde(borrow)]
+    pub text: Cow<'a, str>,
+    /// The files that were sent with it.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<TracedFile<'a>>,
+    /// The tools that the model calls.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<TracedCall<'a>>,
+    /// The id of the call that a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Cow<'a, str>>,
+    /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// A file, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedFile<'a> {
+    /// Its name.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// What it is.
+    #[serde(borrow)]
+    pub media_type: Cow<'a, str>,
+    /// The SHA-256 of its bytes.
+    #[serde(borrow)]
+    pub digest: Cow<'a, str>,
+}
+
+/// A call that a model wants made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedCall<'a> {
+    /// Its id.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// JSON text as the model wrote it.
+    #[serde(borrow)]
+    pub arguments: Cow<'a, str>,
+}
+
+/// A model call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TracedTurn<'a> {
+    /// When it was sent.
+    pub start: u64,
+    /// When its answer was there.
+    pub end: u64,
+    /// The model that answered.
+    #[serde(borrow)]
+    pub model: Cow<'a, str>,
+    /// Tokens, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What it cost, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Money>,
+    /// How the answer ended.
+    pub finish: Finish,
+    /// What tools at the provider did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosted: Option<Box<Hosted>>,
+}
+
+/// A tool call that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedTool<'a> {
+    /// The id of the call.
+    #[serde(borrow)]
+    pub call: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub tool: Cow<'a, str>,
+    /// When it was called.
+    pub start: u64,
+    /// When it had answered.
+    pub end: u64,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+pub(super) fn write_trace(out: &mut Vec<u8>, report: &RowReport<'_>, trace: TraceReport<'_>) {
+    write_json(out, &RowTrace::of(report, trace));
+}
+
+impl<'a> RowTrace<'a> {
+    fn of(report: &RowReport<'a>, trace: TraceReport<'a>) -> Self {
+        let TraceReport { transcript, settings } = trace;
+        let redactor = settings.redactor();
+        let told = transcript.map(|transcript| transcript.conversations.as_slice()).unwrap_or_default();
+        Self {
+            id: id(report.id, report.number, redactor),
+            row_number: report.number,
+            ok: report.outcome.is_ok(),
+            start: settings.nanoseconds(report.start),
+            end: settings.nanoseconds(report.end),
+            error: report.outcome.as_ref().err().map(|error| TracedError {
+                kind: error.kind.name().into(),
+                message: redactor.redact(&error.message),
+            }),
+            reused: report.reused.map(|reused| reused.name().into()),
+            conversations: told.iter().map(|told| TracedConversation::of(told, settings)).collect(),
+        }
+    }
+
+    /// Reads what a record holds.
+    ///
+    /// # Errors
+    ///
+    /// It is not what [`RowTrace`] writes.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// As much as an envelope tells, for a row that ended while no traces were kept.
+    ///
+    /// # Errors
+    ///
+    /// It is no envelope.
+    pub fn of_envelope(envelope: &'a [u8], redactor: &Redactor) -> Result<Self, serde_json::Error> {
+        let mut trace = Self::parse(envelope)?;
+        let number = trace.row_number;
+        if let TracedId::Text(text) = &mut trace.id {
+            clean(text, redactor, |hidden| with_number(hidden, number));
+        }
+        if let Some(error) = &mut trace.error {
+            clean(&mut error.message, redactor, |hidden| hidden);
+        }
+        Ok(trace)
+    }
+}
+
+/// Takes secrets out of a text that is there already.
+fn clean(text: &mut Cow<'_, str>, redactor: &Redactor, then: impl Fn(String) -> String) {
+    if let Cow::Owned(hidden) = redactor.redact(text) {
+        *text = Cow::Owned(then(hidden));
+    }
+}
+
+/// Two ids that differ in a secret must still be two.
+fn with_number(hidden: String, number: u64) -> String {
+    format!("{hidden}#{number}")
+}
+
+fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedId<'a> {
+    match id {
+        RowId::Number(number) => TracedId::Number(*number),
+        RowId::Text(text) => TracedId::Text(match redactor.redact(text) {
+            Cow::Owned(hidden) => with_number(hidden, number).into(),
+            known => known,
+        }),
+    }
+}
+
+impl<'a> TracedConversation<'a> {
+    fn of(told: &'a ToldConversation, settings: &'a TraceSettings) -> Self {
+        let redactor = settings.redactor();
+        Self {
+            agent: settings.member(told.member).into(),
+            model: settings.model(told.voice).into(),
+            system: settings.system_digest(told.voice).map(Into::into),
+            messages: told.messages.iter().map(|message| TracedMessage::of(message, redactor)).collect(),
+            turns: told.turns.iter().map(|turn| TracedTurn::of(turn, settings)).collect(),
+            tools: told.tools.iter().map(|tool| TracedTool::of(tool, settings)).collect(),
+        }
+    }
+}
+
+impl<'a> TracedMessage<'a> {
+    fn of(message: &'a Message, redactor: &Redactor) -> Self {
+        let file = |file: &'a Attachment| TracedFile {
+            name: redactor.redact(&file.name),
+            media_type: redactor.redact(&file.media_type),
+            digest: file.digest.as_str().into(),
+        };
+        let call = |call: &'a ToolCall| TracedCall {
+            id: redactor.redact(&call.id),
+            name: redactor.redact(&call.name),
+            arguments: redactor.redact(&call.arguments),
+        };
+        Self {
+            role: match message.role {
+                Role::User => TracedRole::User,
+                Role::Assistant => TracedRole::Assistant,
+                Role::Tool => TracedRole::Tool,
+            },
+            text: redactor.redact(&message.text),
+            files: message.attachments.iter().map(file).collect(),
+            calls: message.calls.iter().map(call).collect(),
+            answers: message.answers.as_ref().map(|answered| redactor.redact(&answered.call)),
+            is_error: message.answers.as_ref().is_some_and(|answered| answered.is_error),
+        }
+    }
+}
+
+impl<'a> TracedTurn<'a> {
+    fn of(turn: &'a TurnNote, settings: &TraceSettings) -> Self {
+        Self {
+            start: settings.nanoseconds(turn.start),
+            end: settings.nanoseconds(turn.end),
+            model: settings.redactor().redact(&turn.model),
+            usage: turn.usage,
+            cost_usd: turn.cost,
+            finish: turn.finish,
+            hosted: turn.hosted.as_deref().map(|hosted| Box::new(hosted_of(hosted, settings.redactor()))),
+        }
+    }
+}
+
+impl<'a> TracedTool<'a> {
+    fn of(tool: &'a ToolNote, settings: &TraceSettings) -> Self {
+        let redactor = settings.redactor();
+        Self {
+            call: redactor.redact(&tool.call),
+            tool: redactor.redact(&tool.tool),
+            start: settings.nanoseconds(tool.start),
+            end: settings.nanoseconds(tool.end),
+            is_error: tool.is_error,
+        }
+    }
+}
+
+fn hosted_of(hosted: &Hosted, redactor: &Redactor) -> Hosted {
+    let clean = |text: &String| redactor.redact(text).into_owned();
+    let citation = |citation: &Citation| Citation {
+        url: clean(&citation.url),
+        title: citation.title.as_ref().map(clean),
+        text: citation.text.as_ref().map(clean),
+    };
+    Hosted {
+        citations: hosted.citations.iter().map(citation).collect(),
+        uses: hosted.uses.iter().map(|(name, count)| (clean(name), *count)).collect(),
+    }
+}
+
+#[cfg(test)]
+#[path = "trace_tests.rs"]
+mod tests;

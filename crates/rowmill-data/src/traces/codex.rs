@@ -1,0 +1,393 @@
+//! A row as a session in the form that Codex keeps them: one record per line.
+
+use std::borrow::Cow;
+
+use rowmill_core::record::{
+    RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedRole, TracedTurn,
+};
+use rowmill_types::{Citation, Finish, Usage};
+use serde::Serialize;
+
+use super::conventions;
+use super::said::{Said, said};
+
+/// Work is not done in any folder.
+const FOLDER: &str = ".";
+
+/// Appends all records of a row and tells how many there are.
+pub(super) fn write_session(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) -> u64 {
+    let mut session = Session { row, settings, out, records: 0, tasks: 0, total: Usage::default() };
+    session.begin();
+    for (place, conversation) in row.conversations.iter().enumerate() {
+        session.tell(conversation, place + 1 == row.conversations.len());
+    }
+    session.records
+}
+
+#[derive(Serialize)]
+struct Record<'a, P> {
+    timestamp: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a P,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    id: String,
+    timestamp: String,
+    cwd: &'static str,
+    originator: &'static str,
+    cli_version: &'static str,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_spec: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_instructions: Option<Instructions<'a>>,
+    agent: &'a str,
+    run_id: &'a str,
+    row_number: u64,
+    row_id: &'a TracedId<'a>,
+}
+
+#[derive(Serialize)]
+struct Instructions<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Context<'a> {
+    turn_id: &'a str,
+    cwd: &'static str,
+    timezone: &'static str,
+    summary: &'static str,
+    current_date: String,
+    model: &'a str,
+    model_spec: &'a str,
+    agent: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event<'a> {
+    TaskStarted {
+        turn_id: &'a str,
+        started_at: u64,
+        collaboration_mode_kind: &'static str,
+    },
+    UserMessage {
+        message: &'a str,
+        local_images: [&'a str; 0],
+        text_elements: [&'a str; 0],
+    },
+    TokenCount {
+        info: Tokens,
+    },
+    Error {
+        message: &'a str,
+        error_type: &'a str,
+    },
+    TaskComplete {
+        turn_id: &'a str,
+        last_agent_message: Option<&'a str>,
+        completed_at: u64,
+        duration_ms: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    total_token_usage: TokenUsage,
+    last_token_usage: TokenUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<rowmill_types::Money>,
+}
+
+#[derive(Serialize)]
+struct TokenUsage {
+    input_tokens: u64,
+    cached_input_tokens: u64,
+    output_tokens: u64,
+    reasoning_output_tokens: u64,
+    total_tokens: u64,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: &'static str,
+        content: Vec<Content<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        end_turn: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<&'static str>,
+    },
+    FunctionCall {
+        name: &'a str,
+        arguments: &'a str,
+        call_id: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Output<'a>,
+        status: &'static str,
+    },
+    WebSearchCall {
+        status: &'static str,
+        tool: &'a str,
+        uses: u64,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(&'a str),
+    Parts(Vec<Content<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    OutputText {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        annotations: Vec<Annotation<'a>>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Annotation<'a> {
+    UrlCitation {
+        #[serde(flatten)]
+        citation: &'a Citation,
+    },
+}
+
+/// What a user message begins: everything up to the next one.
+struct Task<'t> {
+    id: String,
+    started: u64,
+    completed: u64,
+    last_said: Option<&'t str>,
+}
+
+struct Session<'t, 'a> {
+    row: &'t RowTrace<'a>,
+    settings: &'t TraceSettings,
+    out: &'t mut Vec<u8>,
+    records: u64,
+    tasks: u64,
+    total: Usage,
+}
+
+impl<'t, 'a> Session<'t, 'a> {
+    fn begin(&mut self) {
+        let (row, settings) = (self.row, self.settings);
+        let first = row.conversations.first();
+        let model = first.map(|first| &*first.model).filter(|model| !model.is_empty());
+        let meta = Meta {
+            id: format!("{}-row-{:06}", settings.run(), row.row_number),
+            timestamp: timestamp(row.start),
+            cwd: FOLDER,
+            originator: "rowmill",
+            cli_version: env!("CARGO_PKG_VERSION"),
+            source: "cli",
+            model_provider: model.and_then(conventions::provider),
+            model_spec: model,
+            base_instructions: first.and_then(|first| self.system(first)).map(|text| Instructions { text }),
+            agent: settings.agent(),
+            run_id: settings.run(),
+            row_number: row.row_number,
+            row_id: &row.id,
+        };
+        self.push(row.start, "session_meta", &meta);
+    }
+
+    fn system(&self, conversation: &TracedConversation<'_>) -> Option<&'t str> {
+        conversation.system.as_deref().and_then(|digest| self.settings.system(digest))
+    }
+
+    fn tell(&mut self, conversation: &'t TracedConversation<'a>, is_last: bool) {
+        let said = said(self.row, conversation);
+        let began = said.first().map_or(self.row.start, |said| said.at);
+        if let Some(text) = self.system(conversation) {
+            let content = vec![Content::InputText { text: text.into() }];
+            self.item(
+                began,
+                &Item::Message { role: "developer", content, end_turn: None, finish_reason: None },
+            );
+        }
+        let mut task = None;
+        for said in &said {
+            if said.message.role == TracedRole::User {
+                self.finish(task.take());
+            }
+            let task = task.get_or_insert_with(|| self.start(conversation, said));
+            task.completed = task.completed.max(said.at);
+            match said.message.role {
+                TracedRole::User => self.user(said),
+                TracedRole::Assistant => {
+                    self.assistant(said);
+                    if !said.message.text.is_empty() {
+                        task.last_said = Some(&said.message.text);
+                    }
+                }
+                TracedRole::Tool => self.tool(said),
+            }
+        }
+        if let (Some(error), true) = (&self.row.error, is_last) {
+            let event = Event::Error { message: &error.message, error_type: &error.kind };
+            self.push(self.row.end, "event_msg", &event);
+        }
+        self.finish(task);
+    }
+
+    fn start(&mut self, conversation: &'t TracedConversation<'a>, said: &Said<'t, 'a>) -> Task<'t> {
+        self.tasks += 1;
+        let id = format!("turn-{}", self.tasks);
+        let started = Event::TaskStarted {
+            turn_id: &id,
+            started_at: seconds(said.at),
+            collaboration_mode_kind: "default",
+        };
+        self.push(said.at, "event_msg", &started);
+        if said.message.role == TracedRole::User {
+            let message =
+                Event::UserMessage { message: &said.message.text, local_images: [], text_elements: [] };
+            self.push(said.at, "event_msg", &message);
+        }
+        let model = conversation.turns.first().map_or(&conversation.model, |turn| &turn.model);
+        let context = Context {
+            turn_id: &id,
+            cwd: FOLDER,
+            timezone: "UTC",
+            summary: "auto",
+            current_date: time(said.at).strftime("%Y-%m-%d").to_string(),
+            model,
+            model_spec: &conversation.model,
+            agent: &conversation.agent,
+        };
+        self.push(said.at, "turn_context", &context);
+        Task { id, started: said.at, completed: said.at, last_said: None }
+    }
+
+    fn finish(&mut self, task: Option<Task<'_>>) {
+        let Some(Task { id, started, completed, last_said }) = task else { return };
+        let event = Event::TaskComplete {
+            turn_id: &id,
+            last_agent_message: last_said,
+            completed_at: seconds(completed),
+            duration_ms: completed.saturating_sub(started) / 1_000_000,
+        };
+        self.push(completed, "event_msg", &event);
+    }
+
+    fn user(&mut self, said: &Said<'t, 'a>) {
+        let mut content = vec![Content::InputText { text: (&*said.message.text).into() }];
+        content.extend(said.message.files.iter().map(file));
+        self.item(said.at, &Item::Message { role: "user", content, end_turn: None, finish_reason: None });
+    }
+
+    fn assistant(&mut self, said: &Said<'t, 'a>) {
+        let Said { message, at, turn, .. } = said;
+        let hosted = turn.and_then(|turn| turn.hosted.as_deref());
+        for (tool, uses) in hosted.map(|hosted| hosted.uses.as_slice()).unwrap_or_default() {
+            self.item(*at, &Item::WebSearchCall { status: "completed", tool, uses: *uses });
+        }
+        let finish = turn.map_or(Finish::Complete, |turn| turn.finish);
+        let calls_tools = !message.calls.is_empty();
+        // A turn that only calls tools says nothing, but one that says nothing at all did so.
+        if !message.text.is_empty() || !calls_tools {
+            let citations = hosted.map(|hosted| hosted.citations.as_slice()).unwrap_or_default();
+            let annotations = citations.iter().map(|citation| Annotation::UrlCitation { citation }).collect();
+            let item = Item::Message {
+                role: "assistant",
+                content: vec![Content::OutputText { text: &message.text, annotations }],
+                end_turn: (finish == Finish::Complete && !calls_tools).then_some(true),
+                finish_reason: (finish != Finish::Complete)
+                    .then(|| conventions::finish_reason(finish, calls_tools)),
+            };
+            self.item(*at, &item);
+        }
+        for call in &message.calls {
+            let item = Item::FunctionCall { name: &call.name, arguments: &call.arguments, call_id: &call.id };
+            self.item(*at, &item);
+        }
+        if let Some(turn) = turn {
+            self.count(turn);
+        }
+    }
+
+    fn tool(&mut self, said: &Said<'t, 'a>) {
+        let message = said.message;
+        let output = if message.files.is_empty() {
+            Output::Text(&message.text)
+        } else {
+            let mut parts = vec![Content::InputText { text: (&*message.text).into() }];
+            parts.extend(message.files.iter().map(file));
+            Output::Parts(parts)
+        };
+        let status = if message.is_error { "error" } else { "success" };
+        let call_id = message.answers.as_deref().unwrap_or_default();
+        self.item(said.at, &Item::FunctionCallOutput { call_id, output, status });
+    }
+
+    fn count(&mut self, turn: &TracedTurn<'_>) {
+        let Some(usage) = turn.usage else { return };
+        self.total += usage;
+        let info = Tokens {
+            total_token_usage: tokens(&self.total),
+            last_token_usage: tokens(&usage),
+            cost_usd: turn.cost_usd,
+        };
+        self.push(turn.end, "event_msg", &Event::TokenCount { info });
+    }
+
+    fn item(&mut self, at: u64, item: &Item<'_>) {
+        self.push(at, "response_item", item);
+    }
+
+    fn push<P: Serialize>(&mut self, at: u64, kind: &'static str, payload: &P) {
+        let record = Record { timestamp: timestamp(at), kind, payload };
+        let written = serde_json::to_writer(&mut *self.out, &record);
+        debug_assert!(written.is_ok(), "texts and numbers are always JSON");
+        self.out.push(b'\n');
+        self.records += 1;
+    }
+}
+
+/// Bytes of files are in no trace; this says which file it was.
+fn file<'t>(file: &'t TracedFile<'_>) -> Content<'t> {
+    let TracedFile { name, media_type, digest } = file;
+    Content::InputText { text: format!("[file `{name}`, {media_type}, sha256 {digest}]").into() }
+}
+
+fn tokens(usage: &Usage) -> TokenUsage {
+    TokenUsage {
+        input_tokens: usage.input,
+        cached_input_tokens: usage.cached,
+        output_tokens: usage.output,
+        reasoning_output_tokens: usage.reasoning,
+        total_tokens: usage.input.saturating_add(usage.output),
+    }
+}
+
+fn time(nanoseconds: u64) -> jiff::Timestamp {
+    jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or(jiff::Timestamp::MAX)
+}
+
+fn timestamp(nanoseconds: u64) -> String {
+    time(nanoseconds).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+fn seconds(nanoseconds: u64) -> u64 {
+    nanoseconds / 1_000_000_000
+}

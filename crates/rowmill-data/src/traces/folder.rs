@@ -1,0 +1,208 @@
+//! The folder of traces: making it ours for a run, and putting it in order afterwards.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rowmill_core::record::{EnvelopeHead, TraceSettings};
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+
+use super::name::is_file_name;
+use super::sink::TraceSink;
+use super::spans;
+use crate::output::{Claim, LineSink, Part, cannot_write, each_replaced, settle_lines};
+
+const FLAG: &str = "--export-traces";
+const MANIFEST: &str = "manifest.jsonl";
+const SPANS: &str = "spans.jsonl";
+const DRAFT: &str = ".trace.rowmill-new";
+/// The end of a file is looked through in pieces of this size.
+const PIECE: u64 = 64 * 1024;
+
+/// A folder of traces that no other run can write to while this is alive.
+#[derive(Debug)]
+pub struct TraceFolder {
+    path: PathBuf,
+    manifest: File,
+    claim: Claim,
+}
+
+/// What is read of a line of a manifest.
+#[derive(Deserialize)]
+struct ManifestFields {
+    run_id: Option<String>,
+    trace: Option<String>,
+}
+
+impl TraceFolder {
+    /// Checks that the folder could be claimed, without touching it.
+    ///
+    /// # Errors
+    ///
+    /// It is no folder, there is no place for it, or it holds traces and must not.
+    pub fn check(path: &Path, claim: Claim) -> Result<(), Problem> {
+        let shown = path.display();
+        if path.exists() && !path.is_dir() {
+            let message = format!("`{shown}`, given to `{FLAG}`, is not a folder");
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a folder for the traces"));
+        }
+        let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            let message = format!("the folder `{}` of `{FLAG}` does not exist", parent.display());
+            let hint = format!("make it with `mkdir -p {}`, or choose another path", parent.display());
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
+        }
+        let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
+        if claim == Claim::New && Self::files(path).iter().any(has_lines) {
+            let message = format!("the folder `{shown}` holds the traces of an earlier run");
+            return Err(Problem::new(ProblemCode::OutputExists, message).hint(
+                "use `--resume` to go on with that run, `--overwrite` to replace them, or name another folder",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The two files that every folder of traces has.
+    #[must_use]
+    pub fn files(path: &Path) -> [PathBuf; 2] {
+        [path.join(MANIFEST), path.join(SPANS)]
+    }
+
+    /// Makes the folder and locks it. What is in it stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`TraceFolder::check`]; or it cannot be made, or another run has it.
+    pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
+        Self::check(path, claim)?;
+        fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
+        let [manifest, _] = Self::files(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(&manifest).map_err(|error| cannot_write(&manifest, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), manifest: file, claim }),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another run is writing traces to `{}`", path.display());
+                Err(Problem::new(ProblemCode::OutputBusy, message)
+                    .hint("wait for it, or choose another folder"))
+            }
+            Err(TryLockError::Error(error)) => Err(cannot_write(&manifest, &error)),
+        }
+    }
+
+    /// The id of the run whose traces are there, if any are.
+    #[must_use]
+    pub fn run(&self) -> Option<String> {
+        let mut line = String::new();
+        // What cannot be read is of no run, and is told of when the folder is settled.
+        BufReader::new(File::open(Self::files(&self.path).first()?).ok()?).read_line(&mut line).ok()?;
+        serde_json::from_str::<ManifestFields>(&line).ok()?.run_id
+    }
+
+    /// Begins to write. Unless the folder is gone on with, the traces that its manifest names are
+    /// removed first; of other files none is.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be changed.
+    pub fn sink(self, settings: Arc<TraceSettings>) -> Result<TraceSink, Problem> {
+        let Self { path: folder, manifest: lock, claim } = self;
+        let [manifest, spans] = Self::files(&folder);
+        let draft = folder.join(DRAFT);
+        // What a crash left of a trace that was being written; it has no name yet.
+        drop(fs::remove_file(&draft));
+        let keep = |path: &Path| if claim == Claim::Resume { whole_lines(path) } else { Ok(0) };
+        if claim != Claim::Resume {
+            remove_named(&folder, &manifest)?;
+        }
+        let open = |path: &Path| {
+            let length = keep(path).map_err(|error| cannot_write(path, &error))?;
+            LineSink::append(path, Part::Envelopes, length)
+        };
+        let (manifest, spans) = (open(&manifest)?, open(&spans)?);
+        Ok(TraceSink { folder, draft, settings, manifest, spans, buffer: Vec::new(), lock })
+    }
+}
+
+/// Leaves one line per row in manifest and spans, the latest, in input order; and removes traces
+/// that only lines name which are gone. A folder that is in order is left alone.
+///
+/// # Errors
+///
+/// A file cannot be read or written.
+pub fn settle_traces(path: &Path) -> Result<(), Problem> {
+    let [manifest, spans] = TraceFolder::files(path);
+    let mut stale = HashSet::new();
+    each_replaced(&manifest, |line| stale.extend(trace_of(line)))?;
+    settle_lines(&manifest, EnvelopeHead::parse)?;
+    settle_lines(&spans, spans::head_of)?;
+    if !stale.is_empty() {
+        each_line(&manifest, |line| {
+            if let Some(trace) = trace_of(line) {
+                stale.remove(&trace);
+            }
+        })?;
+    }
+    stale.iter().for_each(|name| remove(path, name));
+    Ok(())
+}
+
+/// Removes the traces that a manifest names.
+fn remove_named(folder: &Path, manifest: &Path) -> Result<(), Problem> {
+    each_line(manifest, |line| {
+        if let Some(name) = trace_of(line) {
+            remove(folder, &name);
+        }
+    })
+}
+
+fn remove(folder: &Path, name: &str) {
+    if is_file_name(name) {
+        // What is not there needs no removing, and a leftover is not named any more.
+        drop(fs::remove_file(folder.join(name)));
+    }
+}
+
+fn trace_of(line: &[u8]) -> Option<String> {
+    serde_json::from_slice::<ManifestFields>(line).ok()?.trace
+}
+
+fn each_line(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::new(ProblemCode::OutputUnusable, format!("cannot read `{}`", path.display()))
+            .cause(error)
+            .hint("check the permissions of the file")
+    };
+    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        saw(&line);
+        line.clear();
+    }
+    Ok(())
+}
+
+/// How many bytes of a file are whole lines; what follows was cut by a crash.
+fn whole_lines(path: &Path) -> std::io::Result<u64> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        opened => opened?,
+    };
+    let mut end = file.metadata()?.len();
+    let mut piece = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
+        file.seek(SeekFrom::Start(start))?;
+        piece.clear();
+        file.by_ref().take(end - start).read_to_end(&mut piece)?;
+        if let Some(newline) = piece.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}

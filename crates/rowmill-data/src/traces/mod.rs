@@ -1,0 +1,18 @@
+//! Traces of rows: a folder with one file per row, a manifest and spans.
+//!
+//! `docs/traces.md` says what the files look like. All are made from what the ledger holds of a
+//! row, so making them again gives the same files.
+
+mod codex;
+mod conventions;
+mod folder;
+mod name;
+mod said;
+mod sink;
+mod spans;
+mod talk;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{TraceFolder, settle_traces};
+pub use sink::TraceSink;

@@ -1,0 +1,70 @@
+//! Names of trace files.
+
+use rowmill_core::record::{RowTrace, TracedId};
+
+const BEGIN: &str = "row-";
+const END: &str = ".codex.jsonl";
+/// Letters of an id that are part of a name, and its bytes: a name may have 255 bytes.
+const MOST_LETTERS: usize = 80;
+const MOST_BYTES: usize = 120;
+const MOST_AGENT_BYTES: usize = 60;
+/// What stands for an id or an agent that no name can be made of.
+const FALLBACK: &str = "row";
+
+/// The name of the trace file of a row.
+pub(super) fn file_name(row: &RowTrace<'_>, agent: &str) -> String {
+    let id = match &row.id {
+        TracedId::Number(number) => number.to_string(),
+        TracedId::Text(text) => safe(text, MOST_BYTES),
+    };
+    format!("{BEGIN}{:06}__id-{id}__{}{END}", row.row_number, safe(agent, MOST_AGENT_BYTES))
+}
+
+/// Whether a file with this name can be one that was made here, so that it may be removed.
+pub(super) fn is_file_name(name: &str) -> bool {
+    name.starts_with(BEGIN) && name.ends_with(END) && !name.contains(['/', '\\', '\0'])
+}
+
+/// Letters, digits, `-`, `_` and `.`; anything else is `_`, and only one of them in a row.
+fn safe(text: &str, most_bytes: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(most_bytes));
+    for letter in text.chars() {
+        let kept = letter.is_alphanumeric() || matches!(letter, '-' | '.');
+        match if kept { letter } else { '_' } {
+            '_' if out.ends_with('_') => {}
+            letter => out.push(letter),
+        }
+    }
+    let mut bytes = 0;
+    let fits = |letter: &char| {
+        bytes += letter.len_utf8();
+        bytes <= most_bytes
+    };
+    let short: String =
+        out.trim_matches(['.', '_', '-']).chars().take(MOST_LETTERS).take_while(fits).collect();
+    if short.is_empty() { FALLBACK.to_owned() } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_any_kind_make_names_that_any_disk_takes() {
+        for (text, expected) in [
+            ("r-1", "r-1"),
+            ("a/b\\c: d", "a_b_c_d"),
+            ("../../etc/passwd", "etc_passwd"),
+            ("***#17", "17"),
+            ("größe__x", "größe_x"),
+            ("", "row"),
+            ("...", "row"),
+        ] {
+            assert_eq!(safe(text, MOST_BYTES), expected, "{text}");
+        }
+        assert_eq!(safe(&"x".repeat(200), MOST_BYTES).len(), 80);
+        assert_eq!(safe(&"語".repeat(200), MOST_BYTES).len(), 120);
+        assert!(is_file_name("row-000001__id-1__worker.codex.jsonl"));
+        assert!(!is_file_name("row-1/../../x.codex.jsonl") && !is_file_name("notes.txt"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Writing the trace of each row as it is published.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rowmill_core::ports::{Published, Sink};
+use rowmill_core::record::{RowTrace, TraceSettings, TracedError, TracedId};
+use rowmill_types::{Problem, ProblemCode};
+use serde::Serialize;
+
+use super::codex::write_session;
+use super::name::file_name;
+use super::spans::write_spans;
+use crate::output::{LineSink, cannot_write};
+
+/// Writes the trace of each row.
+///
+/// A row's files are complete in the kernel's hands when [`Sink::publish`] returns: first the
+/// trace, which takes its name only when it is whole, then the spans, then the line of the
+/// manifest. Publishing a record again writes the same trace again; the lines that are then there
+/// twice are made one by [`settle_traces`](super::settle_traces). So this sink must come before the
+/// one that makes a row count as done.
+#[derive(Debug)]
+pub struct TraceSink {
+    pub(super) folder: PathBuf,
+    pub(super) draft: PathBuf,
+    pub(super) settings: Arc<TraceSettings>,
+    pub(super) manifest: LineSink,
+    pub(super) spans: LineSink,
+    /// Used again for each row.
+    pub(super) buffer: Vec<u8>,
+    #[expect(dead_code, reason = "the open file is the lock")]
+    pub(super) lock: File,
+}
+
+#[derive(Serialize)]
+struct ManifestLine<'a> {
+    run_id: &'a str,
+    row_number: u64,
+    id: &'a TracedId<'a>,
+    ok: bool,
+    trace: Option<&'a str>,
+    record_count: u64,
+    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a TracedError<'a>>,
+}
+
+impl TraceSink {
+    /// Writes the trace file, if there is anything to tell; gives its name and how many records
+    /// it has.
+    fn write_file(&mut self, row: &RowTrace<'_>) -> Result<(Option<String>, u64), Problem> {
+        if row.conversations.is_empty() {
+            return Ok((None, 0));
+        }
+        self.buffer.clear();
+        let records = write_session(row, &self.settings, &mut self.buffer);
+        let name = file_name(row, self.settings.agent());
+        let path = self.folder.join(&name);
+        fs::write(&self.draft, &self.buffer)
+            .and_then(|()| fs::rename(&self.draft, &path))
+            .map_err(|error| cannot_write(&path, &error))?;
+        Ok((Some(name), records))
+    }
+
+    fn write_spans(&mut self, row: &RowTrace<'_>) -> Result<(), Problem> {
+        // Of a row that ended while no traces were kept nobody knows when that was.
+        if row.end == 0 {
+            return Ok(());
+        }
+        self.buffer.clear();
+        write_spans(row, &self.settings, &mut self.buffer);
+        self.spans.push(&self.buffer);
+        self.spans.flush()
+    }
+
+    fn write_manifest(
+        &mut self,
+        row: &RowTrace<'_>,
+        trace: Option<&str>,
+        records: u64,
+    ) -> Result<(), Problem> {
+        let line = ManifestLine {
+            run_id: self.settings.run(),
+            row_number: row.row_number,
+            id: &row.id,
+            ok: row.ok,
+            trace,
+            record_count: records,
+            agent: self.settings.agent(),
+            reused: row.reused.as_deref(),
+            error: row.error.as_ref(),
+        };
+        self.buffer.clear();
+        let written = serde_json::to_writer(&mut self.buffer, &line);
+        debug_assert!(written.is_ok(), "texts and numbers are always JSON");
+        self.manifest.push(&self.buffer);
+        self.manifest.flush()
+    }
+}
+
+impl Sink for TraceSink {
+    fn publish(&mut self, published: Published<'_>) -> Result<(), Problem> {
+        let settings = self.settings.clone();
+        let row = match published.trace {
+            Some(trace) => RowTrace::parse(trace),
+            None => RowTrace::of_envelope(published.envelope, settings.redactor()),
+        };
+        let row = row.map_err(|error| {
+            Problem::new(ProblemCode::LedgerUnusable, "the trace in a record of the ledger cannot be read")
+                .cause(error)
+                .hint("leave `--export-traces` out to go on without traces")
+        })?;
+        let (name, records) = self.write_file(&row)?;
+        self.write_spans(&row)?;
+        self.write_manifest(&row, name.as_deref(), records)
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! A row as OpenTelemetry spans, in one line of OTLP/JSON.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use rowmill_core::record::{EnvelopeHead, RowTrace, TraceSettings, TracedConversation, TracedId, TracedRole};
+use rowmill_types::RowId;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use super::conventions::{self as names, Attribute, Value};
+use super::said::{Said, said};
+use super::talk;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Span<'a> {
+    trace_id: &'a str,
+    span_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_span_id: Option<String>,
+    name: Cow<'a, str>,
+    kind: u8,
+    start_time_unix_nano: String,
+    end_time_unix_nano: String,
+    attributes: Vec<Attribute<'a>>,
+    status: Status<'a>,
+}
+
+#[derive(Serialize, Default)]
+struct Status<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+impl Status<'_> {
+    const FAILED: Self = Self { code: Some(names::FAILED), message: None };
+}
+
+/// Appends the line of a row, newline not included.
+pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) {
+    let trace_id =
+        format!("{:032x}", xxh3_128(format!("{}/{}", settings.run(), row.row_number).as_bytes()).max(1));
+    let mut spans = Spans { row, settings, trace_id: &trace_id, all: Vec::new() };
+    spans.add_row();
+    for (place, conversation) in row.conversations.iter().enumerate() {
+        spans.add_conversation(place, conversation);
+    }
+    let resource =
+        [Attribute::text(names::SERVICE, "rowmill"), Attribute::text(names::SERVICE_VERSION, VERSION)];
+    let scope = Scope { name: "rowmill", version: VERSION };
+    let line = Line {
+        resource_spans: [ResourceSpans {
+            resource: Resource { attributes: &resource },
+            scope_spans: [ScopeSpans { scope, spans: &spans.all }],
+        }],
+    };
+    let written = serde_json::to_writer(&mut *out, &line);
+    debug_assert!(written.is_ok(), "texts and numbers are always JSON");
+}
+
+/// Which row a line is of.
+pub(super) fn head_of(line: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
+    let missing = |what: &str| serde::de::Error::custom(format!("no {what} in the first span"));
+    let line: RawLine<'_> = serde_json::from_slice(line)?;
+    let [RawResource { scope_spans: [RawScope { spans }] }] = line.resource_spans;
+    let root: RawSpan<'_> = serde_json::from_str(spans.first().ok_or_else(|| missing("row"))?.get())?;
+    let mut found: HashMap<Cow<'_, str>, RawAttribute<'_>> =
+        root.attributes.into_iter().map(|attribute| (attribute.key, attribute.value)).collect();
+    let number = |value: &RawAttribute<'_>| value.int_value.as_deref().and_then(|text| text.parse().ok());
+    let id = found.remove(names::ROW_ID).ok_or_else(|| missing(names::ROW_ID))?;
+    let row_number =
+        found.get(names::ROW_NUMBER).and_then(number).ok_or_else(|| missing(names::ROW_NUMBER))?;
+    let id = match (number(&id), id.string_value) {
+        (Some(number), _) => RowId::Number(number),
+        (None, text) => RowId::Text(text.unwrap_or_default().into()),
+    };
+    let ok = found.get(names::ROW_OK).and_then(|value| value.bool_value).unwrap_or_default();
+    let kind = found.remove(names::ERROR).and_then(|value| value.string_value).unwrap_or_default();
+    Ok(EnvelopeHead::new(id, row_number, ok, &kind))
+}
+
+struct Spans<'t, 'a> {
+    row: &'t RowTrace<'a>,
+    settings: &'t TraceSettings,
+    trace_id: &'t str,
+    all: Vec<Span<'t>>,
+}
+
+impl<'t, 'a> Spans<'t, 'a> {
+    fn add_row(&mut self) {
+        let row = self.row;
+        let mut attributes = vec![
+            Attribute::text(names::RUN, self.settings.run()),
+            Attribute::number(names::ROW_NUMBER, row.row_number),
+            match &row.id {
+                TracedId::Number(number) => Attribute::number(names::ROW_ID, *number),
+                TracedId::Text(text) => Attribute::text(names::ROW_ID, &**text),
+            },
+            Attribute { key: names::ROW_OK, value: Value::BoolValue(row.ok) },
+            Attribute::text(names::AGENT, self.settings.agent()),
+        ];
+        attributes.extend(row.reused.as_deref().map(|reused| Attribute::text(names::REUSED, reused)));
+        attributes.extend(row.error.as_ref().map(|error| Attribute::text(names::ERROR, &*error.kind)));
+        let status =
+            row.error.as_ref().map(|error| Status { message: Some(&error.message), ..Status::FAILED });
+        self.add(None, "rowmill.row".into(), names::INTERNAL, (row.start, row.end), attributes);
+        self.set_status(status);
+    }
+
+    fn add_conversation(&mut self, place: usize, conversation: &'t TracedConversation<'a>) {
+        let TracedConversation { agent, model, turns, tools, .. } = conversation;
+        let start = turns.first().map_or(self.row.start, |turn| turn.start);
+        let ends = turns.iter().map(|turn| turn.end).chain(tools.iter().map(|tool| tool.end));
+        let end = ends.max().unwrap_or(self.row.end);
+        let mut attributes = vec![
+            Attribute::text(names::OPERATION, "invoke_agent"),
+            Attribute::text(names::AGENT, &**agent),
+            Attribute::text(names::CONVERSATION, self.conversation_id(place)),
+            Attribute::text(names::REQUEST_MODEL, &**model),
+        ];
+        attributes.extend(names::provider(model).map(|provider| Attribute::text(names::PROVIDER, provider)));
+        let system = conversation.system.as_deref().and_then(|digest| self.settings.system(digest));
+        attributes.extend(system.map(|text| Attribute::text(names::SYSTEM, talk::instruction(text))));
+        let said = said(self.row, conversation);
+        if turns.is_empty() {
+            let asked = talk::input(said.iter().map(|said| said.message));
+            attributes.push(Attribute::text(names::INPUT, asked));
+        }
+        let parent = Some(self.root_id());
+        let name = format!("invoke_agent {agent}").into();
+        let own = self.add(parent, name, names::INTERNAL, (start, end), attributes);
+        self.add_turns(&own, place, conversation, &said);
+        self.add_tools(&own, conversation, &said);
+    }
+
+    fn add_turns(
+        &mut self,
+        parent: &str,
+        place: usize,
+        conversation: &'t TracedConversation<'a>,
+        said: &[Said<'t, 'a>],
+    ) {
+        let mut seen = 0;
+        for (at, Said { message, turn, .. }) in said.iter().enumerate() {
+            let Some(turn) = turn else { continue };
+            let asked = said.get(seen..at).unwrap_or_default();
+            seen = at + 1;
+            let reason = names::finish_reason(turn.finish, !message.calls.is_empty());
+            let mut attributes = vec![
+                Attribute::text(names::OPERATION, "chat"),
+                Attribute::text(names::CONVERSATION, self.conversation_id(place)),
+                Attribute::text(names::REQUEST_MODEL, &*conversation.model),
+                Attribute::text(names::RESPONSE_MODEL, &*turn.model),
+                Attribute {
+                    key: names::FINISH_REASONS,
+                    value: Value::ArrayValue { values: vec![Value::StringValue(reason.into())] },
+                },
+                Attribute::text(names::INPUT, talk::input(asked.iter().map(|said| said.message))),
+                Attribute::text(names::OUTPUT, talk::output(message, reason)),
+            ];
+            let provider = names::provider(&conversation.model);
+            attributes.extend(provider.map(|provider| Attribute::text(names::PROVIDER, provider)));
+            if let Some(usage) = turn.usage {
+                attributes.extend(
+                    [
+                        (names::INPUT_TOKENS, usage.input),
+                        (names::OUTPUT_TOKENS, usage.output),
+                        (names::CACHE_READ_TOKENS, usage.cached),
+                        (names::CACHE_WRITE_TOKENS, usage.cache_write),
+                        (names::REASONING_TOKENS, usage.reasoning),
+                    ]
+                    .map(|(name, tokens)| Attribute::number(name, tokens)),
+                );
+            }
+            let cost = turn.cost_usd.map(|cost| Value::DoubleValue(cost.dollars()));
+            attributes.extend(cost.map(|value| Attribute { key: names::COST, value }));
+            if let Some(hosted) = &turn.hosted {
+                attributes.push(Attribute::text(names::CITATIONS, talk::json(&hosted.citations)));
+                attributes.push(Attribute::text(names::HOSTED, talk::json(&hosted.uses)));
+            }
+            let name = format!("chat {}", conversation.model).into();
+            self.add(Some(parent.to_owned()), name, names::CLIENT, (turn.start, turn.end), attributes);
+        }
+    }
+
+    fn add_tools(&mut self, parent: &str, conversation: &'t TracedConversation<'a>, said: &[Said<'t, 'a>]) {
+        for (place, tool) in conversation.tools.iter().enumerate() {
+            let answer = said.iter().position(|said| said.tool == Some(place));
+            let before = said.get(..answer.unwrap_or(said.len())).unwrap_or_default();
+            // Ids are unique only within a turn, so the last call before the answer is meant.
+            let calls = before.iter().rev().filter(|said| said.message.role == TracedRole::Assistant);
+            let call = calls.flat_map(|said| &said.message.calls).find(|call| call.id == tool.call);
+            let mut attributes = vec![
+                Attribute::text(names::OPERATION, "execute_tool"),
+                Attribute::text(names::TOOL, &*tool.tool),
+                Attribute::text(names::TOOL_TYPE, "function"),
+                Attribute::text(names::TOOL_CALL, &*tool.call),
+            ];
+            attributes.extend(call.map(|call| Attribute::text(names::TOOL_ARGUMENTS, &*call.arguments)));
+            let result = answer.and_then(|answer| said.get(answer)).map(|said| &*said.message.text);
+            attributes.extend(result.map(|text| Attribute::text(names::TOOL_RESULT, text)));
+            attributes.extend(tool.is_error.then(|| Attribute::text(names::ERROR, "tool_error")));
+            let name = format!("execute_tool {}", tool.tool).into();
+            self.add(Some(parent.to_owned()), name, names::INTERNAL, (tool.start, tool.end), attributes);
+            self.set_status(tool.is_error.then_some(Status::FAILED));
+        }
+    }
+
+    /// Adds a span and gives its id.
+    fn add(
+        &mut self,
+        parent_span_id: Option<String>,
+        name: Cow<'t, str>,
+        kind: u8,
+        (start, end): (u64, u64),
+        attributes: Vec<Attribute<'t>>,
+    ) -> String {
+        let span_id =
+            format!("{:016x}", xxh3_64(format!("{}/{}", self.trace_id, self.all.len()).as_bytes()).max(1));
+        self.all.push(Span {
+            trace_id: self.trace_id,
+            span_id: span_id.clone(),
+            parent_span_id,
+            name,
+            kind,
+            start_time_unix_nano: start.to_string(),
+            end_time_unix_nano: end.max(start).to_string(),
+            attributes,
+            status: Status::default(),
+        });
+        span_id
+    }
+
+    fn set_status(&mut self, status: Option<Status<'t>>) {
+        if let (Some(span), Some(status)) = (self.all.last_mut(), status) {
+            span.status = status;
+        }
+    }
+
+    fn root_id(&self) -> String {
+        self.all.first().map(|span| span.span_id.clone()).unwrap_or_default()
+    }
+
+    fn conversation_id(&self, place: usize) -> String {
+        format!("{}-row-{:06}-{}", self.settings.run(), self.row.row_number, place + 1)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'s, 'a> {
+    resource_spans: [ResourceSpans<'s, 'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceSpans<'s, 'a> {
+    resource: Resource<'s, 'a>,
+    scope_spans: [ScopeSpans<'s, 'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Resource<'s, 'a> {
+    attributes: &'s [Attribute<'a>],
+}
+
+#[derive(Serialize)]
+struct ScopeSpans<'s, 'a> {
+    scope: Scope,
+    spans: &'s [Span<'a>],
+}
+
+#[derive(Serialize)]
+struct Scope {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLine<'a> {
+    #[serde(borrow)]
+    resource_spans: [RawResource<'a>; 1],
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawResource<'a> {
+    #[serde(borrow)]
+    scope_spans: [RawScope<'a>; 1],
+}
+
+#[derive(Deserialize)]
+struct RawScope<'a> {
+    #[serde(borrow)]
+    spans: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawSpan<'a> {
+    #[serde(borrow)]
+    attributes: Vec<RawPair<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawPair<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    #[serde(borrow)]
+    value: RawAttribute<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAttribute<'a> {
+    string_value: Option<Cow<'a, str>>,
+    int_value: Option<Cow<'a, str>>,
+    bool_value: Option<bool>,
+}

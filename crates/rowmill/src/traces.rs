@@ -1,0 +1,76 @@
+//! Traces of a run: who speaks, what must not be told, and the folder that gets them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rowmill_core::record::{TraceFacts, TraceSettings, TracedVoice};
+use rowmill_core::redact::Redactor;
+use rowmill_data::traces::{TraceFolder, TraceSink};
+use rowmill_types::{Problem, ProblemCode, Secret};
+
+use crate::environment;
+use crate::prepare;
+use crate::spec::{Existing, RunSpec};
+
+/// The name of a worker that is a model and nothing else.
+pub(crate) const PLAIN_WORKER: &str = "worker";
+
+/// Who speaks in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Speakers {
+    /// The member that rows go to.
+    pub(crate) agent: String,
+    /// All members, by their place in the cast.
+    pub(crate) members: Vec<String>,
+    /// How each voice asks.
+    pub(crate) voices: Vec<TracedVoice>,
+}
+
+impl Speakers {
+    /// A model and nothing else.
+    pub(crate) fn plain(model: String, instruction: Option<String>) -> Self {
+        let voices = vec![TracedVoice { model, system: instruction }];
+        Self { agent: PLAIN_WORKER.to_owned(), members: vec![PLAIN_WORKER.to_owned()], voices }
+    }
+}
+
+/// Makes the folder of traces ours, if one is wanted; what is in it stays as it is.
+pub(crate) fn claim(spec: &RunSpec) -> Result<Option<TraceFolder>, Problem> {
+    let claim = prepare::claim(spec.existing);
+    spec.traces.as_deref().map(|path| TraceFolder::claim(path, claim)).transpose()
+}
+
+/// What the traces of the run `run` are made with. Its rows are about to begin.
+///
+/// Secrets are those that are given and what the environment holds under the name of one.
+pub(crate) fn settings(
+    run: &str,
+    speakers: Speakers,
+    mut secrets: Vec<Secret>,
+) -> Result<Arc<TraceSettings>, Problem> {
+    secrets.extend(environment::secrets());
+    let Speakers { agent, members, voices } = speakers;
+    // A clock before 1970 is no reason not to run.
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let facts = TraceFacts { run: run.to_owned(), agent, started, members, voices };
+    Ok(Arc::new(TraceSettings::new(facts, Redactor::new(&secrets)?)))
+}
+
+/// Begins to write traces.
+pub(crate) fn sink(
+    spec: &RunSpec,
+    folder: TraceFolder,
+    settings: &Arc<TraceSettings>,
+) -> Result<TraceSink, Problem> {
+    let other = folder.run().filter(|run| run != settings.run());
+    if let (Some(other), Existing::Resume) = (other, spec.existing) {
+        let message = format!("the traces in `{}` are of another run, `{other}`", shown(spec));
+        return Err(Problem::new(ProblemCode::ChangedRun, message)
+            .hint("name another folder with `--export-traces`, or say `--accept-changes` to mix both"));
+    }
+    folder.sink(settings.clone())
+}
+
+fn shown(spec: &RunSpec) -> String {
+    spec.traces.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+}
