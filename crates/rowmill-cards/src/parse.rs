@@ -1,7 +1,7 @@
 //! From the text of a card to a [`Card`].
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
 use rowmill_types::{Problem, Secret};
@@ -89,14 +89,7 @@ fn read(card: &CardText<'_>) -> Result<Card, Mistake> {
     take_idle(&mut fields, &mut ignored)?;
 
     let name = name(&mut fields, card.source)?;
-    let mut instruction = read_instruction(&mut fields, body)?;
-    let mut messages = fields.read("messages", Field::text_or_texts)?.unwrap_or_default();
-    if !card_type.speaks() {
-        // Such a card asks no model itself, so there is nobody to be instructed.
-        ignored.extend(instruction.take().map(|_| "instruction".to_owned()));
-        ignored.extend((!messages.is_empty()).then(|| "messages".to_owned()));
-        messages.clear();
-    }
+    let (instruction, messages) = told(card_type, &mut fields, body, &mut ignored)?;
     check_includes(instruction.as_deref().unwrap_or_default(), &card.origin)?;
     let (default, tool_only) = (fields.flag("default")?, fields.flag("tool_only")?);
     if default && tool_only {
@@ -136,13 +129,31 @@ fn read(card: &CardText<'_>) -> Result<Card, Mistake> {
         tool_input_schema: tools.tool_input_schema,
         max_parallel: read.max_parallel,
         child_timeout: read.child_timeout,
-        messages: messages.into_iter().map(Into::into).collect(),
+        messages,
         history: Vec::new(),
         variables: variables(&mut fields)?,
         ignored,
         shape,
         child_lines: read.child_lines,
     })
+}
+
+/// The instruction and the files of messages. A card that asks no model itself has nobody to be
+/// told anything.
+fn told(
+    card_type: CardType,
+    fields: &mut Fields,
+    body: Option<(String, u64)>,
+    ignored: &mut Vec<String>,
+) -> Result<(Option<String>, Vec<PathBuf>), Mistake> {
+    let instruction = read_instruction(fields, body)?;
+    let messages = fields.read("messages", Field::text_or_texts)?.unwrap_or_default();
+    if card_type.speaks() {
+        return Ok((instruction, messages.into_iter().map(PathBuf::from).collect()));
+    }
+    ignored.extend(instruction.map(|_| "instruction".to_owned()));
+    ignored.extend((!messages.is_empty()).then(|| "messages".to_owned()));
+    Ok((None, Vec::new()))
 }
 
 fn written(card: &CardText<'_>) -> Result<Written, Mistake> {

@@ -143,8 +143,11 @@ pub(crate) fn said(reading: &Reading) -> (&str, Finish, Vec<(&str, &str, &str)>)
     (&reading.text, reading.finish, calls.collect())
 }
 
+/// Sources with their titles and passages, and tools with their uses.
+pub(crate) type Did<'a> = (Vec<(&'a str, &'a str, &'a str)>, Vec<(&'a str, u64)>);
+
 /// What tools that run at the provider did: the sources with their passages, and the uses.
-pub(crate) fn hosted(reading: &Reading) -> (Vec<(&str, &str, &str)>, Vec<(&str, u64)>) {
+pub(crate) fn hosted(reading: &Reading) -> Did<'_> {
     let Some(hosted) = &reading.hosted else { return Default::default() };
     let citations = hosted
         .citations

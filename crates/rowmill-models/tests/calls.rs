@@ -49,6 +49,16 @@ async fn every_protocol_asks_at_its_own_place_with_its_own_header() {
         ("responses.m", "/v1", "/v1/responses", "idempotency-key", "run-1/x", responses),
         ("openresponses.m", "/v1", "/v1/responses", "authorization", "Bearer sk-secret", responses),
         ("anthropic.m", "", "/v1/messages", "x-api-key", "sk-secret", anthropic),
+        (
+            "anthropic.m?web_fetch=true",
+            "",
+            "/v1/messages",
+            "anthropic-beta",
+            "web-fetch-2025-09-10",
+            anthropic,
+        ),
+        ("xai.m", "/v1", "/v1/chat/completions", "authorization", "Bearer sk-secret", CHAT),
+        ("xai.m?x_search=true", "/v1", "/v1/responses", "authorization", "Bearer sk-secret", responses),
         ("anthropic.m", "/v1", "/v1/messages", "anthropic-version", "2023-06-01", anthropic),
         (
             "google.models/g-1",

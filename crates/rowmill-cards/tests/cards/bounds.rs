@@ -8,66 +8,14 @@ use crate::{local, mistake, remote};
 
 /// Pieces of cards, so that made texts come near to real ones.
 fn line() -> impl Strategy<Value = String> {
-    let key = prop::sample::select(vec![
-        "type",
-        "name",
-        "agents",
-        "model",
-        "request_params",
-        "mcp_connect",
-        "function_tools",
-        "tool_hooks",
-        "tool_policy",
-        "tool_input_schema",
-        "messages",
-        "variables",
-        "sequence",
-        "fan_out",
-        "k",
-        "plan_iterations",
-        "instruction",
-        "servers",
-        "tools",
-        "<<",
-        "api_key",
-        "?",
-        "skills",
-        "x",
-    ]);
+    let keys = "type name agents model request_params mcp_connect function_tools tool_hooks tool_policy \
+                tool_input_schema messages variables sequence fan_out k plan_iterations instruction servers \
+                tools << api_key ? skills x";
+    let values = "~agent~chain~MAKER~router~[a]~{a: b}~{target: x}~- a~true~1~-1~.inf~1e999~null~'a~\"\\~|~>-~\
+                  &a [*a]~*a~!!binary x~!x y~a.py:b~${A}~{{file:x}}~{{a}}~---~  b: {c: [~99999999999999999999";
+    let key = prop::sample::select(keys.split(' ').collect::<Vec<_>>());
     let value = prop_oneof![
-        prop::sample::select(vec![
-            "",
-            "agent",
-            "chain",
-            "MAKER",
-            "router",
-            "[a]",
-            "{a: b}",
-            "{target: x}",
-            "- a",
-            "true",
-            "1",
-            "-1",
-            ".inf",
-            "1e999",
-            "~",
-            "'a",
-            "\"\\",
-            "|",
-            ">-",
-            "&a [*a]",
-            "*a",
-            "!!binary x",
-            "!x y",
-            "a.py:b",
-            "${A}",
-            "{{file:x}}",
-            "{{a}}",
-            "---",
-            "  b: {c: [",
-            "99999999999999999999",
-        ])
-        .prop_map(str::to_owned),
+        prop::sample::select(values.split('~').collect::<Vec<_>>()).prop_map(str::to_owned),
         "\\PC{0,12}",
     ];
     (prop::sample::select(vec!["", "  ", "- ", "\t"]), key, value)

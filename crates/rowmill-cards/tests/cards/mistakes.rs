@@ -34,6 +34,14 @@ fn a_text_that_is_no_card_is_told_why() {
             "`a.md`, line 1: front matter in TOML is not supported",
             "write it as YAML between two lines of `---`",
         ),
+    ] {
+        assert_eq!(mistake(source, text), (message.to_owned(), hint.to_owned()), "{text:?}");
+    }
+}
+
+#[test]
+fn yaml_that_is_no_card_is_told_why() {
+    for (source, text, message, hint) in [
         (
             "a.md",
             "\n---\nname: a\n",
@@ -56,7 +64,7 @@ fn a_text_that_is_no_card_is_told_why() {
         (
             "a.yaml",
             "name: a\n---\nname: b",
-            "`a.yaml`, line 2: there is more than one YAML document",
+            "`a.yaml`, line 3: there is more than one YAML document",
             "write one card per file",
         ),
         (
@@ -68,7 +76,7 @@ fn a_text_that_is_no_card_is_told_why() {
         (
             "a.md",
             "---\nname: a\nmodel: [b\n---\nx",
-            "`a.md`, line 4: cannot be read as YAML",
+            "`a.md`, line 3: cannot be read as YAML",
             "correct it there",
         ),
         ("a.yaml", "a: 1\n b: 2", "`a.yaml`, line 2: cannot be read as YAML", "correct it there"),

@@ -115,7 +115,7 @@ fn servers_of_a_card_are_checked() {
 }
 
 #[test]
-fn functions_hooks_and_policies_are_checked() {
+fn functions_are_checked() {
     let form = "write it as `file.py:function`";
     assert_mistakes(&[
         (
@@ -153,6 +153,12 @@ fn functions_hooks_and_policies_are_checked() {
             "`a.yaml`, line 1: `function_tools[0]` has `code_arg` or `language` without `variant: code`",
             "add `variant: code`, or take them out",
         ),
+    ]);
+}
+
+#[test]
+fn hooks_policies_and_variables_are_checked() {
+    assert_mistakes(&[
         (
             "tool_hooks:\n  after_tool: a.py:b",
             "`a.yaml`, line 2: unknown field `tool_hooks.after_tool`",

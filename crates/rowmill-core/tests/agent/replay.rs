@@ -111,8 +111,9 @@ fn said(cast: &Cast, voice: usize, number: u64) -> Result<Completion, RowError> 
 }
 
 fn given(number: u64) -> ToolOutput {
-    let text = if number % 5 == 0 { r#"{"n":7}"#.to_owned() } else { format!("gave {}", number % 3) };
-    ToolOutput { is_error: number % 7 == 0, ..ToolOutput::of_text(text) }
+    let text =
+        if number.is_multiple_of(5) { r#"{"n":7}"#.to_owned() } else { format!("gave {}", number % 3) };
+    ToolOutput { is_error: number.is_multiple_of(7), ..ToolOutput::of_text(text) }
 }
 
 /// Numbers that look random.
@@ -178,7 +179,7 @@ impl<'c> Run<'c> {
         match &self.open[at] {
             Step::CallModel { node, voice, .. } => match said(self.cast, *voice, number) {
                 Ok(completion) => {
-                    let prompt = (number % 13 == 0).then(|| "changed by a hook".to_owned());
+                    let prompt = number.is_multiple_of(13).then(|| "changed by a hook".to_owned());
                     Happening::Answered { node: *node, prompt, completion, note: None, calls: Vec::new() }
                 }
                 Err(error) => Happening::Failed { node: *node, error, calls: Vec::new() },

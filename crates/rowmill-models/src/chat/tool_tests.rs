@@ -1,10 +1,10 @@
 use proptest::prelude::*;
-use rowmill_types::{Finish, Message, ToolOutput};
+use rowmill_types::{CallTiming, Finish, Message, ToolOutput};
 use serde_json::{Value, json};
 
 use super::wire::ChatWire;
 use crate::Setup;
-use crate::exchange::Delivery;
+use crate::exchange::{Delivery, completion};
 use crate::fixture::{
     assemble, assemble_bytes, body_of, conversation, echoed, file, hosted, pieces, said, setup, with_tools,
 };
@@ -149,6 +149,8 @@ fn thoughts_and_signatures_that_a_server_sent_with_calls_are_sent_back() {
     let streamed: Value = serde_json::from_str(&streamed.echo.unwrap().content).unwrap();
     assert_eq!(streamed, serde_json::from_str::<Value>(&expected).unwrap());
     let sent = body_of(&wire(&setup), &echoed("chat.deepseek", &echo.content));
+    let completion = completion(wire(&setup).read(body.as_bytes()).unwrap(), CallTiming::default());
+    assert_eq!((completion.calls.len(), completion.echo), (1, Some(echo.clone())), "the caller gets both");
     assert_eq!(sent["messages"][1], serde_json::from_str::<Value>(&expected).unwrap());
     let foreign = body_of(&wire(&with_tools("mistral.m", None)), &echoed("chat.deepseek", &echo.content));
     assert_eq!(foreign["messages"][1]["content"], "Let me see.");

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::chat::answer::{InputDetails, OutputDetails};
 use crate::error_body::ErrorBody;
 use crate::hosted::{Gathered, annotations};
-use crate::reading::{Reading, Unread, keep, no_error};
+use crate::reading::{Reading, Text, Unread, keep, no_error};
 use crate::tools::{Terms, call, text_of};
 
 /// The names under which xAI tells of searches that `x_search` made, as if they were calls.
@@ -112,7 +112,7 @@ impl Said {
         let mut said = Self::default();
         for item in output {
             let name = item.name.as_deref();
-            match item.kind.as_deref() {
+            match item.kind.as_ref().map(|kind| &*kind.0) {
                 Some("function_call" | "custom_tool_call")
                     if terms.hosts && name.is_some_and(|name| X_SEARCHES.contains(&name)) =>
                 {
@@ -181,7 +181,7 @@ struct Incomplete<'a> {
 #[derive(Deserialize)]
 struct Item<'a> {
     #[serde(default, borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    kind: Option<Text<'a>>,
     #[serde(default, borrow)]
     content: Option<Vec<Content<'a>>>,
     #[serde(default, borrow)]

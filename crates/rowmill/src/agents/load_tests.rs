@@ -88,7 +88,7 @@ fn a_single_page_without_front_matter_is_no_card() {
     let (kept, _) = folder(&[("readme.md", "# To be read"), ("SKILL.md", "---\nname: s\n---\n")]);
     let message = |name: &str| {
         let path = kept.path().join(name).to_string_lossy().into_owned();
-        let problem = load_with(&[path.clone()], None, &[]).unwrap_err();
+        let problem = load_with(std::slice::from_ref(&path), None, &[]).unwrap_err();
         problem.message.replace(&path, "PATH")
     };
     assert_eq!(message("readme.md"), "`PATH`: there is no front matter");
