@@ -47,8 +47,10 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         Output::Table(table) => {
             match &table.target {
                 TableTarget::File(path) => files.push(("--output", path)),
-                TableTarget::Folder { path, .. } => files.push(("--output-dir", path)),
-                TableTarget::Stdout => {}
+                TableTarget::Folder { path, .. } if spec.traces.is_some() => {
+                    files.push(("--output-dir", path));
+                }
+                TableTarget::Folder { .. } | TableTarget::Stdout => {}
             }
             table.target.check(claim(spec.existing))?;
         }

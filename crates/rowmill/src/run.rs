@@ -97,16 +97,12 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_beginning(control, resumed, settings_unknown, spent);
     let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
-    let traces = match traces {
-        None => None,
-        Some(folder) => {
-            let speakers = Speakers::plain(model_string.to_string(), texts.instruction.clone());
-            let settings = traces::settings(&header.run, speakers, secrets)?;
-            // Before the output, whose envelopes say that a row needs no publishing any more.
-            sinks.ordered.insert(0, Box::new(traces::sink(&spec, folder, &settings)?));
-            Some(settings)
-        }
-    };
+    let speakers = Speakers::plain(model_string.to_string(), texts.instruction.clone());
+    let traces = traces::begin(&spec, traces, &header.run, speakers, secrets)?.map(|(sink, settings)| {
+        // Before the output, whose envelopes say that a row needs no publishing any more.
+        sinks.ordered.insert(0, Box::new(sink));
+        settings
+    });
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,

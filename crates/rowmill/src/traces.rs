@@ -40,37 +40,27 @@ pub(crate) fn claim(spec: &RunSpec) -> Result<Option<TraceFolder>, Problem> {
     spec.traces.as_deref().map(|path| TraceFolder::claim(path, claim)).transpose()
 }
 
-/// What the traces of the run `run` are made with. Its rows are about to begin.
+/// Begins to write the traces of the run `run`, if they are wanted. Its rows are about to begin.
 ///
 /// Secrets are those that are given and what the environment holds under the name of one.
-pub(crate) fn settings(
+pub(crate) fn begin(
+    spec: &RunSpec,
+    folder: Option<TraceFolder>,
     run: &str,
     speakers: Speakers,
     mut secrets: Vec<Secret>,
-) -> Result<Arc<TraceSettings>, Problem> {
+) -> Result<Option<(TraceSink, Arc<TraceSettings>)>, Problem> {
+    let (Some(folder), Some(path)) = (folder, &spec.traces) else { return Ok(None) };
+    if let (Some(other), Existing::Resume) = (folder.run().filter(|other| other != run), spec.existing) {
+        let message = format!("the traces in `{}` are of another run, `{other}`", path.display());
+        return Err(Problem::new(ProblemCode::ChangedRun, message)
+            .hint("name another folder with `--export-traces`, or say `--accept-changes` to mix both"));
+    }
     secrets.extend(environment::secrets());
     let Speakers { agent, members, voices } = speakers;
     // A clock before 1970 is no reason not to run.
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let facts = TraceFacts { run: run.to_owned(), agent, started, members, voices };
-    Ok(Arc::new(TraceSettings::new(facts, Redactor::new(&secrets)?)))
-}
-
-/// Begins to write traces.
-pub(crate) fn sink(
-    spec: &RunSpec,
-    folder: TraceFolder,
-    settings: &Arc<TraceSettings>,
-) -> Result<TraceSink, Problem> {
-    let other = folder.run().filter(|run| run != settings.run());
-    if let (Some(other), Existing::Resume) = (other, spec.existing) {
-        let message = format!("the traces in `{}` are of another run, `{other}`", shown(spec));
-        return Err(Problem::new(ProblemCode::ChangedRun, message)
-            .hint("name another folder with `--export-traces`, or say `--accept-changes` to mix both"));
-    }
-    folder.sink(settings.clone())
-}
-
-fn shown(spec: &RunSpec) -> String {
-    spec.traces.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    let settings = Arc::new(TraceSettings::new(facts, Redactor::new(&secrets)?));
+    Ok(Some((folder.sink(settings.clone())?, settings)))
 }
