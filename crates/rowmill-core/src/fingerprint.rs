@@ -21,6 +21,9 @@ pub struct Fingerprint {
     pub instruction: Option<String>,
     /// Digest of the schema, if any.
     pub schema: Option<String>,
+    /// Digest of the agents that work on rows, if any.
+    #[serde(default)]
+    pub agents: Option<String>,
     /// The query that numbers the rows, if any.
     #[serde(default)]
     pub query: Option<String>,
@@ -44,6 +47,7 @@ impl Fingerprint {
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
         (&self.model, &self.prompt, &self.instruction) == (&other.model, &other.prompt, &other.instruction)
             && (&self.schema, &self.columns, &self.files) == (&other.schema, &other.columns, &other.files)
+            && self.agents == other.agents
     }
 
     /// What differs, one line each: the name of the setting, then before and now.
@@ -61,6 +65,7 @@ impl Fingerprint {
         compare("prompt", Some(short(&self.prompt)), Some(short(&now.prompt)));
         compare("instruction", self.instruction.as_deref().map(short), now.instruction.as_deref().map(short));
         compare("schema", self.schema.as_deref().map(short), now.schema.as_deref().map(short));
+        compare("agent cards", self.agents.as_deref().map(short), now.agents.as_deref().map(short));
         compare("query", self.query.as_deref(), now.query.as_deref());
         compare("columns", self.columns.as_deref(), now.columns.as_deref());
         compare("files", self.files.as_deref(), now.files.as_deref());
@@ -104,6 +109,7 @@ mod tests {
             prompt: digest("p"),
             instruction: None,
             schema: None,
+            agents: None,
             query: None,
             columns: None,
             files: None,

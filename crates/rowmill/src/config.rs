@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
@@ -21,9 +22,21 @@ pub struct Config {
     /// Providers: base URLs, key variables and headers.
     #[serde(default)]
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// MCP servers that agent cards can name.
+    #[serde(default)]
+    pub mcp: McpConfig,
     /// Prices by `provider.model` or `provider.*`, in dollars per million tokens.
     #[serde(default)]
     pub prices: BTreeMap<String, PriceConfig>,
+}
+
+/// MCP servers that agent cards can name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpConfig {
+    /// The servers, by the names that cards use.
+    #[serde(default)]
+    pub servers: BTreeMap<String, McpServerConfig>,
 }
 
 /// Defaults of `rowmill run`.

@@ -11,12 +11,11 @@ use rowmill_models::{
     Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
     attachment_rules, build, lane_facts,
 };
-use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret};
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec};
 
 use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::spec::RunSpec;
-use crate::texts::Texts;
 
 /// Answers of built-in models are short; this is more than any of them has.
 const BUILTIN_OUTPUT: u64 = 4_096;
@@ -25,7 +24,24 @@ const RESERVING: &[&str] = &["openai", "responses", "azure"];
 /// Bytes in a token, at least, when a prefix is compared with what a provider caches.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// The models of a run.
+/// How a voice asks its models.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    /// Model strings: the one that is asked, then those that stand in for it.
+    pub(crate) models: Vec<String>,
+    /// The system text.
+    pub(crate) instruction: Option<String>,
+    /// The JSON Schema of answers.
+    pub(crate) schema: Option<serde_json::Value>,
+    /// The tools that are offered.
+    pub(crate) tools: Vec<ToolSpec>,
+    /// Whether several tools may be called in one turn, where that is said.
+    pub(crate) parallel_tool_calls: Option<bool>,
+    /// The key of the provider, where it is not in the environment.
+    pub(crate) key: Option<Secret>,
+}
+
+/// The models of a voice.
 pub(crate) struct Lanes {
     /// The model that is asked first.
     pub(crate) model: ModelString,
@@ -39,30 +55,52 @@ pub(crate) struct Lanes {
     pub(crate) secrets: Vec<Secret>,
 }
 
-/// Makes the models ready; no call is made.
-pub(crate) fn lanes(
-    spec: &RunSpec,
-    texts: &Texts,
-    http: &HttpClient,
-    control: &Control,
-) -> Result<Lanes, Problem> {
-    let providers = Providers::with_config(spec.providers.clone())?;
-    let prices = PriceTable::with_config(&spec.prices)?;
-    let http = http.clone().with_timeouts(spec.timeouts);
-    let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
-    let mut first = None;
-    for name in std::iter::once(&spec.model).chain(&spec.fallback_models) {
-        let setup = setup(name, &providers, texts, control, &environment)?;
-        let facts = lane_facts(&setup);
-        let priced = priced(&prices, &setup.model);
-        first.get_or_insert_with(|| (setup.model.clone(), identity(&setup, texts), attachment_rules(&setup)));
-        check_budget(spec, &setup.model, &facts, priced.as_ref())?;
-        secrets.extend_from_slice(setup.connection.secrets());
-        lanes.push(lane(spec, setup, facts, priced, &http, control)?);
+/// Makes models ready; no call is made.
+pub(crate) struct Maker<'a> {
+    spec: &'a RunSpec,
+    providers: Providers,
+    prices: PriceTable,
+    http: HttpClient,
+    control: &'a Control,
+}
+
+impl<'a> Maker<'a> {
+    pub(crate) fn new(spec: &'a RunSpec, http: &HttpClient, control: &'a Control) -> Result<Self, Problem> {
+        Ok(Self {
+            spec,
+            providers: Providers::with_config(spec.providers.clone())?,
+            prices: PriceTable::with_config(&spec.prices)?,
+            http: http.clone().with_timeouts(spec.timeouts),
+            control,
+        })
     }
-    let (model, identity, rules) =
-        first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
-    Ok(Lanes { model, lanes, identity, rules, secrets })
+
+    /// The models of one voice.
+    pub(crate) fn lanes(&self, asks: &Asks) -> Result<Lanes, Problem> {
+        let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
+        let mut first = None;
+        for name in &asks.models {
+            let key = asks.key.as_ref().map(|key| key.reveal());
+            let environment = |name: &str| key.filter(|_| is_key(name)).map(str::to_owned).or_else(|| environment(name));
+            let setup = setup(name, &self.providers, asks, self.control, &environment)?;
+            let facts = lane_facts(&setup);
+            let priced = priced(&self.prices, &setup.model);
+            first.get_or_insert_with(|| (setup.model.clone(), identity(&setup), attachment_rules(&setup)));
+            let budgets = [("--max-cost", self.spec.budget), ("--max-row-cost", self.spec.agents.row_budget)];
+            for (flag, limits) in budgets {
+                check_budget(flag, limits, &setup.model, &facts, priced.as_ref())?;
+            }
+            secrets.extend_from_slice(setup.connection.secrets());
+            lanes.push(lane(self.spec, setup, facts, priced, &self.http, self.control)?);
+        }
+        let (model, identity, rules) =
+            first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
+        Ok(Lanes { model, lanes, identity, rules, secrets })
+    }
+}
+
+fn is_key(name: &str) -> bool {
+    ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What is known of a model's price.
@@ -74,7 +112,7 @@ pub(crate) fn priced<'a>(prices: &'a PriceTable, model: &ModelString) -> Option<
 pub(crate) fn setup(
     name: &str,
     providers: &Providers,
-    texts: &Texts,
+    asks: &Asks,
     control: &Control,
     environment: Environment<'_>,
 ) -> Result<Setup, Problem> {
@@ -84,10 +122,10 @@ pub(crate) fn setup(
     Ok(Setup {
         model,
         connection,
-        instruction: texts.instruction.clone(),
-        schema: texts.schema.as_ref().map(|schema| schema.value().clone()),
-        tools: Vec::new(),
-        parallel_tool_calls: None,
+        instruction: asks.instruction.clone(),
+        schema: asks.schema.clone(),
+        tools: asks.tools.clone(),
+        parallel_tool_calls: asks.parallel_tool_calls,
         notice: Arc::new(move |text| notice(Notice::Warning(text))),
     })
 }
@@ -97,8 +135,7 @@ pub(crate) fn setup(
 pub(crate) fn keyless<T>(make: impl Fn(Environment<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
     match make(&environment) {
         Err(problem) if problem.code == ProblemCode::MissingKey => make(&|name| {
-            let is_key = ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending));
-            environment(name).or_else(|| is_key.then(|| "unused".to_owned()))
+            environment(name).or_else(|| is_key(name).then(|| "unused".to_owned()))
         }),
         made => made,
     }
@@ -148,26 +185,31 @@ fn primes(facts: &LaneFacts) -> bool {
     facts.caches_prefix.is_some_and(|least| facts.fixed_bytes as u64 / BYTES_PER_TOKEN >= least)
 }
 
-pub(crate) fn identity(setup: &Setup, texts: &Texts) -> String {
+pub(crate) fn identity(setup: &Setup) -> String {
     let (model, facts) = (&setup.model, lane_facts(setup));
-    let digest_of = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), digest);
+    let digest_of = |text: Option<String>| text.map_or_else(|| "-".to_owned(), |text| digest(&text));
     // The same model under another key gives the same answers; at another address it may not.
-    format!(
+    let mut identity = format!(
         "{model}\n{}\n{}\n{}",
         facts.address,
-        digest_of(texts.instruction.as_deref()),
-        digest_of(texts.schema_text.as_deref())
-    )
+        digest_of(setup.instruction.clone()),
+        digest_of(setup.schema.as_ref().map(ToString::to_string))
+    );
+    for tool in &setup.tools {
+        identity.push_str(&format!("\n{}", digest(&format!("{tool:?}"))));
+    }
+    identity
 }
 
 /// A budget can be kept only if the worst case of a call is known and fits.
 fn check_budget(
-    spec: &RunSpec,
+    flag: &str,
+    limits: BudgetLimits,
     model: &ModelString,
     facts: &LaneFacts,
     priced: Option<&Priced<'_>>,
 ) -> Result<(), Problem> {
-    let BudgetLimits { cost, tokens } = spec.budget;
+    let BudgetLimits { cost, tokens } = limits;
     if cost.is_none() && tokens.is_none() {
         return Ok(());
     }
@@ -175,7 +217,7 @@ fn check_budget(
     if cost.is_some() && priced.is_none() {
         return Err(Problem::new(
             ProblemCode::UnknownPrice,
-            format!("`--max-cost` needs the price of `{name}`, which is not known"),
+            format!("`{flag}` needs the price of `{name}`, which is not known"),
         )
         .hint(format!(
             "put its price per million tokens at the top of `rowmill.toml`, such as: prices.\"{name}\" = {{ input = 0.25, output = 2.0 }}"
@@ -192,7 +234,7 @@ fn check_budget(
     match cost {
         Some(limit) if worst > limit => Err(Problem::new(
             ProblemCode::UnknownPrice,
-            format!("one answer of `{name}` can have {most} tokens and cost {worst}, more than `--max-cost` {limit}"),
+            format!("one answer of `{name}` can have {most} tokens and cost {worst}, more than `{flag}` {limit}"),
         )
         .hint(format!("bound answers in the model string, such as `{name}?max_tokens=1000`, or allow more"))),
         _ => Ok(()),

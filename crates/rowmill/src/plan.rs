@@ -108,7 +108,7 @@ pub async fn plan(
     let texts = texts::load(&spec, &http, control).await?;
     let providers = Providers::with_config(spec.providers.clone())?;
     let prices = PriceTable::with_config(&spec.prices)?;
-    let setup = keyless(|environment| setup(&spec.model, &providers, &texts, control, environment))?;
+    let setup = keyless(|environment| setup(&spec.model, &providers, &asks, control, environment))?;
     let priced = priced(&prices, &setup.model);
     inputs::fetch(&mut spec, control).await?;
     let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
@@ -319,7 +319,7 @@ async fn count(
     let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), &http)?;
     let model = Arc::new(CountingModel::new(counter, fixed));
     let lane = counting_lane(setup, model.clone());
-    let identity = crate::lanes::identity(setup, texts);
+    let identity = crate::lanes::identity(setup);
     let folder = WorkFolder::open(home.path())?;
     let store = answers(&spec, &folder, identity, control)?;
     let plan = Plan {

@@ -12,7 +12,6 @@ use rowmill_data::output::{Claim, OutputFile};
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::IdCheck;
-use rowmill_models::ModelString;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
@@ -128,7 +127,7 @@ pub(crate) fn rows(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Rows, P
 pub(crate) fn fingerprint(
     spec: &RunSpec,
     rows: &Rows,
-    model: &ModelString,
+    model: &str,
     texts: &Texts,
 ) -> Result<Fingerprint, Problem> {
     let mut input = match &spec.input.location {
@@ -146,7 +145,7 @@ pub(crate) fn fingerprint(
 }
 
 /// The part of the fingerprint that says how a model is asked, whatever the input.
-pub(crate) fn wording(spec: &RunSpec, model: &ModelString, texts: &Texts) -> Fingerprint {
+pub(crate) fn wording(spec: &RunSpec, model: &str, texts: &Texts) -> Fingerprint {
     let mut files = spec.files.attach.clone();
     if spec.files.extract_text {
         files.push("as text".into());
@@ -155,7 +154,8 @@ pub(crate) fn wording(spec: &RunSpec, model: &ModelString, texts: &Texts) -> Fin
     Fingerprint {
         input: InputIdentity { path: String::new(), size: None, probe: None },
         id_field: None,
-        model: model.to_string(),
+        model: model.to_owned(),
+        agents: texts.cards.as_ref().map(|cards| cards.digest.clone()),
         prompt: digest(texts.template.text()),
         instruction: texts.instruction.as_deref().map(digest),
         schema: texts.schema_text.as_deref().map(digest),

@@ -60,7 +60,7 @@ pub(crate) fn resumed(
     if let Some(before) = &before {
         compare(&before.fingerprint, &now.fingerprint, spec.existing)?;
     }
-    let mut resume = Resume::default();
+    let mut resume = Resume::new(spec.agents.retry_unknown);
     let mut settings_unknown = false;
     if let Some(file) = output {
         let found = scan_output(file.path(), |head| {
@@ -74,6 +74,10 @@ pub(crate) fn resumed(
         // A ledger that no header names counts for nothing.
         None => (0, Spend::default()),
     };
+    if !spec.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
+        // They are of other agents, or nobody wants them.
+        resume.forget_turns();
+    }
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
@@ -89,9 +93,13 @@ pub(crate) fn resumed(
     Ok(Beginning { header, ledger, resume, telemetry, settings_unknown, spent })
 }
 
+fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
+    before.is_some_and(|before| before.fingerprint.asks_the_same_as(&now.fingerprint))
+}
+
 /// What an earlier run did, only looked at: a resume would pass over it.
 pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
-    let mut resume = Resume::default();
+    let mut resume = Resume::new(spec.agents.retry_unknown);
     let Some(folder) = spec.work_folder() else { return Ok(resume) };
     let Some(path) = spec.output.envelopes(&folder) else { return Ok(resume) };
     if !spec.existing.resumes() || !path.exists() {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::agent::Cast;
-use rowmill_core::limits::{Budget, BudgetLimits, RateFlags, Spend};
+use rowmill_core::limits::{Budget, RateFlags, Spend};
 use rowmill_core::ports::{Attachments, Dataset, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
+use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Voice, Worker};
@@ -21,12 +22,13 @@ use crate::environment::environment;
 use crate::files::files;
 use crate::finish::{Ended, finish};
 use crate::inputs::{self, warnings};
-use crate::lanes::{Lanes, lanes};
+use crate::agents::{self, Stage};
+use crate::lanes::{Asks, Maker};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Existing, Output, RunSpec};
-use crate::texts;
+use crate::texts::{self, Texts};
 use crate::traces::{self, Speakers};
 
 /// How a run is watched and stopped.
@@ -70,11 +72,6 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let mut texts = texts::load(&spec, &http, control).await?;
-    let Lanes { model: model_string, lanes, identity, rules, secrets } =
-        lanes(&spec, &texts, &http, control)?;
-    let cast = Cast::plain(texts.schema.take(), spec.repairs)?;
-    let cast = Arc::new(cast.with_transcripts(spec.traces.is_some()));
-    let voices = vec![Voice { lanes, files: rules.clone() }];
     inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
@@ -82,8 +79,63 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
+    let stage = stage(&spec, &mut texts, &http, control).await;
+    let stage = stage.inspect_err(|_| WorkFolder::take_back(&folder))?;
+    let tools = stage.tools.clone();
+    let recorder = stage.recorder.clone();
+    let done = on_stage(spec, control, Prepared { started, run, folder, http, texts, rows, stage }).await;
+    // However it ended, nothing that was started for it is left.
+    if let Some(tools) = tools {
+        tools.host.close().await;
+    }
+    if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
+        (control.notice)(Notice::Warning(problem.message));
+    }
+    done
+}
+
+/// What answers rows: the agents of cards, or a model.
+async fn stage(
+    spec: &RunSpec,
+    texts: &mut Texts,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Stage, Problem> {
+    let maker = Maker::new(spec, http, control)?;
+    let schema = texts.schema.take();
+    match &texts.cards {
+        Some(cards) => agents::of_cards(spec, &maker, cards, schema).await,
+        None => agents::plain(spec, &maker, &asks(spec, texts, schema.as_ref()), schema),
+    }
+}
+
+/// How a model is asked that has no card.
+pub(crate) fn asks(spec: &RunSpec, texts: &Texts, schema: Option<&ResultSchema>) -> Asks {
+    Asks {
+        models: std::iter::once(&spec.model).chain(&spec.fallback_models).cloned().collect(),
+        instruction: texts.instruction.clone(),
+        schema: schema.map(|schema| schema.value().clone()),
+        ..Asks::default()
+    }
+}
+
+/// A run of which everything is known that it needs.
+struct Prepared {
+    started: jiff::Timestamp,
+    run: String,
+    folder: PathBuf,
+    http: HttpClient,
+    texts: Texts,
+    rows: prepare::Rows,
+    stage: Stage,
+}
+
+/// Runs with everything that was made ready.
+async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
+    let Prepared { started, run, folder, http, texts, rows, stage } = prepared;
+    let Stage { cast, voices, tools, model, identity, rules, speakers, secrets, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
-    let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
+    let fingerprint = prepare::fingerprint(&spec, &rows, &model, &texts)?;
     let mut header = Header::new(&run, &seconds(started), &fingerprint, None);
     header.schema.clone_from(&texts.schema_text);
     let folder = WorkFolder::open(&folder)?;
@@ -97,7 +149,6 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_beginning(control, resumed, settings_unknown, spent);
     let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
-    let speakers = Speakers::plain(model_string.to_string(), texts.instruction.clone());
     let traces = traces::begin(&spec, traces, &header.run, speakers, secrets)?.map(|(sink, settings)| {
         // Before the output, whose envelopes say that a row needs no publishing any more.
         sinks.ordered.insert(0, Box::new(sink));
@@ -110,7 +161,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: Worker { traces, ..worker(&spec, cast, voices, files, texts.template, answers) },
+        worker: Worker { traces, tools, ..worker(&spec, cast, voices, files, texts.template, answers) },
         parallel: spec.parallel.ceiling(),
         stop_rules: spec.stop_rules,
         budget: Budget::new(spec.budget, spent),
@@ -123,7 +174,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let ended = Ended {
         end,
         run,
-        model: model_string.to_string(),
+        model,
         started,
         variables: texts.variables,
         header,
@@ -166,8 +217,8 @@ fn worker(
         cast,
         voices,
         tools: None,
-        row_budget: BudgetLimits::default(),
-        checkpoint: false,
+        row_budget: spec.agents.row_budget,
+        checkpoint: spec.agents.checkpoint_turns,
         attachments,
         template,
         retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },

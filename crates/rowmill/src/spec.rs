@@ -12,6 +12,7 @@ use rowmill_engine::{OnQuota, StopRules};
 use rowmill_http::Timeouts;
 use rowmill_models::{PriceConfig, ProviderConfig};
 use rowmill_store::file::WorkFolder;
+use rowmill_tools::McpServerConfig;
 
 /// Everything that defines a run.
 #[derive(Debug, Clone)]
@@ -32,8 +33,10 @@ pub struct RunSpec {
     pub instruction: Option<String>,
     /// Variables of the instruction.
     pub variables: VariableFlags,
-    /// The model string.
+    /// The model string; empty only where agent cards name their own.
     pub model: String,
+    /// The agents that work on rows, and what they may do.
+    pub agents: AgentFlags,
     /// What results must satisfy.
     pub schema: Schema,
     /// Where results go.
@@ -92,6 +95,66 @@ pub struct RunSpec {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Prices of the configuration file.
     pub prices: BTreeMap<String, PriceConfig>,
+}
+
+/// The agents of a run and their tools, as given.
+#[derive(Debug, Clone)]
+pub struct AgentFlags {
+    /// Cards: files, folders and addresses.
+    pub cards: Vec<String>,
+    /// The card that works on rows, where several could.
+    pub agent: Option<String>,
+    /// Whether the model string was given, and replaces that of the worker's card.
+    pub model_given: bool,
+    /// How many model calls a row may make in all.
+    pub turns: Option<u32>,
+    /// Whether every finished turn is kept, to go on from after a crash.
+    pub checkpoint_turns: bool,
+    /// Whether rows are worked on again whose tools may have run.
+    pub retry_unknown: bool,
+    /// What one row may spend.
+    pub row_budget: BudgetLimits,
+    /// Tools with recorded answers, as `tool=source`.
+    pub stubs: Vec<String>,
+    /// Tools whose result is the row's result, by names or patterns.
+    pub passthrough: Vec<String>,
+    /// Tools that are not called, by names or patterns.
+    pub deny: Vec<String>,
+    /// A folder that gets what tools give, for `--stub`.
+    pub record_tools: Option<PathBuf>,
+    /// How long a tool may take, where nothing else says so.
+    pub tool_timeout: Duration,
+    /// The most bytes of text that a tool's result brings into a conversation.
+    pub tool_result_limit: usize,
+    /// Whether the worker may run commands.
+    pub shell: bool,
+    /// MCP servers of the configuration file.
+    pub servers: BTreeMap<String, McpServerConfig>,
+    /// The folder of that file.
+    pub config_folder: PathBuf,
+}
+
+impl Default for AgentFlags {
+    fn default() -> Self {
+        Self {
+            cards: Vec::new(),
+            agent: None,
+            model_given: false,
+            turns: None,
+            checkpoint_turns: false,
+            retry_unknown: false,
+            row_budget: BudgetLimits::default(),
+            stubs: Vec::new(),
+            passthrough: Vec::new(),
+            deny: Vec::new(),
+            record_tools: None,
+            tool_timeout: Duration::from_secs(60),
+            tool_result_limit: 256 * 1024,
+            shell: false,
+            servers: BTreeMap::new(),
+            config_folder: PathBuf::new(),
+        }
+    }
 }
 
 /// Which rows of the input are seen, and what of them.

@@ -7,6 +7,7 @@ use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::agents::{self, CardFlags, LoadedCards};
 use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
@@ -20,6 +21,8 @@ pub(crate) struct Texts {
     pub(crate) template: Template,
     pub(crate) instruction: Option<String>,
     pub(crate) variables: Vec<String>,
+    /// The agents that work on rows, if cards describe some.
+    pub(crate) cards: Option<LoadedCards>,
 }
 
 /// Loads and checks all texts, in the order in which their mistakes are told.
@@ -49,7 +52,9 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         Prompt::Source(source) => Template::parse(text(source, "--template", fetcher).await?),
     };
     let variables = variables(&spec.variables, fetcher).await?;
+    let cards = cards(spec, &variables, fetcher, control).await?;
     let instruction = match &spec.instruction {
+        None if cards.is_some() => None,
         None if variables.is_empty() => None,
         None => {
             return Err(Problem::new(
@@ -69,7 +74,30 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         }
     };
     let variables = variables.names().map(str::to_owned).collect();
-    Ok(Texts { schema, schema_text, template, instruction, variables })
+    Ok(Texts { schema, schema_text, template, instruction, variables, cards })
+}
+
+/// Loads the cards that are named, and says what of them means nothing here.
+async fn cards(
+    spec: &RunSpec,
+    variables: &Variables,
+    fetcher: &Fetcher<'_>,
+    control: &Control,
+) -> Result<Option<LoadedCards>, Problem> {
+    if spec.agents.cards.is_empty() {
+        return Ok(None);
+    }
+    let flags =
+        CardFlags { sources: &spec.agents.cards, agent: spec.agents.agent.as_deref(), variables };
+    let loaded = agents::load(&flags, &environment, fetcher).await?;
+    for name in &loaded.unused_variables {
+        (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
+    }
+    for (card, field) in &loaded.ignored {
+        let text = format!("`{field}` of the agent card `{card}` means nothing in a batch and is passed over");
+        (control.notice)(Notice::Warning(text));
+    }
+    Ok(Some(loaded))
 }
 
 /// Loads one text for a command that runs nothing.

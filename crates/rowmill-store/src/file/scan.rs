@@ -86,6 +86,7 @@ mod tests {
             prompt: String::new(),
             instruction: None,
             schema: None,
+            agents: None,
             query: None,
             columns: None,
             files: None,

@@ -1,0 +1,235 @@
+//! The tools of each member, from wherever they come, and the hosts that call them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_cards::{Card, LifecycleHook as CardHook};
+use rowmill_core::ports::{Hooks, ToolHost};
+use rowmill_tools::{
+    AgentHook, Entrypoint, Filter, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, OfferedKind,
+    PythonSettings, PythonTools, Shell, Skills,
+};
+use rowmill_types::{Problem, Secret, ToolSpec};
+
+use super::servers::{secrets, servers};
+use crate::environment::environment;
+use crate::spec::RunSpec;
+
+/// How much longer the engine waits than a host that keeps the time itself.
+const GRACE: Duration = Duration::from_secs(5);
+/// Python processes that there may be at once, at most, where nobody says how many rows there are.
+const MOST_PROCESSES: usize = 64;
+
+/// A tool that one member is offered.
+pub(super) struct Offer {
+    pub(super) spec: ToolSpec,
+    pub(super) host_name: String,
+    pub(super) idempotent: bool,
+    pub(super) timeout: Duration,
+}
+
+/// All that members can call, except each other.
+pub(super) struct Offers {
+    /// By member.
+    pub(super) tools: Vec<Vec<Offer>>,
+    /// What the instruction of each member says of its servers and skills.
+    pub(super) server_texts: Vec<String>,
+    pub(super) skill_texts: Vec<Option<String>>,
+    pub(super) hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>,
+    pub(super) hooks: Option<Arc<dyn Hooks>>,
+    pub(super) secrets: Vec<Secret>,
+}
+
+/// Starts what the members need. What was started before something fails is ended by being dropped.
+pub(super) async fn offers(spec: &RunSpec, members: &[&Card]) -> Result<Offers, Problem> {
+    let mut offers = Offers {
+        tools: members.iter().map(|_| Vec::new()).collect(),
+        server_texts: vec![String::new(); members.len()],
+        skill_texts: vec![None; members.len()],
+        hosts: Vec::new(),
+        hooks: None,
+        secrets: Vec::new(),
+    };
+    // What can be checked without starting a process comes first.
+    for (index, card) in members.iter().enumerate() {
+        offers.add_shell(spec, index, card)?;
+        offers.add_skills(index, card)?;
+    }
+    offers.add_functions(spec, members).await?;
+    offers.add_servers(spec, members).await?;
+    Ok(offers)
+}
+
+impl Offers {
+    fn add(&mut self, member: usize, offer: Offer) {
+        if let Some(tools) = self.tools.get_mut(member) {
+            tools.push(offer);
+        }
+    }
+
+    fn add_shell(&mut self, spec: &RunSpec, member: usize, card: &Card) -> Result<(), Problem> {
+        let wanted = card.shell || (spec.agents.shell && member == 0);
+        if !wanted {
+            return Ok(());
+        }
+        let folder = card.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+        let shell = Shell::new(folder, spec.agents.tool_timeout, &environment)?;
+        let (spec_of_tool, host_name) = (shell.spec(), format!("{}/execute", card.name));
+        let tool = spec_of_tool.name.clone();
+        self.hosts.push((vec![Names::As { name: host_name.clone(), tool }], Arc::new(shell)));
+        let timeout = spec.agents.tool_timeout + GRACE;
+        self.add(member, Offer { spec: spec_of_tool, host_name, idempotent: false, timeout });
+        Ok(())
+    }
+
+    fn add_skills(&mut self, member: usize, card: &Card) -> Result<(), Problem> {
+        if card.skills.is_empty() {
+            return Ok(());
+        }
+        let skills = Skills::read(&card.skills)?;
+        let (spec, host_name) = (skills.spec(), format!("{}/read_skill", card.name));
+        if let Some(text) = self.skill_texts.get_mut(member) {
+            *text = Some(skills.instructions());
+        }
+        let tool = spec.name.clone();
+        self.hosts.push((vec![Names::As { name: host_name.clone(), tool }], Arc::new(skills)));
+        self.add(member, Offer { spec, host_name, idempotent: true, timeout: GRACE });
+        Ok(())
+    }
+
+    async fn add_functions(&mut self, spec: &RunSpec, members: &[&Card]) -> Result<(), Problem> {
+        let settings = functions(spec, members);
+        if settings.is_empty() {
+            return Ok(());
+        }
+        let python = Arc::new(PythonTools::start(settings).await?);
+        let mut names = Vec::new();
+        for (member, card) in members.iter().enumerate() {
+            for function in &card.function_tools {
+                let host_name = entrypoint(card, &function.entrypoint).to_string();
+                let known = python.tools().iter().find(|tool| tool.entrypoint.to_string() == host_name);
+                let Some(tool) = known else { continue };
+                let timeout = spec.agents.tool_timeout + GRACE;
+                names.push(Names::Exact(host_name.clone()));
+                let idempotent = function.idempotent;
+                self.add(member, Offer { spec: tool.spec.clone(), host_name, idempotent, timeout });
+            }
+        }
+        let has_hooks = members.iter().any(|card| !card.tool_hooks.is_empty());
+        self.hooks = has_hooks.then(|| Arc::clone(&python) as Arc<dyn Hooks>);
+        self.hosts.push((names, python));
+        Ok(())
+    }
+
+    async fn add_servers(&mut self, spec: &RunSpec, members: &[&Card]) -> Result<(), Problem> {
+        let servers = servers(spec, members)?;
+        if servers.is_empty() {
+            return Ok(());
+        }
+        self.secrets.extend(secrets(&servers));
+        let timeouts: Vec<(String, Duration)> =
+            servers.iter().map(|server| (server.name.clone(), server.timeout)).collect();
+        let settings = McpSettings::new(places(spec), &environment);
+        let mcp = Mcp::start(servers, settings).await?;
+        let mut names = Vec::new();
+        for (member, card) in members.iter().enumerate() {
+            for tool in mcp.tools().iter().filter(|tool| is_offered(card, tool)) {
+                let timeout = timeouts.iter().find(|(name, _)| *name == tool.server);
+                let timeout = timeout.map_or(spec.agents.tool_timeout, |(_, timeout)| *timeout) + GRACE;
+                names.push(Names::Exact(tool.host_name.clone()));
+                let offer = Offer {
+                    spec: tool.spec.clone(),
+                    host_name: tool.host_name.clone(),
+                    idempotent: tool.idempotent,
+                    timeout,
+                };
+                self.add(member, offer);
+            }
+            let texts: Vec<&str> = server_names(card).filter_map(|name| mcp.instructions(name)).collect();
+            if let Some(text) = self.server_texts.get_mut(member) {
+                *text = texts.join("\n\n");
+            }
+        }
+        self.hosts.push((names, Arc::new(mcp)));
+        Ok(())
+    }
+}
+
+fn server_names(card: &Card) -> impl Iterator<Item = &str> {
+    card.servers.iter().map(String::as_str).chain(card.mcp_connect.iter().map(|own| own.name.as_str()))
+}
+
+/// Whether a card wants a tool of a server that it uses.
+fn is_offered(card: &Card, tool: &rowmill_tools::OfferedTool) -> bool {
+    if !server_names(card).any(|name| name == tool.server) {
+        return false;
+    }
+    let listed = |filter: &rowmill_cards::Filter| {
+        filter.iter().find(|(server, _)| *server == tool.server).map(|(_, names)| names.clone())
+    };
+    match tool.kind {
+        OfferedKind::Tool => listed(&card.tools).is_none_or(|names| Filter::Only(names).admits(&tool.tool)),
+        OfferedKind::Resources => listed(&card.resources).is_some() || brings(card, tool, "resources"),
+        OfferedKind::Prompts => listed(&card.prompts).is_some() || brings(card, tool, "prompts"),
+    }
+}
+
+/// Whether the card's own entry of the server asks for its resources or prompts.
+fn brings(card: &Card, tool: &rowmill_tools::OfferedTool, what: &str) -> bool {
+    let own = card.mcp_connect.iter().find(|own| own.name == tool.server);
+    own.map_or_else(|| card.servers.contains(&tool.server), |own| own.settings.contains_key(what))
+}
+
+/// How many rows there are at once, for hosts that keep something for each.
+fn places(spec: &RunSpec) -> usize {
+    spec.parallel.ceiling().min(4096)
+}
+
+fn functions(spec: &RunSpec, members: &[&Card]) -> PythonSettings {
+    let mut settings = PythonSettings::new(interpreter(), PathBuf::from("."));
+    settings.parallel = spec.parallel.ceiling().min(MOST_PROCESSES.max(places_wanted(spec)));
+    settings.timeout = Some(spec.agents.tool_timeout);
+    for card in members {
+        for tool in &card.function_tools {
+            let function = FunctionTool {
+                entrypoint: entrypoint(card, &tool.entrypoint),
+                idempotent: tool.idempotent,
+                code_argument: tool.code.as_ref().map(|code| code.argument.clone()),
+            };
+            if !settings.functions.iter().any(|known| known.entrypoint == function.entrypoint) {
+                settings.functions.push(function);
+            }
+        }
+        settings.hooks.extend(card.tool_hooks.iter().map(|(kind, function)| AgentHook {
+            agent: card.name.clone(),
+            kind: *kind,
+            entrypoint: entrypoint(card, function),
+        }));
+        settings.lifecycle.extend(card.lifecycle_hooks.iter().map(|(moment, function)| LifecycleHook {
+            agent: card.name.clone(),
+            moment: match moment {
+                CardHook::OnStart => Moment::Start,
+                CardHook::OnShutdown => Moment::Shutdown,
+            },
+            entrypoint: entrypoint(card, function),
+        }));
+    }
+    settings
+}
+
+fn places_wanted(spec: &RunSpec) -> usize {
+    match spec.parallel {
+        rowmill_core::limits::Parallel::AtMost(rows) => rows,
+        rowmill_core::limits::Parallel::Auto => 0,
+    }
+}
+
+fn entrypoint(card: &Card, function: &rowmill_cards::PythonFunction) -> Entrypoint {
+    let file = std::path::absolute(&function.file).unwrap_or_else(|_| function.file.clone());
+    Entrypoint { file, function: function.function.clone(), named_by: card.source.clone() }
+}
+
+fn interpreter() -> PathBuf {
+    environment("ROWMILL_PYTHON").map_or_else(|| Path::new("python3").to_owned(), PathBuf::from)
+}

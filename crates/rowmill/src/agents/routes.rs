@@ -1,0 +1,113 @@
+//! Where calls of tools go: to the tool, to recorded answers, to the result, or nowhere.
+
+use std::sync::Arc;
+
+use rowmill_cards::{Card, ToolPolicy, ToolResultMode, ToolRoute};
+use rowmill_core::agent::{Route, Tool};
+use rowmill_core::validate::ResultSchema;
+use rowmill_tools::{Filter, Names, StubTool, Stubs};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::offers::{Offer, Offers};
+use crate::spec::AgentFlags;
+
+/// What the flags say of tools.
+pub(super) struct Routes {
+    deny: Filter,
+    passthrough: Filter,
+    stubs: Vec<StubTool>,
+}
+
+/// The name under which a host knows recorded answers, apart from the tool itself.
+fn stub_name(tool: &str) -> String {
+    format!("stub/{tool}")
+}
+
+impl Routes {
+    pub(super) fn read(flags: &AgentFlags) -> Result<Self, Problem> {
+        let mut stubs = Vec::new();
+        for entry in &flags.stubs {
+            let Some((tool, source)) = entry.split_once('=').filter(|(tool, _)| !tool.is_empty()) else {
+                return Err(Problem::new(ProblemCode::Usage, format!("`--stub {entry}` names no answers"))
+                    .hint("write it as `--stub tool=answers.jsonl` or `--stub tool=text:…`"));
+            };
+            stubs.push(StubTool::read(tool, source)?);
+        }
+        let filter = |names: &[String]| Filter::Only(names.to_vec());
+        Ok(Self { deny: filter(&flags.deny), passthrough: filter(&flags.passthrough), stubs })
+    }
+
+    /// Tools that only recorded answers know are the worker's.
+    pub(super) fn add_stubs(self, offers: &mut Offers) -> Self {
+        let Some(worker) = offers.tools.first() else { return self };
+        let unknown = self.stubs.iter().filter(|stub| {
+            !offers.tools.iter().flatten().any(|offer| offer.spec.name == stub.name())
+        });
+        let known = worker.first().map_or(std::time::Duration::from_secs(60), |offer| offer.timeout);
+        let made: Vec<Offer> = unknown
+            .map(|stub| Offer {
+                spec: stub.permissive_spec(),
+                host_name: stub_name(stub.name()),
+                idempotent: true,
+                timeout: known,
+            })
+            .collect();
+        if let Some(worker) = offers.tools.first_mut() {
+            worker.extend(made);
+        }
+        let names = self.stubs.iter().map(|stub| Names::As {
+            name: stub_name(stub.name()),
+            tool: stub.name().to_owned(),
+        });
+        let names: Vec<Names> = names.collect();
+        if !names.is_empty() {
+            offers.hosts.push((names, Arc::new(Stubs::new(self.stubs.clone()))));
+        }
+        self
+    }
+
+    /// Refuses names of flags that no tool has.
+    pub(super) fn check(&self, flags: &AgentFlags, offers: &Offers) -> Result<(), Problem> {
+        let names: Vec<&str> =
+            offers.tools.iter().flatten().map(|offer| offer.spec.name.as_str()).collect();
+        for (flag, patterns) in [("--deny", &flags.deny), ("--passthrough", &flags.passthrough)] {
+            for pattern in patterns {
+                let filter = Filter::Only(vec![pattern.clone()]);
+                if !names.iter().any(|name| filter.admits(name)) {
+                    let message = format!("`{flag} {pattern}` names a tool that no agent has");
+                    let hint = match names.is_empty() {
+                        true => "the agents have no tools".to_owned(),
+                        false => format!("the tools are: {}", names.join(", ")),
+                    };
+                    return Err(Problem::new(ProblemCode::Usage, message).hint(hint));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A tool of a member, as the card and the flags want it used. Flags win.
+    pub(super) fn tool(&self, card: &Card, offer: Offer) -> Tool {
+        let name = offer.spec.name.clone();
+        let policy = card.tool_policy.iter().find(|(tool, _)| *tool == name).map(|(_, policy)| *policy);
+        let ToolPolicy { route, idempotent, timeout } = policy.unwrap_or_default();
+        let all_pass = card.request.tool_result_mode == ToolResultMode::Passthrough;
+        let route = match route {
+            _ if self.deny.admits(&name) => Route::Deny,
+            _ if self.passthrough.admits(&name) => Route::Passthrough,
+            ToolRoute::Deny => Route::Deny,
+            ToolRoute::Passthrough => Route::Passthrough,
+            ToolRoute::Call if all_pass && policy.is_none() => Route::Passthrough,
+            ToolRoute::Call => Route::Call,
+        };
+        let is_stub = self.stubs.iter().any(|stub| stub.name() == name);
+        Tool {
+            arguments: ResultSchema::parse(&offer.spec.schema.to_string(), &name).ok(),
+            host_name: if is_stub { stub_name(&name) } else { offer.host_name },
+            route,
+            idempotent: is_stub || idempotent.unwrap_or(offer.idempotent),
+            timeout: timeout.unwrap_or(offer.timeout),
+            spec: offer.spec,
+        }
+    }
+}
