@@ -151,16 +151,13 @@ impl<'c> Run<'c> {
     }
 
     fn gather(&mut self) {
-        while let Some(step) = self.course.next_step() {
-            self.open.push(step);
+        let Self { course, open, .. } = self;
+        while let Some(step) = course.next_step() {
+            assert!(!course.has_ended(node_of(&step)), "nobody waits for {step:?}");
+            open.push(step);
         }
         // As a driver does: what was forgotten is not waited for.
-        let Self { course, open, .. } = self;
-        open.retain(|step| {
-            let (Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }) =
-                step;
-            !course.has_ended(*node)
-        });
+        open.retain(|step| !course.has_ended(node_of(step)));
     }
 
     /// Everything that is open, in an order that does not depend on how it came to be.
@@ -216,6 +213,11 @@ impl<'c> Run<'c> {
         }
         self.gather();
     }
+}
+
+fn node_of(step: &Step) -> usize {
+    let (Step::CallModel { node, .. } | Step::CallTool { node, .. } | Step::Watch { node, .. }) = step;
+    *node
 }
 
 fn take_messages(open: &mut Vec<Step>, wanted: usize) -> Vec<Message> {
