@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use rowmill::{Format, Money};
 
+use crate::agent_flags::AgentFlags;
 use crate::data_flags::DataFlags;
 use crate::output_flags::OutputFlags;
 use crate::values::{
@@ -84,6 +85,9 @@ pub(crate) struct CommonFlags {
     /// The instruction that every call carries: a path, `file://`, `http(s)://` or `hf://`.
     #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
     pub(crate) instruction: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) agents: AgentFlags,
 
     /// The model, as `provider.model?key=value`; `rowmill models` lists providers.
     #[arg(long, short, value_name = "MODEL", env = "ROWMILL_MODEL", help_heading = "Worker")]

@@ -1,5 +1,6 @@
 //! The command line: flags, progress, messages and exit codes. Thin over `rowmill`.
 
+mod agent_flags;
 mod args;
 mod commands;
 mod conduct;

@@ -43,6 +43,7 @@ pub(crate) struct Show {
 pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
+    flags.agents.check(flags.instruction.is_some(), flags.resume)?;
     let defaults = &file.config.run;
     let show = show(&flags, &output);
     if flags.final_summary && output.is_stdout() {
@@ -52,6 +53,9 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     }
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (selection, existing) = (selection(&flags), existing(&flags));
+    let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
+    let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
+    let agents = flags.agents.spec(model_given, file);
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
@@ -68,7 +72,8 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,
         variables: VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
-        model: model(flags.model, defaults)?,
+        model,
+        agents,
         schema: schema(flags.json_schema, flags.schema_model),
         output,
         include_input: flags.include_input,
@@ -256,9 +261,10 @@ pub(crate) fn usage(message: impl Into<String>) -> Problem {
 }
 
 /// The model string. A variable that is set to nothing counts as unset.
-fn model(flag: Option<String>, defaults: &RunDefaults) -> Result<String, Problem> {
+/// Agent cards may name their own.
+fn model(flag: Option<String>, defaults: &RunDefaults, has_cards: bool) -> Result<String, Problem> {
     let named = flag.filter(|name| !name.is_empty()).or_else(|| defaults.model.clone());
-    named.ok_or_else(no_model)
+    named.or_else(|| has_cards.then(String::new)).ok_or_else(no_model)
 }
 
 fn no_model() -> Problem {

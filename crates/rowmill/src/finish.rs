@@ -24,6 +24,8 @@ pub(crate) struct Ended {
     pub(crate) end: RunEnd,
     pub(crate) run: String,
     pub(crate) model: String,
+    /// The agent that worked on the rows, where a card describes it.
+    pub(crate) agent: Option<String>,
     pub(crate) started: jiff::Timestamp,
     pub(crate) variables: Vec<String>,
     pub(crate) header: Header,
@@ -38,7 +40,7 @@ pub(crate) fn finish(
     output: Option<OutputFile>,
     ended: Ended,
 ) -> Result<RunReport, Problem> {
-    let Ended { mut end, run, model, started, variables, header, resumed, limits } = ended;
+    let Ended { mut end, run, model, agent, started, variables, header, resumed, limits } = ended;
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
     let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
@@ -50,7 +52,7 @@ pub(crate) fn finish(
     }
     let exit = exit_code(end.stopped.as_ref(), end.tally.failed_rows);
     let mut report = RunReport {
-        summary: summary(spec, run, model, started, variables, &end),
+        summary: summary(spec, run, (model, agent), started, variables, &end),
         exit,
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
@@ -99,6 +101,8 @@ fn tidy(
             folder.clear()?;
             return Ok(false);
         }
+        // Rows that were cut go on from their turns, which only the ledger has.
+        Some(_) if spec.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
         Some(_) => {
             compact(spec, folder, header, end)?;
             if all_ok {
@@ -132,7 +136,7 @@ fn make_table(
 fn summary(
     spec: &RunSpec,
     run: String,
-    model: String,
+    (model, agent): (String, Option<String>),
     started: jiff::Timestamp,
     variables: Vec<String>,
     end: &RunEnd,
@@ -151,6 +155,8 @@ fn summary(
             Schema::None | Schema::Source(_) => None,
         },
         instruction: spec.instruction.as_deref().map(shown_source),
+        agent_card: spec.agents.cards.iter().map(|source| shown_source(source)).collect(),
+        agent,
         variables,
         template: match &spec.prompt {
             Prompt::Default => "<default>".into(),

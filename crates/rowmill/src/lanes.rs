@@ -81,7 +81,8 @@ impl<'a> Maker<'a> {
         let mut first = None;
         for name in &asks.models {
             let key = asks.key.as_ref().map(|key| key.reveal());
-            let environment = |name: &str| key.filter(|_| is_key(name)).map(str::to_owned).or_else(|| environment(name));
+            let environment =
+                |name: &str| key.filter(|_| is_key(name)).map(str::to_owned).or_else(|| environment(name));
             let setup = setup(name, &self.providers, asks, self.control, &environment)?;
             let facts = lane_facts(&setup);
             let priced = priced(&self.prices, &setup.model);
@@ -134,9 +135,9 @@ pub(crate) fn setup(
 /// one serves, because nothing is sent.
 pub(crate) fn keyless<T>(make: impl Fn(Environment<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
     match make(&environment) {
-        Err(problem) if problem.code == ProblemCode::MissingKey => make(&|name| {
-            environment(name).or_else(|| is_key(name).then(|| "unused".to_owned()))
-        }),
+        Err(problem) if problem.code == ProblemCode::MissingKey => {
+            make(&|name| environment(name).or_else(|| is_key(name).then(|| "unused".to_owned())))
+        }
         made => made,
     }
 }
@@ -234,7 +235,9 @@ fn check_budget(
     match cost {
         Some(limit) if worst > limit => Err(Problem::new(
             ProblemCode::UnknownPrice,
-            format!("one answer of `{name}` can have {most} tokens and cost {worst}, more than `{flag}` {limit}"),
+            format!(
+                "one answer of `{name}` can have {most} tokens and cost {worst}, more than `{flag}` {limit}"
+            ),
         )
         .hint(format!("bound answers in the model string, such as `{name}?max_tokens=1000`, or allow more"))),
         _ => Ok(()),

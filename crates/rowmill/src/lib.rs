@@ -30,7 +30,7 @@ mod spec;
 mod texts;
 mod traces;
 
-pub use config::{Config, ConfigFile, ParallelSetting, RunDefaults};
+pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use environment::environment;
 pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
@@ -50,6 +50,9 @@ pub use rowmill_models::{
     Accuracy, CatalogueEntry, Key, KeyState, LongPriceConfig, ModelString, PriceConfig, PriceEntry,
     PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
 };
+pub use rowmill_tools::McpServerConfig;
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
 pub use run::{Control, Notice, run};
-pub use spec::{Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags};
+pub use spec::{
+    AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
+};

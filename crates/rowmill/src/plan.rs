@@ -20,7 +20,7 @@ use rowmill_models::{
     lane_facts,
 };
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Money, Problem, Usage};
+use rowmill_types::{Money, Problem, ProblemCode, Usage};
 use serde::Serialize;
 
 use crate::answers::answers;
@@ -31,7 +31,7 @@ use crate::inputs::{self, warnings};
 use crate::lanes::{keyless, max_output, priced, setup};
 use crate::prepare;
 use crate::resume::done_before;
-use crate::run::{Control, blocking, run};
+use crate::run::{Control, asks, blocking, run};
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
 
@@ -106,8 +106,13 @@ pub async fn plan(
 ) -> Result<Option<PlanReport>, Problem> {
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
+    if texts.cards.is_some() {
+        return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
+            .hint("run a few rows with `--limit 10` and look at what they cost"));
+    }
     let providers = Providers::with_config(spec.providers.clone())?;
     let prices = PriceTable::with_config(&spec.prices)?;
+    let asks = asks(&spec, &texts, texts.schema.as_ref());
     let setup = keyless(|environment| setup(&spec.model, &providers, &asks, control, environment))?;
     let priced = priced(&prices, &setup.model);
     inputs::fetch(&mut spec, control).await?;
@@ -255,7 +260,7 @@ async fn experience(
     let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
     let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
-    if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model, texts)) {
+    if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
         return Ok(none);
     }
     let judged_by = format!("{} rows of the earlier run of {}", header.history.rows, header.at);

@@ -48,6 +48,12 @@ pub struct RunSummary {
     pub schema_model: Option<String>,
     /// The source of the instruction.
     pub instruction: Option<String>,
+    /// The sources of the agent cards, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agent_card: Vec<String>,
+    /// The agent that worked on the rows, where a card describes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The names of its variables.
     pub variables: Vec<String>,
     /// The source of the template; `<default>` or `<inline>` where there is none.

@@ -17,19 +17,19 @@ use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::agents::{self, Stage};
 use crate::answers::answers;
 use crate::environment::environment;
 use crate::files::files;
 use crate::finish::{Ended, finish};
 use crate::inputs::{self, warnings};
-use crate::agents::{self, Stage};
 use crate::lanes::{Asks, Maker};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::{self, Texts};
-use crate::traces::{self, Speakers};
+use crate::traces;
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -171,16 +171,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    let ended = Ended {
-        end,
-        run,
-        model,
-        started,
-        variables: texts.variables,
-        header,
-        resumed,
-        limits,
-    };
+    let ended = Ended { end, run, model, started, variables: texts.variables, header, resumed, limits };
     tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
@@ -325,6 +316,18 @@ fn tell_beginning(
             "resuming: {} rows are done and skipped, {} failed rows are tried again, {} rows with unknown outcome are sent again",
             counts.done, counts.failed, counts.unknown
         )));
+        if counts.with_turns > 0 {
+            (control.notice)(Notice::Info(format!(
+                "{} of them go on after their last finished turn",
+                counts.with_turns
+            )));
+        }
+        if counts.undecided > 0 {
+            (control.notice)(Notice::Warning(format!(
+                "{} rows are left as they are: a tool of theirs may have run; `--retry-unknown` works on them again",
+                counts.undecided
+            )));
+        }
     }
     if spent.cost > rowmill_types::Money::ZERO {
         (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));

@@ -87,14 +87,14 @@ async fn cards(
     if spec.agents.cards.is_empty() {
         return Ok(None);
     }
-    let flags =
-        CardFlags { sources: &spec.agents.cards, agent: spec.agents.agent.as_deref(), variables };
+    let flags = CardFlags { sources: &spec.agents.cards, agent: spec.agents.agent.as_deref(), variables };
     let loaded = agents::load(&flags, &environment, fetcher).await?;
     for name in &loaded.unused_variables {
         (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
     }
     for (card, field) in &loaded.ignored {
-        let text = format!("`{field}` of the agent card `{card}` means nothing in a batch and is passed over");
+        let text =
+            format!("`{field}` of the agent card `{card}` means nothing in a batch and is passed over");
         (control.notice)(Notice::Warning(text));
     }
     Ok(Some(loaded))

@@ -15,7 +15,9 @@ use crate::spec::AgentFlags;
 pub(super) struct Routes {
     deny: Filter,
     passthrough: Filter,
+    /// Recorded answers, until a host has them.
     stubs: Vec<StubTool>,
+    stubbed: Vec<String>,
 }
 
 /// The name under which a host knows recorded answers, apart from the tool itself.
@@ -34,15 +36,17 @@ impl Routes {
             stubs.push(StubTool::read(tool, source)?);
         }
         let filter = |names: &[String]| Filter::Only(names.to_vec());
-        Ok(Self { deny: filter(&flags.deny), passthrough: filter(&flags.passthrough), stubs })
+        let stubbed = stubs.iter().map(|stub: &StubTool| stub.name().to_owned()).collect();
+        Ok(Self { deny: filter(&flags.deny), passthrough: filter(&flags.passthrough), stubs, stubbed })
     }
 
     /// Tools that only recorded answers know are the worker's.
-    pub(super) fn add_stubs(self, offers: &mut Offers) -> Self {
+    pub(super) fn add_stubs(mut self, offers: &mut Offers) -> Self {
         let Some(worker) = offers.tools.first() else { return self };
-        let unknown = self.stubs.iter().filter(|stub| {
-            !offers.tools.iter().flatten().any(|offer| offer.spec.name == stub.name())
-        });
+        let unknown = self
+            .stubs
+            .iter()
+            .filter(|stub| !offers.tools.iter().flatten().any(|offer| offer.spec.name == stub.name()));
         let known = worker.first().map_or(std::time::Duration::from_secs(60), |offer| offer.timeout);
         let made: Vec<Offer> = unknown
             .map(|stub| Offer {
@@ -55,21 +59,20 @@ impl Routes {
         if let Some(worker) = offers.tools.first_mut() {
             worker.extend(made);
         }
-        let names = self.stubs.iter().map(|stub| Names::As {
-            name: stub_name(stub.name()),
-            tool: stub.name().to_owned(),
-        });
+        let names = self
+            .stubs
+            .iter()
+            .map(|stub| Names::As { name: stub_name(stub.name()), tool: stub.name().to_owned() });
         let names: Vec<Names> = names.collect();
         if !names.is_empty() {
-            offers.hosts.push((names, Arc::new(Stubs::new(self.stubs.clone()))));
+            offers.hosts.push((names, Arc::new(Stubs::new(std::mem::take(&mut self.stubs)))));
         }
         self
     }
 
     /// Refuses names of flags that no tool has.
     pub(super) fn check(&self, flags: &AgentFlags, offers: &Offers) -> Result<(), Problem> {
-        let names: Vec<&str> =
-            offers.tools.iter().flatten().map(|offer| offer.spec.name.as_str()).collect();
+        let names: Vec<&str> = offers.tools.iter().flatten().map(|offer| offer.spec.name.as_str()).collect();
         for (flag, patterns) in [("--deny", &flags.deny), ("--passthrough", &flags.passthrough)] {
             for pattern in patterns {
                 let filter = Filter::Only(vec![pattern.clone()]);
@@ -100,7 +103,7 @@ impl Routes {
             ToolRoute::Call if all_pass && policy.is_none() => Route::Passthrough,
             ToolRoute::Call => Route::Call,
         };
-        let is_stub = self.stubs.iter().any(|stub| stub.name() == name);
+        let is_stub = self.stubbed.contains(&name);
         Tool {
             arguments: ResultSchema::parse(&offer.spec.schema.to_string(), &name).ok(),
             host_name: if is_stub { stub_name(&name) } else { offer.host_name },

@@ -23,8 +23,11 @@ pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Vec<McpServer
         for connect in &card.mcp_connect {
             let config: McpServerConfig = serde_json::from_value(Value::Object(connect.settings.clone()))
                 .map_err(|error| {
-                    let message = format!("`{}`: the MCP server `{}` cannot be used", card.source, connect.name);
-                    Problem::new(ProblemCode::InvalidCard, message).cause(error).hint("docs/mcp.md lists its settings")
+                    let message =
+                        format!("`{}`: the MCP server `{}` cannot be used", card.source, connect.name);
+                    Problem::new(ProblemCode::InvalidCard, message)
+                        .cause(error)
+                        .hint("docs/mcp.md lists its settings")
                 })?;
             let server = config.server(Some(&connect.name), Path::new(""), &environment)?;
             match found.get(&connect.name) {
@@ -72,7 +75,8 @@ fn widen(server: &mut McpServer, members: &[&Card]) {
 fn configured(spec: &RunSpec, card: &Card, name: &str) -> Result<McpServer, Problem> {
     let Some(config) = spec.agents.servers.get(name) else {
         let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
-        let message = format!("`{}` uses the MCP server `{name}`, which `rowmill.toml` does not have", card.source);
+        let message =
+            format!("`{}` uses the MCP server `{name}`, which `rowmill.toml` does not have", card.source);
         let hint = match known.is_empty() {
             true => format!("put it there as `[mcp.servers.{name}]`, or into the card with `mcp_connect`"),
             false => format!("it has: {}", known.join(", ")),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rowmill_cards::{AGENT_SKILLS, Card, Kind as CardKind, SERVER_INSTRUCTIONS, StructuredToolPolicy};
-use rowmill_core::agent::{Agent, Cast, Child, Form, Kind, Matching, Member, PlanType, Rating, Tool, instruction};
+use rowmill_core::agent::{
+    Agent, Cast, Child, Form, Kind, Matching, Member, PlanType, Rating, Tool, instruction,
+};
 use rowmill_core::fingerprint::digest;
 use rowmill_core::ports::ToolHost;
 use rowmill_core::record::TracedVoice;
@@ -39,8 +41,6 @@ pub(crate) struct Stage {
     pub(crate) rules: AttachmentRules,
     pub(crate) speakers: Speakers,
     pub(crate) secrets: Vec<Secret>,
-    /// The digest of the agents, where there are any.
-    pub(crate) agents: Option<String>,
     /// Tells after the run what could not be recorded.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -63,7 +63,6 @@ pub(crate) fn plain(
         identity,
         rules,
         secrets,
-        agents: None,
         recorder: None,
     })
 }
@@ -77,8 +76,10 @@ pub(crate) async fn of_cards(
 ) -> Result<Stage, Problem> {
     let members = loaded.set.members(&loaded.worker);
     let routes = Routes::read(&spec.agents)?;
-    let models: Vec<String> =
-        members.iter().map(|card| model_of(spec, card, members.first().copied())).collect::<Result<_, _>>()?;
+    let models: Vec<String> = members
+        .iter()
+        .map(|card| model_of(spec, card, members.first().copied()))
+        .collect::<Result<_, _>>()?;
     let mut offers = offers(spec, &members).await?;
     let routes = routes.add_stubs(&mut offers);
     routes.check(&spec.agents, &offers)?;
@@ -100,13 +101,14 @@ pub(crate) async fn of_cards(
             voices: Vec::new(),
         },
         secrets: std::mem::take(&mut offers.secrets),
-        agents: Some(loaded.digest.clone()),
         recorder,
         cast: Arc::new(cast),
     };
     let cast = Arc::clone(&stage.cast);
     for (index, voice) in cast.voices().iter().enumerate() {
-        let (Some(card), Some(model)) = (members.get(voice.member), models.get(voice.member)) else { continue };
+        let (Some(card), Some(model)) = (members.get(voice.member), models.get(voice.member)) else {
+            continue;
+        };
         let own = instructions.get(voice.member).and_then(|text| text.as_deref());
         let mut names = vec![model.clone()];
         names.extend(spec.fallback_models.iter().cloned());
@@ -188,10 +190,7 @@ fn cast(
         check_names(card, &tools, members.last())?;
     }
     let cast = Cast::new(members, tools, 0, schema)?;
-    Ok(cast
-        .with_turns(spec.agents.turns)
-        .with_repairs(spec.repairs)
-        .with_transcripts(spec.traces.is_some()))
+    Ok(cast.with_turns(spec.agents.turns).with_repairs(spec.repairs).with_transcripts(spec.traces.is_some()))
 }
 
 /// Two tools of one agent must not have the same name.
@@ -303,7 +302,8 @@ fn child(cards: &[&Card], place: usize) -> Result<Child, Problem> {
         },
         Value::Object,
     );
-    let legal = |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '_' };
+    let legal =
+        |letter: char| if letter.is_ascii_alphanumeric() || "_-".contains(letter) { letter } else { '_' };
     let name: String = card.name.chars().map(legal).take(LONGEST_NAME).collect();
     let description = card.description.clone().or_else(|| Some(format!("Asks the agent {}.", card.name)));
     Ok(Child {
