@@ -169,49 +169,41 @@ impl McpServerConfig {
     }
 
     fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
-        let invalid = |what: String| {
-            Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"))
-        };
         let places = [&self.command, &self.url, &self.target];
         if places.into_iter().flatten().count() != 1 {
-            return Err(invalid("must have one of `command`, `url` and `target`".to_owned())
+            return Err(invalid(name, "must have one of `command`, `url` and `target`")
                 .hint("a process has `command` and `args`, a server on the network `url`; `target` is either in one text"));
         }
         let target = self.target.as_deref().map(str::trim);
-        let url = self.url.as_deref().or(target.filter(|target| is_address(target)));
-        if let Some(url) = url {
-            if !is_address(url) {
-                return Err(invalid(format!("has a `url` that is no address: `{url}`"))
-                    .hint("it begins with `http://` or `https://`"));
-            }
-            self.refuse(
-                name,
-                "a server on the network",
-                &[
-                    ("args", !self.args.is_empty()),
-                    ("env", !self.env.is_empty()),
-                    ("cwd", self.cwd.is_some()),
-                ],
-            )?;
-            return Ok(Transport::Http {
-                url: url.to_owned(),
-                headers: self.filled_headers(filled)?,
-                auth: self.grant(filled)?,
-            });
+        match self.url.as_deref().or(target.filter(|target| is_address(target))) {
+            Some(url) => self.network(name, url, filled),
+            None => self.process(name, folder, filled),
         }
-        self.refuse(
-            name,
-            "a server that is a process",
-            &[
-                ("headers", !self.headers.is_empty()),
-                ("access_token", self.access_token.is_some()),
-                ("auth", self.auth.is_some()),
-            ],
-        )?;
-        let mut words = match (&self.command, target) {
+    }
+
+    fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
+        if !is_address(url) {
+            return Err(invalid(name, &format!("has a `url` that is no address: `{url}`"))
+                .hint("it begins with `http://` or `https://`"));
+        }
+        let fields =
+            [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
+        refuse(name, "a server on the network", &fields)?;
+        let (headers, auth) = (self.filled_headers(filled)?, self.grant(filled)?);
+        Ok(Transport::Http { url: url.to_owned(), headers, auth })
+    }
+
+    fn process(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
+        let fields = [
+            ("headers", !self.headers.is_empty()),
+            ("access_token", self.access_token.is_some()),
+            ("auth", self.auth.is_some()),
+        ];
+        refuse(name, "a server that is a process", &fields)?;
+        let mut words = match (&self.command, &self.target) {
             (Some(command), _) => vec![command.clone()],
             (None, Some(target)) => split(target).ok_or_else(|| {
-                invalid(format!("has a `target` with a quote that is not closed: `{target}`"))
+                invalid(name, &format!("has a `target` with a quote that is not closed: `{target}`"))
             })?,
             (None, None) => Vec::new(),
         };
@@ -220,33 +212,15 @@ impl McpServerConfig {
         }
         words.extend(self.args.iter().cloned());
         let mut words = words.into_iter();
-        let command = words
-            .next()
-            .filter(|word| !word.is_empty())
-            .ok_or_else(|| invalid("has an empty command".to_owned()))?;
-        let env = self.env.iter().map(|(key, value)| {
+        let command = words.next().filter(|word| !word.is_empty());
+        let command = command.ok_or_else(|| invalid(name, "has an empty command"))?;
+        let mut env = BTreeMap::new();
+        for (key, value) in &self.env {
             let value = filled.fill(value, &format!("the variable `{key}`"))?;
-            Ok((key.clone(), Secret::new(value)))
-        });
-        let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
-        Ok(Transport::Stdio {
-            command,
-            args: words.collect(),
-            env: env.collect::<Result<_, Problem>>()?,
-            cwd,
-        })
-    }
-
-    /// Refuses fields that mean nothing where the server is.
-    fn refuse(&self, name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem> {
-        match fields.iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((field, _)) => Err(Problem::new(
-                ProblemCode::InvalidConfig,
-                format!("the MCP server `{name}` is {kind} and cannot have `{field}`"),
-            )
-            .hint(format!("remove `{field}`"))),
+            env.insert(key.clone(), Secret::new(value));
         }
+        let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
+        Ok(Transport::Stdio { command, args: words.collect(), env, cwd })
     }
 
     fn filled_headers(&self, filled: &Filled<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
@@ -284,6 +258,21 @@ impl Span {
             Problem::new(ProblemCode::InvalidConfig, message)
                 .hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
         })
+    }
+}
+
+fn invalid(name: &str, what: &str) -> Problem {
+    Problem::new(ProblemCode::InvalidConfig, format!("the MCP server `{name}` {what}"))
+}
+
+/// Refuses fields that mean nothing where the server is.
+fn refuse(name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem> {
+    match fields.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((field, _)) => {
+            Err(invalid(name, &format!("is {kind} and cannot have `{field}`"))
+                .hint(format!("remove `{field}`")))
+        }
     }
 }
 
