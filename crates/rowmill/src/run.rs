@@ -171,7 +171,9 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    let ended = Ended { end, run, model, started, variables: texts.variables, header, resumed, limits };
+    let agent = texts.cards.map(|cards| cards.worker);
+    let ended =
+        Ended { end, run, model, agent, started, variables: texts.variables, header, resumed, limits };
     tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)

@@ -25,9 +25,16 @@ pub(super) fn model_of(spec: &RunSpec, card: &Card, worker: Option<&Card>) -> Re
     }
 }
 
+/// Models that answer in this process have no use for what a card says of sampling, and a card
+/// must be easy to try with them.
+const BUILTIN: [&str; 5] = ["passthrough", "playback", "silent", "simulated", "slow"];
+
 /// What the model string says itself stands after what the card says, because the last one wins.
 fn with_settings(model: &str, card: &Card) -> String {
     let (name, query) = model.split_once('?').unwrap_or((model, ""));
+    if BUILTIN.contains(&name) {
+        return model.to_owned();
+    }
     let mut settings = settings(&card.request);
     let hosted = [
         ("web_search", card.hosted.web_search),
