@@ -44,6 +44,7 @@ impl Canned {
             of(b"/v1/responses", b"\"function_call_output\"", Protocol::Responses),
             of(b"/v1/messages", b"\"tool_use_id\"", Protocol::Messages),
             of(b"/v1beta/models/", b"\"functionResponse\"", Protocol::Google),
+            of(b"/v1/models/", b"\"functionResponse\"", Protocol::Google),
         ])
     }
 

@@ -50,6 +50,9 @@ fn a_wrong_key_is_refused_and_the_right_one_is_not() {
         assert_eq!(client.post(path, &right, &body("m")).status, 200, "{path}");
     }
     assert_eq!(client.post(&format!("{GOOGLE}?key=right"), "", &body("m")).status, 200);
+    assert_eq!(client.post("/v1/models/m:generateContent?key=right", "", &body("m")).status, 200);
+    let bearer = format!("authorization: Bearer right\r\n{VERSION}");
+    assert_eq!(client.post("/v1/messages", &bearer, &body("m")).status, 200);
 }
 
 #[test]

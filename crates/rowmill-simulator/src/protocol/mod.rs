@@ -76,9 +76,11 @@ impl Protocol {
 
     /// The key that a request carries.
     pub(crate) fn key(self, request: &RequestSeen) -> Option<&str> {
+        let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         match self {
-            Self::Chat | Self::Responses => request.header("authorization")?.strip_prefix("Bearer "),
-            Self::Messages => request.header("x-api-key"),
+            Self::Chat | Self::Responses => bearer(),
+            // The vendor's own clients send it in either way, by their age.
+            Self::Messages => request.header("x-api-key").or_else(bearer),
             Self::Google => request
                 .header("x-goog-api-key")
                 .or_else(|| request.path.split(['?', '&']).find_map(|part| part.strip_prefix("key="))),

@@ -10,7 +10,8 @@ use crate::thought;
 /// The model and the method that a path names, with or without a query.
 pub(in crate::protocol) fn model_and_method(path: &str) -> Option<(&str, &str)> {
     let path = path.split('?').next()?;
-    let (model, method) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
+    let named = ["/v1beta/models/", "/v1/models/"].into_iter().find_map(|start| path.strip_prefix(start))?;
+    let (model, method) = named.rsplit_once(':')?;
     matches!(method, "generateContent" | "streamGenerateContent").then_some((model, method))
 }
 
