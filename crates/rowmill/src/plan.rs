@@ -248,7 +248,7 @@ async fn experience(
         limits: spec.rates,
     };
     if let Some(calls) = sample_calls {
-        return sample(spec, calls, control).await;
+        return Box::pin(sample(spec, calls, control)).await;
     }
     let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };

@@ -27,7 +27,7 @@ use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts;
-use crate::traces::{self, Speakers};
+use crate::traces::{self, Speakers, Traced};
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -70,8 +70,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
-    let Lanes { model: model_string, lanes, identity, rules, secrets } =
-        lanes(&spec, &texts, &http, control)?;
+    let Lanes { model, lanes, identity, rules, secrets } = lanes(&spec, &texts, &http, control)?;
     inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
@@ -80,9 +79,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     })
     .await?;
     let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
-    let fingerprint = prepare::fingerprint(&spec, &rows, &model_string, &texts)?;
-    let mut header = Header::new(&run, &seconds(started), &fingerprint, None);
-    header.schema.clone_from(&texts.schema_text);
+    let fingerprint = prepare::fingerprint(&spec, &rows, &model, &texts)?;
+    let header = Header::new(&run, &seconds(started), &fingerprint, None);
+    let header = Header { schema: texts.schema_text.clone(), ..header };
     let folder = WorkFolder::open(&folder)?;
     let (spec, Begun { output, _lock, traces, beginning }) = blocking(spec, {
         let folder = folder.clone();
@@ -94,12 +93,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_beginning(control, resumed, settings_unknown, spent);
     let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
-    let speakers = Speakers::plain(model_string.to_string(), texts.instruction.clone());
-    let traces = traces::begin(&spec, traces, &header.run, speakers, secrets)?.map(|(sink, settings)| {
-        // Before the output, whose envelopes say that a row needs no publishing any more.
-        sinks.ordered.insert(0, Box::new(sink));
-        settings
-    });
+    let speakers = Speakers::plain(model.to_string(), texts.instruction.clone());
+    let traced = Traced { folder: traces, run: &header.run, speakers, secrets };
+    let traces = traces::begin(&spec, traced, &mut sinks)?;
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
@@ -117,16 +113,8 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    let ended = Ended {
-        end,
-        run,
-        model: model_string.to_string(),
-        started,
-        variables: texts.variables,
-        header,
-        resumed,
-        limits,
-    };
+    let (model, variables) = (model.to_string(), texts.variables);
+    let ended = Ended { end, run, model, started, variables, header, resumed, limits };
     tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)
