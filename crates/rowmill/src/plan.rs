@@ -23,6 +23,7 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::{Money, Problem, ProblemCode, Usage};
 use serde::Serialize;
 
+use crate::agents::asks;
 use crate::answers::answers;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
 use crate::environment::environment;
@@ -31,7 +32,7 @@ use crate::inputs::{self, warnings};
 use crate::lanes::{keyless, max_output, priced, setup};
 use crate::prepare;
 use crate::resume::done_before;
-use crate::run::{Control, asks, blocking, run};
+use crate::run::{Control, blocking, run};
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
 
@@ -255,7 +256,7 @@ async fn experience(
         limits: spec.rates,
     };
     if let Some(calls) = sample_calls {
-        return sample(spec, calls, control).await;
+        return Box::pin(sample(spec, calls, control)).await;
     }
     let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };

@@ -9,7 +9,6 @@ use rowmill_core::limits::{Budget, RateFlags, Spend};
 use rowmill_core::ports::{Attachments, Dataset, Observer};
 use rowmill_core::prompt::Template;
 use rowmill_core::retry;
-use rowmill_core::validate::ResultSchema;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Voice, Worker};
@@ -23,13 +22,12 @@ use crate::environment::environment;
 use crate::files::files;
 use crate::finish::{Ended, finish};
 use crate::inputs::{self, warnings};
-use crate::lanes::{Asks, Maker};
 use crate::prepare;
 use crate::report::RunReport;
 use crate::resume::{Beginning, fresh, resumed};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::{self, Texts};
-use crate::traces;
+use crate::traces::{self, Traced};
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -72,6 +70,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     prepare::check_paths(&spec, &folder)?;
     let http = HttpClient::new(&environment);
     let mut texts = texts::load(&spec, &http, control).await?;
+    let model = agents::model(&spec, &mut texts, &http, control)?;
     inputs::fetch(&mut spec, control).await?;
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
@@ -79,8 +78,13 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
-    let stage = stage(&spec, &mut texts, &http, control).await;
-    let stage = stage.inspect_err(|_| WorkFolder::take_back(&folder))?;
+    // Tools are started once nothing else can be wrong.
+    let stage = match model {
+        Some(stage) => stage,
+        None => Box::pin(agents::of_cards(&spec, &mut texts, &http, control))
+            .await
+            .inspect_err(|_| WorkFolder::take_back(&folder))?,
+    };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
     let done = on_stage(spec, control, Prepared { started, run, folder, http, texts, rows, stage }).await;
@@ -92,31 +96,6 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         (control.notice)(Notice::Warning(problem.message));
     }
     done
-}
-
-/// What answers rows: the agents of cards, or a model.
-async fn stage(
-    spec: &RunSpec,
-    texts: &mut Texts,
-    http: &HttpClient,
-    control: &Control,
-) -> Result<Stage, Problem> {
-    let maker = Maker::new(spec, http, control)?;
-    let schema = texts.schema.take();
-    match &texts.cards {
-        Some(cards) => agents::of_cards(spec, &maker, cards, schema).await,
-        None => agents::plain(spec, &maker, &asks(spec, texts, schema.as_ref()), schema),
-    }
-}
-
-/// How a model is asked that has no card.
-pub(crate) fn asks(spec: &RunSpec, texts: &Texts, schema: Option<&ResultSchema>) -> Asks {
-    Asks {
-        models: std::iter::once(&spec.model).chain(&spec.fallback_models).cloned().collect(),
-        instruction: texts.instruction.clone(),
-        schema: schema.map(|schema| schema.value().clone()),
-        ..Asks::default()
-    }
 }
 
 /// A run of which everything is known that it needs.
@@ -136,8 +115,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let Stage { cast, voices, tools, model, identity, rules, speakers, secrets, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
     let fingerprint = prepare::fingerprint(&spec, &rows, &model, &texts)?;
-    let mut header = Header::new(&run, &seconds(started), &fingerprint, None);
-    header.schema.clone_from(&texts.schema_text);
+    let header = Header::new(&run, &seconds(started), &fingerprint, None);
+    let header = Header { schema: texts.schema_text.clone(), ..header };
     let folder = WorkFolder::open(&folder)?;
     let (spec, Begun { output, _lock, traces, beginning }) = blocking(spec, {
         let folder = folder.clone();
@@ -149,11 +128,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_beginning(control, resumed, settings_unknown, spent);
     let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
-    let traces = traces::begin(&spec, traces, &header.run, speakers, secrets)?.map(|(sink, settings)| {
-        // Before the output, whose envelopes say that a row needs no publishing any more.
-        sinks.ordered.insert(0, Box::new(sink));
-        settings
-    });
+    let traced = Traced { folder: traces, run: &header.run, speakers, secrets };
+    let traces = traces::begin(&spec, traced, &mut sinks)?;
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
@@ -171,9 +147,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    let agent = texts.cards.map(|cards| cards.worker);
-    let ended =
-        Ended { end, run, model, agent, started, variables: texts.variables, header, resumed, limits };
+    let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
+    let ended = Ended { end, run, model, agent, started, variables, header, resumed, limits };
     tell_table(control, &spec.output);
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     Ok(report)

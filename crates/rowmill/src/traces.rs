@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use rowmill_core::record::{TraceFacts, TraceSettings, TracedVoice};
 use rowmill_core::redact::Redactor;
-use rowmill_data::traces::{TraceFolder, TraceSink};
+use rowmill_data::traces::TraceFolder;
+use rowmill_engine::Sinks;
 use rowmill_types::{Problem, ProblemCode, Secret};
 
 use crate::environment;
@@ -40,16 +41,27 @@ pub(crate) fn claim(spec: &RunSpec) -> Result<Option<TraceFolder>, Problem> {
     spec.traces.as_deref().map(|path| TraceFolder::claim(path, claim)).transpose()
 }
 
-/// Begins to write the traces of the run `run`, if they are wanted. Its rows are about to begin.
-///
-/// Secrets are those that are given and what the environment holds under the name of one.
+/// What traces are begun with.
+#[derive(Debug)]
+pub(crate) struct Traced<'a> {
+    /// The folder, if they are wanted.
+    pub(crate) folder: Option<TraceFolder>,
+    /// The run that they are of.
+    pub(crate) run: &'a str,
+    /// Who speaks.
+    pub(crate) speakers: Speakers,
+    /// What must not be told, besides what the environment holds under the name of a secret.
+    pub(crate) secrets: Vec<Secret>,
+}
+
+/// Adds a sink for traces, if they are wanted; gives what they are made with. The rows of the run
+/// are about to begin.
 pub(crate) fn begin(
     spec: &RunSpec,
-    folder: Option<TraceFolder>,
-    run: &str,
-    speakers: Speakers,
-    mut secrets: Vec<Secret>,
-) -> Result<Option<(TraceSink, Arc<TraceSettings>)>, Problem> {
+    traced: Traced<'_>,
+    sinks: &mut Sinks,
+) -> Result<Option<Arc<TraceSettings>>, Problem> {
+    let Traced { folder, run, speakers, mut secrets } = traced;
     let (Some(folder), Some(path)) = (folder, &spec.traces) else { return Ok(None) };
     if let (Some(other), Existing::Resume) = (folder.run().filter(|other| other != run), spec.existing) {
         let message = format!("the traces in `{}` are of another run, `{other}`", path.display());
@@ -62,5 +74,7 @@ pub(crate) fn begin(
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let facts = TraceFacts { run: run.to_owned(), agent, started, members, voices };
     let settings = Arc::new(TraceSettings::new(facts, Redactor::new(&secrets)?));
-    Ok(Some((folder.sink(settings.clone())?, settings)))
+    // Before the output, whose envelopes say that a row needs no publishing any more.
+    sinks.ordered.insert(0, Box::new(folder.sink(settings.clone())?));
+    Ok(Some(settings))
 }

@@ -54,22 +54,26 @@ pub(super) struct Attribute<'a> {
 
 /// The value of an attribute. Whole numbers are text in OTLP/JSON.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) enum Value<'a> {
-    StringValue(Cow<'a, str>),
-    IntValue(String),
-    DoubleValue(f64),
-    BoolValue(bool),
-    ArrayValue { values: Vec<Self> },
+    #[serde(rename = "stringValue")]
+    Text(Cow<'a, str>),
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "doubleValue")]
+    Number(f64),
+    #[serde(rename = "boolValue")]
+    Truth(bool),
+    #[serde(rename = "arrayValue")]
+    List { values: Vec<Self> },
 }
 
 impl<'a> Attribute<'a> {
     pub(super) fn text(key: &'static str, text: impl Into<Cow<'a, str>>) -> Self {
-        Self { key, value: Value::StringValue(text.into()) }
+        Self { key, value: Value::Text(text.into()) }
     }
 
     pub(super) fn number(key: &'static str, number: u64) -> Self {
-        Self { key, value: Value::IntValue(number.to_string()) }
+        Self { key, value: Value::Whole(number.to_string()) }
     }
 }
 

@@ -102,7 +102,7 @@ impl<'t, 'a> Spans<'t, 'a> {
                 TracedId::Number(number) => Attribute::number(names::ROW_ID, *number),
                 TracedId::Text(text) => Attribute::text(names::ROW_ID, &**text),
             },
-            Attribute { key: names::ROW_OK, value: Value::BoolValue(row.ok) },
+            Attribute { key: names::ROW_OK, value: Value::Truth(row.ok) },
             Attribute::text(names::AGENT, self.settings.agent()),
         ];
         attributes.extend(row.reused.as_deref().map(|reused| Attribute::text(names::REUSED, reused)));
@@ -159,7 +159,7 @@ impl<'t, 'a> Spans<'t, 'a> {
                 Attribute::text(names::RESPONSE_MODEL, &*turn.model),
                 Attribute {
                     key: names::FINISH_REASONS,
-                    value: Value::ArrayValue { values: vec![Value::StringValue(reason.into())] },
+                    value: Value::List { values: vec![Value::Text(reason.into())] },
                 },
                 Attribute::text(names::INPUT, talk::input(asked.iter().map(|said| said.message))),
                 Attribute::text(names::OUTPUT, talk::output(message, reason)),
@@ -178,7 +178,7 @@ impl<'t, 'a> Spans<'t, 'a> {
                     .map(|(name, tokens)| Attribute::number(name, tokens)),
                 );
             }
-            let cost = turn.cost_usd.map(|cost| Value::DoubleValue(cost.dollars()));
+            let cost = turn.cost_usd.map(|cost| Value::Number(cost.dollars()));
             attributes.extend(cost.map(|value| Attribute { key: names::COST, value }));
             if let Some(hosted) = &turn.hosted {
                 attributes.push(Attribute::text(names::CITATIONS, talk::json(&hosted.citations)));

@@ -1,5 +1,6 @@
 //! Agents: cards from where they are, to what a run is made of.
 
+mod choose;
 mod load;
 mod load_digest;
 mod load_sources;
@@ -11,5 +12,6 @@ mod routes;
 mod servers;
 mod stage;
 
+pub(crate) use choose::{asks, model, of_cards};
 pub(crate) use load::{CardFlags, LoadedCards, load};
-pub(crate) use stage::{Stage, of_cards, plain};
+pub(crate) use stage::Stage;

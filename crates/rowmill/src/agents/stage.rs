@@ -46,7 +46,7 @@ pub(crate) struct Stage {
 }
 
 /// A model and nothing else.
-pub(crate) fn plain(
+pub(super) fn plain(
     spec: &RunSpec,
     maker: &Maker<'_>,
     asks: &Asks,
@@ -68,7 +68,7 @@ pub(crate) fn plain(
 }
 
 /// The agents of cards. Their tools are started.
-pub(crate) async fn of_cards(
+pub(super) async fn stage(
     spec: &RunSpec,
     maker: &Maker<'_>,
     loaded: &LoadedCards,

@@ -1,0 +1,51 @@
+//! What answers rows: a model, or the agents of cards.
+
+use rowmill_core::validate::ResultSchema;
+use rowmill_http::HttpClient;
+use rowmill_types::{Problem, ProblemCode};
+
+use super::stage::{Stage, plain, stage};
+use crate::lanes::{Asks, Maker};
+use crate::run::Control;
+use crate::spec::RunSpec;
+use crate::texts::Texts;
+
+/// The model that answers rows, if no card describes an agent.
+pub(crate) fn model(
+    spec: &RunSpec,
+    texts: &mut Texts,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Option<Stage>, Problem> {
+    if texts.cards.is_some() {
+        return Ok(None);
+    }
+    let schema = texts.schema.take();
+    let asks = asks(spec, texts, schema.as_ref());
+    plain(spec, &Maker::new(spec, http, control)?, &asks, schema).map(Some)
+}
+
+/// The agents of cards. Their tools are started.
+pub(crate) async fn of_cards(
+    spec: &RunSpec,
+    texts: &mut Texts,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Stage, Problem> {
+    let maker = Maker::new(spec, http, control)?;
+    let schema = texts.schema.take();
+    match &texts.cards {
+        Some(cards) => stage(spec, &maker, cards, schema).await,
+        None => Err(Problem::new(ProblemCode::Internal, "there are no cards")),
+    }
+}
+
+/// How a model is asked that has no card.
+pub(crate) fn asks(spec: &RunSpec, texts: &Texts, schema: Option<&ResultSchema>) -> Asks {
+    Asks {
+        models: std::iter::once(&spec.model).chain(&spec.fallback_models).cloned().collect(),
+        instruction: texts.instruction.clone(),
+        schema: schema.map(|schema| schema.value().clone()),
+        ..Asks::default()
+    }
+}
