@@ -149,7 +149,7 @@ impl RowContext<'_> {
         turn: u32,
         messages: &mut [Message],
     ) -> Result<Option<String>, RowError> {
-        let Some(last) = messages.last_mut().filter(|_| self.has_hooks()) else { return Ok(None) };
+        let Some(last) = messages.last_mut() else { return Ok(None) };
         let about = json!(last.text);
         let Some(text) = text_of(self.hook(HookKind::BeforeModel, member, turn, &about).await?) else {
             return Ok(None);
@@ -165,9 +165,6 @@ impl RowContext<'_> {
         turn: u32,
         completion: &mut Completion,
     ) -> Result<(), RowError> {
-        if !self.has_hooks() {
-            return Ok(());
-        }
         let mut kinds = vec![HookKind::AfterModel];
         if completion.calls.is_empty() {
             kinds.push(HookKind::AfterTurn);

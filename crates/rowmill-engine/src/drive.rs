@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::agent::Course;
 use rowmill_core::history::History;
@@ -80,6 +81,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         gates,
         feed: Some(feed.start()?),
         intake,
+        releasing: FuturesUnordered::new(),
         head: None,
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
@@ -130,6 +132,8 @@ pub(crate) struct Driver {
     pub(crate) intake: Intake,
     /// The ways to all models, each once.
     gates: Vec<Arc<Gate>>,
+    /// Rows that have ended, whose tools give back what they kept for them.
+    pub(crate) releasing: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The next row, while it waits for leave to be sent.
     pub(crate) head: Option<Head>,
     next_ordinal: u64,
@@ -204,7 +208,7 @@ impl Driver {
             self.commit(shared);
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
             shared.all_sent.store(all_sent, Ordering::Relaxed);
-            if flight.is_empty() && all_sent {
+            if flight.is_empty() && all_sent && self.releasing.is_empty() {
                 return 0;
             }
             match self.wait(shared, &mut flight).await {
@@ -310,7 +314,7 @@ impl Driver {
     }
 
     fn has_room(&self, in_flight: usize) -> bool {
-        in_flight < self.places() && !self.lags_behind()
+        in_flight + self.releasing.len() < self.places() && !self.lags_behind()
     }
 
     /// Rows that may be under way at once. Those that wait between two tries hold no slot of
@@ -374,6 +378,7 @@ impl Driver {
             .filter_map(|done| if let Done::Ended { ended, .. } = done { Some(&**ended) } else { None });
         self.policy.saw_answers(ended);
         for done in done {
+            self.release(&done, shared);
             let halt = match done {
                 Done::Ended { ended, halt } => {
                     let others = self.intake.asked(&ended, shared.worker.cast.schema());
@@ -391,6 +396,18 @@ impl Driver {
                 self.halt(halt, shared);
             }
         }
+    }
+
+    /// Lets tools give back what they kept for a row. What the row was answered is written down
+    /// first, because that may take a while.
+    fn release(&mut self, done: &Done, shared: &Shared) {
+        let Some(tools) = &shared.worker.tools else { return };
+        let host = Arc::clone(&tools.host);
+        let row = match done {
+            Done::Ended { ended, .. } => ended.number,
+            Done::Released { prepared, .. } => prepared.row.number(),
+        };
+        self.releasing.push(Box::pin(async move { host.release(row).await }));
     }
 
     fn heed(&mut self, ended: Ended) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
 use tokio::time::Instant;
@@ -36,8 +37,9 @@ impl Driver {
         // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
         let places = self.places();
-        let has_room = flight.len() < places && !lags_behind;
-        let has_place = has_room && flight.len() + self.intake.held() < places;
+        let busy = flight.len() + self.releasing.len();
+        let has_room = busy < places && !lags_behind;
+        let has_place = has_room && busy + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
             return Woke::Published;
         }
@@ -46,7 +48,7 @@ impl Driver {
         let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
-        let Self { feed, intake, head, stop, publisher, .. } = self;
+        let Self { feed, intake, head, stop, publisher, releasing, .. } = self;
         let asking = head.as_ref().filter(|_| has_room).map(|head| (head.voice, head.lane, head.asking));
         let schema = shared.worker.cast.schema();
         tokio::select! {
@@ -55,6 +57,7 @@ impl Driver {
             () = stop.drained(), if !draining => Woke::Drain,
             after = reached(began, deadline) => Woke::Deadline(after),
             done = gather(flight, at_once), if !flight.is_empty() => Woke::Rows(done),
+            Some(()) = releasing.next(), if !releasing.is_empty() => Woke::Published,
             ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
             leave = leave(shared, asking) => Woke::Leave(leave),
             batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),

@@ -369,7 +369,10 @@ async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
 async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
     let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
     let start = context.shared.began.elapsed();
-    let hooked = Box::pin(context.hook_before_model(member, number, &mut messages)).await;
+    let hooked = match context.has_hooks() {
+        true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
+        false => Ok(None),
+    };
     let key = format!("{}-{}-{number}", context.shared.run, context.number);
     let mut request = Request { key, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
@@ -379,7 +382,7 @@ async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
         Ok(prompt) => (prompt, turn.complete(&mut request).await),
         Err(error) => (None, Err(error.into())),
     };
-    if let Ok(completion) = &mut outcome {
+    if let (Ok(completion), true) = (&mut outcome, context.has_hooks()) {
         let hooked = Box::pin(context.hook_after_model(member, number, completion)).await;
         if let Err(error) = hooked {
             outcome = Err(error.into());

@@ -92,9 +92,6 @@ pub(crate) async fn work<'a>(shared: &'a Shared, mut prepared: Prepared, first: 
         let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         walk.abort(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")));
     }
-    if let Some(tools) = &shared.worker.tools {
-        tools.host.release(number).await;
-    }
     let halt = walk.take_halt();
     if walk.is_released() {
         return Done::Released { prepared: Box::new(prepared), halt };

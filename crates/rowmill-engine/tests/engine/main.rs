@@ -1,6 +1,7 @@
 //! The engine with fakes on every port, in virtual time.
 
 mod acting;
+mod agents;
 mod answers;
 mod budget;
 mod driving;

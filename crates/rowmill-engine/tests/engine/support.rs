@@ -94,6 +94,12 @@ impl Ledger for FakeLedger {
             self.log.add(format!("cover {}", spent.cost.pico()));
         }
         let mut bytes = self.bytes.lock().unwrap();
+        for turn in group.turns {
+            let happening = String::from_utf8_lossy(&turn.happening);
+            let kind = happening.split('"').nth(1).unwrap_or_default().to_owned();
+            self.log.add(format!("turn {kind} of {}", turn.row));
+            turn.write(&mut bytes);
+        }
         let records = bytes.len() as u64;
         for record in group.records {
             self.log.add(format!("ledger {}", EnvelopeHead::parse(record.envelope()).unwrap().number));
@@ -243,6 +249,10 @@ impl Bench {
 
     pub(crate) fn ledger(&self) -> FakeLedger {
         FakeLedger { log: self.log.clone(), ..FakeLedger::default() }
+    }
+
+    pub(crate) fn log(&self) -> Log {
+        self.log.clone()
     }
 
     pub(crate) fn sink(&self, name: &'static str, fails: bool) -> Box<dyn Sink> {

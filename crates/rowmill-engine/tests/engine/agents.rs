@@ -1,0 +1,139 @@
+//! Rows with tools: what is written down when, what is called at once, and what a row may spend.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::agent::{Agent, Cast, Kind, Member, Route, Tool};
+use rowmill_core::limits::BudgetLimits;
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_engine::{Lane, Tools, run};
+use rowmill_testkit::{FakeModel, answer};
+use rowmill_types::{Completion, ToolCall, ToolOutput, ToolSpec};
+use serde_json::json;
+
+use crate::support::{Bench, LANE, Log, lane, voice};
+
+/// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
+#[derive(Debug)]
+struct FakeTools(Log);
+
+impl ToolHost for FakeTools {
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(async move {
+            self.0.add(format!("call {} for {}", request.tool, request.row));
+            match request.tool {
+                "panic" => panic!("the tool broke"),
+                "hang" => std::future::pending().await,
+                "long" => Ok(ToolOutput::of_text("ä".repeat(1_000))),
+                tool => Ok(ToolOutput::of_text(format!("{tool} gave {}", request.arguments))),
+            }
+        })
+    }
+
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.add(format!("release {row}"));
+        })
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    Tool {
+        spec: ToolSpec { name: name.into(), description: None, schema: json!({"type": "object"}) },
+        host_name: name.into(),
+        arguments: None,
+        route: Route::Call,
+        idempotent: name == "look",
+        timeout: Duration::from_secs(30),
+    }
+}
+
+fn calls(names: &[&str]) -> Completion {
+    let call = |(index, name): (usize, &&str)| ToolCall {
+        id: format!("c{index}"),
+        name: (*name).into(),
+        arguments: "{}".into(),
+    };
+    Completion { calls: names.iter().enumerate().map(call).collect(), ..answer("") }
+}
+
+/// One agent with every tool; `model` is asked on its behalf.
+fn bench(rows: usize, model: FakeModel) -> (Bench, Arc<FakeModel>) {
+    let model = Arc::new(model);
+    let mut bench = Bench::new(rows, model.clone());
+    let tools: Vec<Tool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
+    let agent = Agent { tools: (0..tools.len()).collect(), max_iterations: 9, ..Agent::default() };
+    let member = Member { name: "agent".into(), description: String::new(), kind: Kind::Agent(agent) };
+    let worker = &mut bench.plan.worker;
+    worker.cast = Arc::new(Cast::new(vec![member], tools, 0, None).unwrap());
+    let host = Arc::new(FakeTools(bench.log()));
+    bench.plan.worker.tools = Some(Tools { host, hooks: None, result_limit: 101 });
+    (bench, model)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_is_on_record_before_its_tools_are_released_and_turns_before_what_follows_from_them() {
+    let model = FakeModel::default().script("1", vec![Ok(calls(&["look", "write"])), Ok(answer("done"))]);
+    let (mut bench, _) = bench(1, model);
+    bench.plan.worker.checkpoint = true;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"]);
+    let log = &watched.log;
+    let order = ["turn answered of 1", "turn tool_started of 1", "call write for 1", "ledger 1", "release 1"];
+    let places: Vec<usize> = order.iter().map(|line| log.place(line)).collect();
+    assert!(places.is_sorted(), "{:?}", log.lines());
+    let kept: Vec<String> = log.lines().into_iter().filter(|line| line.starts_with("turn ")).collect();
+    assert_eq!(
+        kept,
+        ["turn answered of 1", "turn tool_started of 1", "turn tool_ended of 1", "turn tool_ended of 1"],
+        "a tool that may run twice needs no mark, and of the last turn the record says everything"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_checkpoints_no_turn_is_written() {
+    let model = FakeModel::default().script("1", vec![Ok(calls(&["write"])), Ok(answer("done"))]);
+    let (plan, watched) = bench(1, model).0.split();
+    run(plan).await.unwrap();
+    assert!(!watched.log.lines().iter().any(|line| line.starts_with("turn ")));
+    assert_eq!(watched.outcomes(), ["ok"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alone() {
+    let model = FakeModel::default()
+        .script("1", vec![Ok(calls(&["hang"])), Ok(answer("went on"))])
+        .script("2", vec![Ok(calls(&["panic"])), Ok(answer("never"))])
+        .script("3", vec![Ok(calls(&["long"])), Ok(answer("went on"))]);
+    let (bench, model) = bench(4, model);
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok", "InternalError", "ok", "ok"]);
+    let told = |prompt: &str| {
+        let seen = model.seen();
+        let last = seen.iter().rev().find(|request| request.messages[0].text == prompt).unwrap();
+        last.messages.last().unwrap().text.clone()
+    };
+    assert_eq!(told("1"), "the tool did not answer within 30 s; whether it took effect is unknown");
+    assert_eq!(told("3"), format!("{}\n[cut: the first 100 of 2000 bytes]", "ä".repeat(50)));
+    let message = watched.envelopes()[1]["error"]["message"].clone();
+    assert_eq!(message, "the worker panicked: the tool broke");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_never_spends_more_than_it_may() {
+    let turns: Vec<_> = (0..9).map(|_| Ok(calls(&["look"]))).collect();
+    let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
+    let bounded = Lane { max_output: Some(100), ..lane("model", model.clone(), LANE) };
+    bench.plan.worker.voices = vec![voice(vec![bounded])];
+    bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(1_600) };
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["RowLimit"]);
+    let used: u64 = 10 * model.seen().len() as u64;
+    assert!(used <= 1_600 && !model.seen().is_empty(), "{used}");
+    let message = watched.envelopes()[0]["error"]["message"].to_string();
+    assert!(message.contains("of 1600 (`--max-row-tokens`)"), "{message}");
+}
