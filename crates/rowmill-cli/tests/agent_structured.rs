@@ -37,7 +37,7 @@ fn the_member_that_gives_the_last_answer_gives_it_in_the_form_of_the_schema() {
         ),
         ("type: chain\nsequence: [a, b]", json!([]), &["You are b"]),
         ("type: chain\nsequence: [a, b]\ncumulative: true", json!([]), &["You are b"]),
-        ("type: parallel\nfan_out: [a, a]\nfan_in: b", json!([]), &["You are b"]),
+        ("type: parallel\nfan_out: [a]\nfan_in: b", json!([]), &["You are b"]),
         (
             "type: router\nagents: [a, b]",
             json!([{"when": {"system": "You pass"}, "then": {"json": {"agent": "a", "confidence": "low", "reasoning": "r"}}}]),

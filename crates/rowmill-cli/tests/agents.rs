@@ -33,7 +33,7 @@ fn model_replaces_that_of_the_worker_and_children_keep_theirs() {
         );
         write_prompt(&place, "hello");
         if let Some(config) = config {
-            place.write("rowmill.toml", format!("[defaults]\nmodel = \"{config}\"\n"));
+            place.write("rowmill.toml", format!("[run]\nmodel = \"{config}\"\n"));
         }
         let flags: Vec<&str> = flag.into_iter().flat_map(|flag| ["-m", flag]).collect();
         run_cards(&place, &flags).ok();
@@ -194,7 +194,7 @@ fn flags_that_make_no_sense_are_told_before_anything_is_read() {
             &["--stub", "look=text:x", "--passthrough", "find"],
             "`--passthrough find` names a tool that no agent has",
         ),
-        (&["--stub", "look=text:x", "--passthrough", "find"], "the tools are: look"),
+        (&["--stub", "look=text:x", "--passthrough", "find"], "the agents have these tools: `look`"),
     ] {
         run_cards(&place, flags).code(2).says(told);
     }

@@ -1,6 +1,6 @@
 //! Cards, rules for the simulator, and what each member was told.
 
-#![expect(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "each test file uses its own part, and some use all")]
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use rowmill_testkit::{CallSeen, Rules, Script, SeenRole, Simulator};
