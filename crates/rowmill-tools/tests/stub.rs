@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
 
+use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 
@@ -115,9 +116,10 @@ impl ToolHost for Echo {
 #[tokio::test]
 async fn what_is_recorded_can_stand_in_for_the_tool() {
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().join("made")).unwrap();
+    let names = HashMap::from([("solo/search".to_owned(), "search".to_owned())]);
+    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().join("made"), names).unwrap();
     for row in [1, 2] {
-        text(&recorder, row, "search", json!({"q": "ä\n"})).await;
+        text(&recorder, row, "solo/search", json!({"q": "ä\n"})).await;
     }
     ask(&recorder, 1, "refuses", json!({})).await.unwrap();
     ask(&recorder, 1, "breaks", json!({})).await.unwrap_err();
@@ -129,7 +131,7 @@ async fn what_is_recorded_can_stand_in_for_the_tool() {
     let stubs =
         ["search", "refuses"].map(|tool| StubTool::read(tool, &file(&format!("{tool}.jsonl"))).unwrap());
     let host = Stubs::new(stubs.into());
-    assert_eq!(text(&host, 2, "search", json!({"q": "ä\n"})).await, "real search 2 {\"q\":\"ä\\n\"}");
+    assert_eq!(text(&host, 2, "search", json!({"q": "ä\n"})).await, "real solo/search 2 {\"q\":\"ä\\n\"}");
     assert_eq!(ask(&host, 1, "refuses", json!({})).await.unwrap(), ToolOutput::error("no"));
     assert_eq!(fs::read_dir(folder.path().join("made")).unwrap().count(), 4, "paths have files of their own");
 }
@@ -137,7 +139,7 @@ async fn what_is_recorded_can_stand_in_for_the_tool() {
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_disturbs_no_call_and_is_told() {
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into()).unwrap();
+    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
     fs::create_dir(folder.path().join("search.jsonl")).unwrap();
     assert!(text(&recorder, 1, "search", json!({})).await.starts_with("real"));
     assert_eq!(recorder.problem().unwrap().code, ProblemCode::WriteFailed);
@@ -150,7 +152,7 @@ async fn files_of_recorded_answers_come_back() {
     let first = ask(&host, 1, "weather", json!({})).await.unwrap();
     assert_eq!(&first.attachments[0].bytes[..], [0, 1, 2]);
     let folder = TempDir::new().unwrap();
-    let recorder = Recorder::new(Arc::new(host), folder.path().into()).unwrap();
+    let recorder = Recorder::new(Arc::new(host), folder.path().into(), HashMap::new()).unwrap();
     ask(&recorder, 1, "weather", json!({})).await.unwrap();
     let recorded = folder.path().join("weather.jsonl");
     let again = Stubs::new(vec![StubTool::read("weather", recorded.to_str().unwrap()).unwrap()]);

@@ -190,9 +190,9 @@ fn offer(ask: &mut Ask, tool: SeenTool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Demands the named tool, or the first one.
+/// Demands the named tool, or the last one: clients put the tool that gives the answer after all others.
 fn demand(ask: &mut Ask, name: Option<&str>, unknown: impl Fn(&str) -> String) -> Result<(), Refused> {
-    let tool = ask.tools.iter().find(|tool| name.is_none_or(|name| tool.name == name)).cloned();
+    let tool = ask.tools.iter().rfind(|tool| name.is_none_or(|name| tool.name == name)).cloned();
     match tool {
         Some(tool) => {
             ask.demand(&tool);

@@ -21,6 +21,7 @@ use crate::bytes_output::hex;
 pub struct Recorder {
     inner: Arc<dyn ToolHost>,
     folder: PathBuf,
+    names: HashMap<String, String>,
     written: Mutex<Written>,
 }
 
@@ -32,17 +33,22 @@ struct Written {
 
 impl Recorder {
     /// Records what `inner` gives into `folder`, which is made where it is missing. Files that
-    /// exist are added to.
+    /// exist are added to. `names` are those by which models know tools, for the tools that the
+    /// host knows by others; they name the files.
     ///
     /// # Errors
     ///
     /// The folder cannot be made.
-    pub fn new(inner: Arc<dyn ToolHost>, folder: PathBuf) -> Result<Self, Problem> {
+    pub fn new(
+        inner: Arc<dyn ToolHost>,
+        folder: PathBuf,
+        names: HashMap<String, String>,
+    ) -> Result<Self, Problem> {
         std::fs::create_dir_all(&folder).map_err(|error| {
             let message = format!("the folder for recorded answers cannot be made: `{}`", folder.display());
             Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another folder")
         })?;
-        Ok(Self { inner, folder, written: Mutex::default() })
+        Ok(Self { inner, folder, names, written: Mutex::default() })
     }
 
     /// The first answer that could not be written down, if there was one. The calls themselves
@@ -54,7 +60,8 @@ impl Recorder {
 
     fn record(&self, request: ToolRequest<'_>, output: &ToolOutput) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = self.folder.join(file_name(request.tool));
+        let name = self.names.get(request.tool).map_or(request.tool, String::as_str);
+        let path = self.folder.join(file_name(name));
         if let Err(error) = write(&mut written.files, &path, request, output)
             && written.problem.is_none()
         {

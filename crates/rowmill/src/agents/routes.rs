@@ -70,20 +70,37 @@ impl Routes {
         self
     }
 
-    /// Refuses names of flags that no tool has.
-    pub(super) fn check(&self, flags: &AgentFlags, offers: &Offers) -> Result<(), Problem> {
-        let names: Vec<&str> = offers.tools.iter().flatten().map(|offer| offer.spec.name.as_str()).collect();
+    /// Refuses names that no tool has: a rule for it would do nothing, where something was to be
+    /// forbidden, perhaps.
+    pub(super) fn check(
+        &self,
+        flags: &AgentFlags,
+        members: &[&Card],
+        offers: &Offers,
+    ) -> Result<(), Problem> {
+        let names = |tools: &[Offer]| tools.iter().map(|offer| offer.spec.name.clone()).collect::<Vec<_>>();
+        let all: Vec<String> = offers.tools.iter().flat_map(|tools| names(tools)).collect();
         for (flag, patterns) in [("--deny", &flags.deny), ("--passthrough", &flags.passthrough)] {
             for pattern in patterns {
                 let filter = Filter::Only(vec![pattern.clone()]);
-                if !names.iter().any(|name| filter.admits(name)) {
+                if !all.iter().any(|name| filter.admits(name)) {
                     let message = format!("`{flag} {pattern}` names a tool that no agent has");
-                    let hint = match names.is_empty() {
-                        true => "the agents have no tools".to_owned(),
-                        false => format!("the tools are: {}", names.join(", ")),
-                    };
-                    return Err(Problem::new(ProblemCode::Usage, message).hint(hint));
+                    return Err(
+                        Problem::new(ProblemCode::Usage, message).hint(listed("the agents have", &all))
+                    );
                 }
+            }
+        }
+        for (card, tools) in members.iter().zip(&offers.tools) {
+            let own = names(tools);
+            if let Some((unknown, _)) = card.tool_policy.iter().find(|(tool, _)| !own.contains(tool)) {
+                let message = format!(
+                    "`{}`: `tool_policy` names a tool that the agent does not have: `{unknown}`",
+                    card.source
+                );
+                return Err(
+                    Problem::new(ProblemCode::InvalidCard, message).hint(listed("the agent has", &own))
+                );
             }
         }
         Ok(())
@@ -112,5 +129,13 @@ impl Routes {
             timeout: timeout.unwrap_or(offer.timeout),
             spec: offer.spec,
         }
+    }
+}
+
+/// Which tools there are, for a hint.
+fn listed(who: &str, names: &[String]) -> String {
+    match names {
+        [] => format!("{who} no tools"),
+        names => format!("{who} these tools: `{}`", names.join("`, `")),
     }
 }

@@ -82,13 +82,13 @@ pub(super) async fn stage(
         .collect::<Result<_, _>>()?;
     let mut offers = offers(spec, &members).await?;
     let routes = routes.add_stubs(&mut offers);
-    routes.check(&spec.agents, &offers)?;
+    routes.check(&spec.agents, &members, &offers)?;
     let instructions: Vec<Option<String>> = (0..members.len())
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
     let cast = cast(spec, &members, &routes, &mut offers, schema)?;
-    let (host, recorder) = host(spec, hosts)?;
+    let (host, recorder) = host(spec, hosts, &cast)?;
     let mut stage = Stage {
         voices: Vec::new(),
         tools: Some(Tools { host, hooks, result_limit: spec.agents.tool_result_limit }),
@@ -143,12 +143,15 @@ impl Stage {
 fn host(
     spec: &RunSpec,
     hosts: Vec<(Vec<rowmill_tools::Names>, Arc<dyn ToolHost>)>,
+    cast: &Cast,
 ) -> Result<(Arc<dyn ToolHost>, Option<Arc<Recorder>>), Problem> {
     let all: Arc<dyn ToolHost> = Arc::new(rowmill_tools::Tools::new(hosts));
     match &spec.agents.record_tools {
         None => Ok((all, None)),
         Some(folder) => {
-            let recorder = Arc::new(Recorder::new(all, folder.clone())?);
+            // Recorded under the name that `--stub` goes by.
+            let named = cast.tools().iter().map(|tool| (tool.host_name.clone(), tool.spec.name.clone()));
+            let recorder = Arc::new(Recorder::new(all, folder.clone(), named.collect())?);
             Ok((Arc::clone(&recorder) as Arc<dyn ToolHost>, Some(recorder)))
         }
     }

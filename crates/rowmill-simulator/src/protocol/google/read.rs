@@ -97,6 +97,9 @@ fn response(part: &Value) -> Option<&Value> {
     either(part, ["functionResponse", "function_response"])
 }
 
+/// What clients send for a call that was never signed.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
 fn read_answer(
     ask: &mut Ask,
     at: usize,
@@ -107,6 +110,8 @@ fn read_answer(
     for (index, part) in parts.iter().enumerate() {
         let place = format!("contents[{at}].parts[{index}]");
         let signature = either(part, ["thoughtSignature", "thought_signature"]).and_then(Value::as_str);
+        // The vendor takes this word for a call that another model made; it stands for no signature.
+        let signature = signature.filter(|signature| *signature != UNSIGNED);
         if signature.is_some_and(|signature| !thought::is_signed(signature, "")) {
             return Err(Refused::invalid(format!("Thought signature is not valid. ({place})")));
         }
