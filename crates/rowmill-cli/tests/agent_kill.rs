@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agent_support::{
-    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, told, turns,
+    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told, turns,
 };
 use faults_support::{Home, assert_all_ok, attempts};
 use rowmill_testkit::Simulator;
@@ -156,6 +156,8 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     let (before, counts) = (simulator.stats().requests, counted(&home));
     let passed = command(&home, &simulator).end();
     assert_eq!((simulator.stats().requests, counted(&home)), (before, counts.clone()));
+    assert_eq!(spent(&home), told(&home).tokens(), "each call is counted once over all lives");
+    assert_eq!(passed.code, Some(if undecided.is_empty() { 0 } else { 3 }), "{}", passed.err);
     if !undecided.is_empty() {
         passed.says(&[&format!("{} rows are left as they are", undecided.len())]);
     }

@@ -131,7 +131,7 @@ impl Tools {
         let words = rowmill_testkit::mcp_server();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).args(["--http", "0", "--count"]).arg(home.path("counted"));
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         let tools = Self { child, url: url.trim().to_owned() };
@@ -196,6 +196,10 @@ impl Used {
         Self { input: field("input_tokens"), output: field("output_tokens") }
     }
 
+    pub(crate) fn tokens(self) -> u64 {
+        self.input + self.output
+    }
+
     /// What a million tokens of each kind cost, by the prices above.
     pub(crate) fn dollars(self) -> f64 {
         (self.input + 4 * self.output) as f64 / 1e6
@@ -212,6 +216,12 @@ pub(crate) fn told(home: &Home) -> Used {
         sum.add(used);
     }
     sum
+}
+
+/// The tokens that the header of the run says were used before its last part.
+pub(crate) fn spent(home: &Home) -> u64 {
+    let header: Value = serde_json::from_str(&home.read(".out.jsonl.rowmill/run.json")).unwrap();
+    header["spent"]["tokens"].as_u64().unwrap()
 }
 
 /// What the last call of a row used, by a line of its telemetry.
