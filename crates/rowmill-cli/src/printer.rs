@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rowmill::{Money, Notice, Problem, RunReport, StopCause};
+use rowmill::{ErrorKind, Money, Notice, Problem, RunReport, StopCause};
 
 use crate::numbers::{counted, grouped, rate, time};
 
@@ -161,7 +161,11 @@ fn next_step(report: &RunReport) -> Option<String> {
             Some(format!("correct the input or the template, then {resume} tries the failed rows again"))
         }
         None if report.summary.numbers.failed_rows > 0 => {
-            Some(format!("{resume} tries the failed rows again"))
+            let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::OutcomeUnknown;
+            let unknown = report.summary.numbers.failures.keys().any(is_unknown);
+            let more =
+                if unknown { "; with `--retry-unknown` also those whose tools may have run" } else { "" };
+            Some(format!("{resume} tries the failed rows again{more}"))
         }
         None => None,
     }

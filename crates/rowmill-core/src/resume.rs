@@ -20,9 +20,19 @@ pub struct Resume {
     in_flight: HashSet<u64>,
     /// Rows whose tools may have run: nobody may run them again unasked.
     undecided: IdSet,
+    /// Those of them whose records are not yet in the output.
+    unpublished: HashMap<RowId, Span>,
     retry_undecided: bool,
     /// The turns that were kept of rows in flight.
-    turns: HashMap<u64, Vec<Span>>,
+    turns: HashMap<u64, Turns>,
+}
+
+/// The turns of a row that were kept.
+#[derive(Debug, Default)]
+struct Turns {
+    spans: Vec<Span>,
+    /// How many of them a record has told: one that says that the row was interrupted.
+    told: usize,
 }
 
 /// What a resume finds.
@@ -47,7 +57,7 @@ pub enum Standing {
     New,
     /// It is ok in the output, or nobody may work on it again unasked.
     Done,
-    /// It is ok in the ledger and still has to be published.
+    /// It has its record in the ledger, which still has to be published.
     Kept(Span),
     /// It failed before and is tried again.
     Failed,
@@ -71,7 +81,7 @@ impl Resume {
             self.in_flight.remove(&head.number);
             self.ok.insert(&head.id);
         } else {
-            self.saw_failure(head);
+            self.saw_failure(head, None);
         }
     }
 
@@ -88,7 +98,7 @@ impl Resume {
 
     /// Takes in something that the ledger says happened to a row that went on.
     pub fn saw_turn(&mut self, number: u64, span: Span) {
-        self.turns.entry(number).or_default().push(span);
+        self.turns.entry(number).or_default().spans.push(span);
     }
 
     /// Forgets all turns: they are of agents that have changed since.
@@ -96,10 +106,17 @@ impl Resume {
         self.turns.clear();
     }
 
-    /// What happened to a row that was in flight, in order.
+    /// Takes in that the record of an interrupted row told what its turns used.
+    pub fn saw_told(&mut self, number: u64) {
+        if let Some(turns) = self.turns.get_mut(&number) {
+            turns.told = turns.spans.len();
+        }
+    }
+
+    /// What happened to a row that was in flight, in order, and how much of it a record has told.
     #[must_use]
-    pub fn turns_of(&self, number: u64) -> &[Span] {
-        self.turns.get(&number).map(Vec::as_slice).unwrap_or_default()
+    pub fn turns_of(&self, number: u64) -> (&[Span], usize) {
+        self.turns.get(&number).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
     }
 
     /// Takes in a row that the ledger says has ended, with its place there.
@@ -116,14 +133,17 @@ impl Resume {
             self.undecided.remove(&head.id);
             self.kept.insert(head.id.clone(), span);
         } else {
-            self.saw_failure(head);
+            self.saw_failure(head, Some(span));
         }
     }
 
-    fn saw_failure(&mut self, head: &EnvelopeHead) {
+    /// Takes in a failure, with its place in the ledger if it was found there.
+    fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<Span>) {
         if self.ok.contains(&head.id) {
             return;
         }
+        let unpublished = self.unpublished.remove(&head.id).is_some();
+        let published = self.undecided.contains(&head.id) && !unpublished;
         self.undecided.remove(&head.id);
         if head.interrupted {
             self.failed.remove(&head.id);
@@ -131,6 +151,10 @@ impl Resume {
         } else if head.outcome_unknown && !self.retry_undecided {
             self.failed.remove(&head.id);
             self.undecided.insert(&head.id);
+            // Nobody works on it again, so this is the envelope that it has.
+            if let Some(span) = span.filter(|_| !published) {
+                self.unpublished.insert(head.id.clone(), span);
+            }
         } else {
             self.failed.insert(&head.id);
         }
@@ -151,8 +175,10 @@ impl Resume {
     /// Where a row stands.
     #[must_use]
     pub fn standing(&self, id: &RowId, number: u64) -> Standing {
-        if self.ok.contains(id) || self.undecided.contains(id) {
+        if self.ok.contains(id) {
             Standing::Done
+        } else if self.undecided.contains(id) {
+            self.unpublished.get(id).map_or(Standing::Done, |span| Standing::Kept(*span))
         } else if let Some(span) = self.kept.get(id) {
             Standing::Kept(*span)
         } else if self.in_flight.contains(&number) {
@@ -230,11 +256,16 @@ mod tests {
         resume.saw_released(&[7, 8]);
         assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
         assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
-        assert_eq!(resume.turns_of(7), [span(1), span(2)]);
+        assert_eq!(resume.turns_of(7), (&[span(1), span(2)][..], 0));
         resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
-        assert_eq!(resume.turns_of(7), [span(1), span(2)]);
-        resume.saw_ended(&head(7, false), span(4));
-        assert_eq!((resume.turns_of(7), resume.standing(&RowId::Number(7), 7)), (&[][..], Standing::Failed));
+        resume.saw_told(7);
+        resume.saw_turn(7, span(4));
+        assert_eq!(resume.turns_of(7), (&[span(1), span(2), span(4)][..], 2));
+        resume.saw_ended(&head(7, false), span(5));
+        assert_eq!(
+            (resume.turns_of(7), resume.standing(&RowId::Number(7), 7)),
+            ((&[][..], 0), Standing::Failed)
+        );
     }
 
     #[test]
@@ -249,5 +280,18 @@ mod tests {
         assert_eq!(again.standing(&RowId::Number(3), 3), Standing::Failed);
         again.saw_output(&head(3, true));
         assert_eq!(again.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
+    }
+
+    #[test]
+    fn a_row_that_is_passed_over_is_published_from_the_ledger_if_the_output_lacks_it() {
+        let unknown = |number| EnvelopeHead { outcome_unknown: true, ..head(number, false) };
+        let span = |offset| Span { offset, length: 1 };
+        let mut resume = Resume::new(false);
+        resume.saw_output(&unknown(1));
+        resume.saw_ended(&unknown(1), span(1));
+        resume.saw_ended(&unknown(2), span(2));
+        resume.saw_ended(&unknown(2), span(3));
+        let standing = |number| resume.standing(&RowId::Number(number), number);
+        assert_eq!([1, 2].map(standing), [Standing::Done, Standing::Kept(span(3))]);
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct ToolStep {
     pub(crate) call: ToolCall,
     /// Which model call of the row it came from.
     pub(crate) turn: u32,
+    /// Which model call of the node that was.
+    pub(crate) of_node: u32,
     /// Whose, by its place in the cast.
     pub(crate) member: usize,
     /// The voice that gets to see the result.
@@ -70,7 +72,8 @@ impl RowContext<'_> {
             self.keep(&started).map_err(NotActed::Halt)?;
             self.may_be_paid(true);
         }
-        let key = format!("{}-{}-{}-{}", self.shared.run, self.number, step.turn, step.index + 1);
+        let ToolStep { node, of_node, index, .. } = step;
+        let key = format!("{}-{}-{node}-{of_node}-{index}", self.shared.run, self.number);
         let request = ToolRequest {
             row: self.number,
             key: &key,

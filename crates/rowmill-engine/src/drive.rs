@@ -289,7 +289,7 @@ impl Driver {
 
     /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
     fn go_on(&mut self, shared: &Shared, mut prepared: Prepared) -> Option<Prepared> {
-        if prepared.happenings.is_empty() {
+        if prepared.recalled.happenings.is_empty() {
             return Some(prepared);
         }
         let before = replay(&shared.worker.cast, &mut prepared);
@@ -299,7 +299,7 @@ impl Driver {
         };
         let Prepared { ordinal, id, row, before, .. } = prepared;
         let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
-        self.heed(Ended { calls: before.calls, ..unasked });
+        self.heed(Ended { calls: before.calls, tools: before.tools, ..unasked });
         None
     }
 
@@ -340,10 +340,10 @@ impl Driver {
                 return None;
             }
             Work::Fail(error, row) => (error, row),
-            Work::Call(row, happenings) => match shared.worker.template.render(&row) {
+            Work::Call(row, recalled) => match shared.worker.template.render(&row) {
                 Ok(prompt) => {
                     let messages = vec![Message::user(prompt)];
-                    return Some(Prepared::new(ordinal, id, row, messages, happenings));
+                    return Some(Prepared::new(ordinal, id, row, messages, recalled));
                 }
                 Err(error) => (error, Some(row)),
             },

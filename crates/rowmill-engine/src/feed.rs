@@ -5,7 +5,6 @@
 
 use std::thread;
 
-use rowmill_core::agent::Happening;
 use rowmill_core::ports::{LedgerReader, Position, Room, RowSource, Span, TurnLine};
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
@@ -13,6 +12,7 @@ use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRo
 use tokio::sync::mpsc;
 
 use crate::IdCheck;
+use crate::prepared::Recalled;
 
 /// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
@@ -35,7 +35,7 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Ask the worker, from where a crash left it.
-    Call(Row, Vec<Happening>),
+    Call(Row, Recalled),
     /// It failed before anything could be asked.
     Fail(RowError, Option<Row>),
     /// The ledger has its record already; publish it.
@@ -143,10 +143,12 @@ impl Feed {
 
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut Taken) -> Result<(), Problem> {
-        let Work::Call(_, happenings) = &mut taken.work else { return Ok(()) };
-        for span in self.resume.turns_of(taken.number) {
+        let Work::Call(_, recalled) = &mut taken.work else { return Ok(()) };
+        let (spans, told) = self.resume.turns_of(taken.number);
+        recalled.told = told;
+        for span in spans {
             let line = self.ledger.read(*span)?;
-            happenings.push(TurnLine::parse(&line).map_err(|what| {
+            recalled.happenings.push(TurnLine::parse(&line).map_err(|what| {
                 Problem::new(ProblemCode::LedgerUnusable, "a turn of the ledger cannot be read").cause(what)
             })?);
         }
@@ -167,7 +169,7 @@ impl Feed {
         let number = row.number();
         let error = match self.ids.id_of(&row) {
             Ok(id) if self.id_check == IdCheck::Done || seen.insert(&id) => {
-                return Taken { number, id, work: Work::Call(row, Vec::new()) };
+                return Taken { number, id, work: Work::Call(row, Recalled::default()) };
             }
             Ok(id) => duplicate_error(self.ids.field.as_deref().unwrap_or_default(), &id),
             Err(fault) => fault.row_error(),

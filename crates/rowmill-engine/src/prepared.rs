@@ -24,36 +24,46 @@ pub(crate) struct Prepared {
     /// What it asks, where answers are used again.
     pub(crate) key: Option<AskedKey>,
     /// What happened to it before a crash.
-    pub(crate) happenings: Vec<Happening>,
+    pub(crate) recalled: Recalled,
     /// Where it stands, once it is about to be sent.
     pub(crate) course: Option<Box<Course>>,
     /// What was called for it before a crash.
     pub(crate) before: Before,
 }
 
+/// What happened to a row before a crash.
+#[derive(Debug, Default)]
+pub(crate) struct Recalled {
+    pub(crate) happenings: Vec<Happening>,
+    /// How many of them are told by a record, which says that the row was interrupted then.
+    pub(crate) told: usize,
+}
+
 /// What was called for a row before a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
+    /// What no record has told yet.
     pub(crate) calls: Vec<CallReport>,
     pub(crate) tools: Vec<ToolReport>,
+    /// What the calls cost that a record has told.
+    pub(crate) told: Spend,
 }
 
 impl Before {
     pub(crate) fn spent(&self) -> Spend {
-        let usage = total_usage(&self.calls);
-        Spend { cost: total_cost(&self.calls), tokens: usage.input + usage.output }
+        self.told.plus(spent(&self.calls))
     }
 }
 
+/// What calls used.
+pub(crate) fn spent(calls: &[CallReport]) -> Spend {
+    let usage = total_usage(calls);
+    Spend { cost: total_cost(calls), tokens: usage.input + usage.output }
+}
+
 impl Prepared {
-    pub(crate) fn new(
-        ordinal: u64,
-        id: RowId,
-        row: Row,
-        messages: Vec<Message>,
-        happenings: Vec<Happening>,
-    ) -> Self {
-        Self { ordinal, id, row, messages, key: None, happenings, course: None, before: Before::default() }
+    pub(crate) fn new(ordinal: u64, id: RowId, row: Row, messages: Vec<Message>, recalled: Recalled) -> Self {
+        Self { ordinal, id, row, messages, key: None, recalled, course: None, before: Before::default() }
     }
 
     /// Ends the row with an answer that was paid for before; gives it back if the answer

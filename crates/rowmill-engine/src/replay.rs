@@ -6,7 +6,7 @@ use rowmill_core::agent::{Cast, Course, Happening, ToolNote};
 use rowmill_core::record::ToolReport;
 use rowmill_types::{ErrorKind, RowError};
 
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, Recalled, spent};
 
 /// Brings a row to where it was, with what was called for it until then.
 ///
@@ -16,7 +16,9 @@ use crate::prepared::Prepared;
 pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
     let mut course = Course::start(cast, std::mem::take(&mut prepared.messages));
     let mut running = BTreeMap::new();
-    for happening in std::mem::take(&mut prepared.happenings) {
+    let Recalled { happenings, told } = std::mem::take(&mut prepared.recalled);
+    for (place, happening) in happenings.into_iter().enumerate() {
+        let is_told = place < told;
         match &happening {
             Happening::ToolStarted { node, index, tool } => {
                 running.insert((*node, *index), tool.clone());
@@ -24,7 +26,10 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
             Happening::ToolEnded { node, index, note, .. } => {
                 running.remove(&(*node, *index));
                 let report = note.as_ref().map(|note| report(cast, &course, *node, note));
-                prepared.before.tools.extend(report);
+                prepared.before.tools.extend(report.filter(|_| !is_told));
+            }
+            Happening::Answered { calls, .. } | Happening::Failed { calls, .. } if is_told => {
+                prepared.before.told = prepared.before.told.plus(spent(calls));
             }
             Happening::Answered { calls, .. } | Happening::Failed { calls, .. } => {
                 prepared.before.calls.extend(calls.iter().cloned());

@@ -25,7 +25,10 @@ struct ModelStep<'r> {
     member: usize,
     lane: usize,
     ticket: Option<Ticket<'r>>,
+    /// Which model call of the row it is.
     turn: u32,
+    /// Which model call of the node it is.
+    of_node: u32,
     messages: Vec<Message>,
 }
 
@@ -59,9 +62,9 @@ pub(crate) struct Walk<'r> {
     failure: Option<CallError>,
     unknown_calls: u64,
     saved: Money,
-    turn: u32,
-    /// Model calls that are under way.
+    /// Model calls and tool calls that are under way.
     asking: u64,
+    acting: u64,
     /// Whether another model than the first of a voice has answered.
     stood_in: bool,
     /// The model that each voice asked last, where it was not the first.
@@ -69,6 +72,8 @@ pub(crate) struct Walk<'r> {
     halt: Option<Halt>,
     /// Whether the row is to end with what is under way.
     ends: bool,
+    /// Why, where it must not be given back.
+    cause: Option<RowError>,
 }
 
 impl<'r> Walk<'r> {
@@ -80,8 +85,6 @@ impl<'r> Walk<'r> {
     ) -> Self {
         Self {
             context,
-            // Those that were answered before a crash have their numbers.
-            turn: u32::try_from(before.calls.len()).unwrap_or(u32::MAX),
             course,
             first: Some(first),
             calls: before.calls,
@@ -90,10 +93,12 @@ impl<'r> Walk<'r> {
             unknown_calls: 0,
             saved: Money::ZERO,
             asking: 0,
+            acting: 0,
             stood_in: false,
             lanes: Vec::new(),
             halt: None,
             ends: false,
+            cause: None,
         }
     }
 
@@ -116,6 +121,9 @@ impl<'r> Walk<'r> {
                 self.unknown_calls += self.asking;
                 return;
             }
+            if self.ends && self.asking + self.acting == 0 {
+                return self.cause.take().map_or((), |cause| self.course.abort(cause));
+            }
             match flight.next().await {
                 Some(arrived) => self.heed(arrived),
                 None => return,
@@ -135,7 +143,9 @@ impl<'r> Walk<'r> {
             Step::CallTool { node, index, tool, call } => {
                 let voice = self.course.voice_of(node).unwrap_or_default();
                 let member = member_of(context, voice);
-                let step = ToolStep { node, index, tool, call, turn: self.turn, member, voice };
+                let (turn, of_node) = (self.course.turns(), self.course.turn_of(node));
+                self.acting += 1;
+                let step = ToolStep { node, index, tool, call, turn, of_node, member, voice };
                 Err(act(context, step).boxed())
             }
             Step::Watch { node, limit } => Err(async move {
@@ -153,7 +163,6 @@ impl<'r> Walk<'r> {
     }
 
     fn model_step(&mut self, node: usize, voice: usize, messages: Vec<Message>) -> ModelStep<'r> {
-        self.turn += 1;
         self.asking += 1;
         let before = self.lanes.iter().find(|(known, _)| *known == voice).map(|(_, lane)| *lane);
         let (lane, ticket) = match self.first.take() {
@@ -161,7 +170,8 @@ impl<'r> Walk<'r> {
             _ => (before.unwrap_or_else(|| self.context.shared.route(voice)), None),
         };
         let member = member_of(self.context, voice);
-        ModelStep { node, voice, member, lane, ticket, turn: self.turn, messages }
+        let (turn, of_node) = (self.course.turns(), self.course.turn_of(node));
+        ModelStep { node, voice, member, lane, ticket, turn, of_node, messages }
     }
 
     fn heed(&mut self, arrived: Arrived) {
@@ -206,9 +216,7 @@ impl<'r> Walk<'r> {
                 self.failure = asked.calls.failure.take().or_else(|| self.failure.take());
                 if halt.is_some() || fatal || error.kind == ErrorKind::Interrupted {
                     self.halt = self.halt.take().or(halt);
-                    self.ends = true;
-                    self.course.abort(error);
-                    return;
+                    return self.end_with(error);
                 }
                 let line = self.line(&Happening::Failed { node, error: error.clone(), calls: reports });
                 self.course.failed(cast, node, messages, error);
@@ -255,6 +263,7 @@ impl<'r> Walk<'r> {
 
     fn heed_tool(&mut self, node: usize, index: usize, acted: Acted) {
         let cast = &self.context.shared.worker.cast;
+        self.acting -= 1;
         self.tools.push(acted.report);
         match acted.output {
             Ok(output) => {
@@ -265,10 +274,7 @@ impl<'r> Walk<'r> {
                 self.course.tool_ended(cast, node, index, output, note);
                 self.keep(line);
             }
-            Err(NotActed::Failed(error)) => {
-                self.ends = true;
-                self.course.abort(error);
-            }
+            Err(NotActed::Failed(error)) => self.end_with(error),
             Err(NotActed::Halt(halt)) => self.stop_over(halt),
         }
     }
@@ -292,10 +298,16 @@ impl<'r> Walk<'r> {
     }
 
     fn stop_over(&mut self, halt: Halt) {
-        self.ends = true;
         self.halt = Some(halt);
         let message = "the run stopped before its last answer came";
-        self.course.abort(RowError::new(ErrorKind::Interrupted, message));
+        self.end_with(RowError::new(ErrorKind::Interrupted, message));
+    }
+
+    /// Takes no further steps. What is under way is waited for, because it may be billed or take
+    /// effect, and if it completes the row, the row is complete.
+    fn end_with(&mut self, error: RowError) {
+        self.ends = true;
+        self.cause.get_or_insert(error);
     }
 
     pub(crate) fn abort(&mut self, error: RowError) {
@@ -367,13 +379,14 @@ async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
 }
 
 async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
-    let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
+    let ModelStep { node, voice, member, lane, ticket, turn: number, of_node, mut messages } = step;
     let start = context.shared.began.elapsed();
     let hooked = match context.has_hooks() {
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
-    let key = format!("{}-{}-{number}", context.shared.run, context.number);
+    // The same whenever this turn is asked for again, and that of no other turn.
+    let key = format!("{}-{}-{node}-{of_node}", context.shared.run, context.number);
     let mut request = Request { key, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
     let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));

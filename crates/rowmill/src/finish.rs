@@ -44,13 +44,15 @@ pub(crate) fn finish(
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
     let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
+    // Rows that were left as they are have failed, though not in this part of the run.
+    let failed_rows = end.tally.failed_rows + resumed.map_or(0, |counts| counts.undecided);
     if intact {
-        match tidy(spec, folder, output.as_ref(), &end, &header) {
+        match tidy(spec, folder, output.as_ref(), (&end, failed_rows), &header) {
             Ok(something_kept) => kept = something_kept,
             Err(problem) => end.stopped = Some(StopCause::Problem(problem)),
         }
     }
-    let exit = exit_code(end.stopped.as_ref(), end.tally.failed_rows);
+    let exit = exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
         summary: summary(spec, run, (model, agent), started, variables, &end),
         exit,
@@ -72,7 +74,7 @@ fn tidy(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    end: &RunEnd,
+    (end, failed_rows): (&RunEnd, u64),
     header: &Header,
 ) -> Result<bool, Problem> {
     if let Some(traces) = spec.traces.as_deref().filter(|_| spec.existing.resumes()) {
@@ -90,7 +92,7 @@ fn tidy(
             make_table(spec, table, output, header)?;
         }
     }
-    let all_ok = end.stopped.is_none() && end.tally.failed_rows == 0;
+    let all_ok = end.stopped.is_none() && failed_rows == 0;
     if spec.keep_temp {
         folder.tidy();
         return Ok(true);
@@ -104,7 +106,7 @@ fn tidy(
         // Rows that were cut go on from their turns, which only the ledger has.
         Some(_) if spec.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
         Some(_) => {
-            compact(spec, folder, header, end)?;
+            compact(spec, folder, header, (end, all_ok))?;
             if all_ok {
                 folder.forget_answers();
             }

@@ -23,6 +23,7 @@ mod prepare;
 mod report;
 pub mod results;
 mod resume;
+mod resume_scan;
 mod rows;
 mod run;
 mod schema_model;

@@ -8,8 +8,9 @@ use rowmill_core::resume::Resume;
 use rowmill_data::output::{LineSink, OutputFile, Part, scan_output};
 use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
-use rowmill_types::{Money, Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode};
 
+use crate::resume_scan::scan_ledger;
 use crate::spec::{Existing, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
@@ -74,9 +75,11 @@ pub(crate) fn resumed(
         // A ledger that no header names counts for nothing.
         None => (0, Spend::default()),
     };
+    let mut turns_from = before.as_ref().map_or(0, |before| before.turns_from);
     if !spec.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
-        // They are of other agents, or nobody wants them.
+        // They are of other agents, or nobody wants them; rows begin anew, and so do their turns.
         resume.forget_turns();
+        turns_from = length;
     }
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
@@ -86,7 +89,7 @@ pub(crate) fn resumed(
         }
         None => now,
     };
-    let header = Header { telemetry: base, spent, counted: length, ..header };
+    let header = Header { telemetry: base, spent, counted: length, turns_from, ..header };
     let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
     folder.write_header(&header)?;
     let telemetry = telemetry.map(|(sink, _)| sink);
@@ -123,67 +126,6 @@ fn reserved_rows(spec: &RunSpec) -> usize {
     places * RESERVED_PER_PLACE
 }
 
-/// Takes in what the ledger says; returns how many bytes of it are whole lines, and what
-/// the run cannot have spent more than.
-///
-/// Each part of a run counts on its own, because only a part with a budget says beforehand
-/// what it cannot pass.
-fn scan_ledger(folder: &WorkFolder, header: &Header, resume: &mut Resume) -> Result<(u64, Spend), Problem> {
-    let mut recorded = header.spent;
-    let mut cover = None;
-    let scanned = scan(&folder.ledger(header), |line, span, bytes| {
-        let is_new = span.offset >= header.counted;
-        match line {
-            Line::Taken(rows) => resume.saw_taken(&rows),
-            Line::Released(rows) => resume.saw_released(&rows),
-            Line::Cover(spent) if is_new => cover = Some(spent),
-            Line::Cover(_) => {}
-            Line::Turn(row) => resume.saw_turn(row, span),
-            Line::Ended(head) => {
-                resume.saw_ended(&head, span);
-                if is_new {
-                    add_spend(&mut recorded, bytes);
-                }
-            }
-        }
-        Ok(())
-    })?;
-    // Whatever was in flight at a crash is covered; a part without a budget left no cover.
-    Ok((scanned.length, cover.unwrap_or(recorded)))
-}
-
-/// Adds what a record says its row spent.
-fn add_spend(spent: &mut Spend, line: &[u8]) {
-    let Ok(record) = serde_json::from_slice::<SpentFields>(line) else { return };
-    let usage = record.telemetry.usage;
-    spent.cost += usage.cost_usd;
-    spent.tokens += usage.turn.input_tokens + usage.turn.output_tokens;
-}
-
-#[derive(serde::Deserialize)]
-struct SpentFields {
-    telemetry: SpentTelemetry,
-}
-
-#[derive(serde::Deserialize)]
-struct SpentTelemetry {
-    usage: SpentUsage,
-}
-
-#[derive(serde::Deserialize, Default)]
-#[serde(default)]
-struct SpentUsage {
-    cost_usd: Money,
-    turn: SpentTokens,
-}
-
-#[derive(serde::Deserialize, Default)]
-#[serde(default)]
-struct SpentTokens {
-    input_tokens: u64,
-    output_tokens: u64,
-}
-
 /// The telemetry file to go on with, and what it held before the ledger began.
 ///
 /// A file that the ledger knows is written again from the ledger, so a crash between
@@ -216,7 +158,7 @@ pub(crate) fn compact(
     spec: &RunSpec,
     folder: &WorkFolder,
     header: &Header,
-    end: &RunEnd,
+    (end, all_ok): (&RunEnd, bool),
 ) -> Result<(), Problem> {
     let judged_by = if end.history.rows > 0 { &end.history } else { &header.history };
     let next = Header {
@@ -224,8 +166,9 @@ pub(crate) fn compact(
         telemetry: telemetry_base(spec, telemetry_length(spec)),
         spent: end.spent,
         counted: 0,
+        turns_from: 0,
         history: judged_by.clone(),
-        finished: end.stopped.is_none() && end.tally.failed_rows == 0,
+        finished: all_ok,
         ..header.clone()
     };
     folder.write_header(&next)?;

@@ -65,6 +65,10 @@ impl Conversation {
         (self.voice, std::mem::take(&mut self.messages))
     }
 
+    pub(super) fn turns(&self) -> u32 {
+        self.turns
+    }
+
     pub(super) fn voice(&self) -> usize {
         self.voice
     }

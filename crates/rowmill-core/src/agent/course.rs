@@ -190,10 +190,21 @@ impl Course {
         })
     }
 
-    /// How many model calls were asked for.
+    /// How many model calls were made, those under way included.
     #[must_use]
     pub fn turns(&self) -> u32 {
-        self.turns
+        let waiting = self.ready.iter().filter(|step| matches!(step, Step::CallModel { .. })).count();
+        self.turns.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX))
+    }
+
+    /// How many model calls a node has asked for. With the node it names its last turn, also
+    /// after a crash.
+    #[must_use]
+    pub fn turn_of(&self, node: usize) -> u32 {
+        match self.nodes.get(node).map(|node| &node.state) {
+            Some(State::Conversation(conversation)) => conversation.turns(),
+            _ => 0,
+        }
     }
 
     /// Tells what a model answered, with what was asked.

@@ -12,7 +12,9 @@ pub struct Spend {
 }
 
 impl Spend {
-    fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self { cost: self.cost + other.cost, tokens: self.tokens.saturating_add(other.tokens) }
     }
 

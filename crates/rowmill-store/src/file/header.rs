@@ -35,6 +35,9 @@ pub struct Header {
     /// Where that part begins: the bytes of this ledger whose rows are in `spent`.
     #[serde(default)]
     pub counted: u64,
+    /// From which byte of this ledger on turns are of the agents that work now.
+    #[serde(default)]
+    pub turns_from: u64,
     /// What rows used before this ledger began, for a look ahead at the next run.
     #[serde(default)]
     pub history: History,
@@ -67,6 +70,7 @@ impl Header {
             finished: false,
             spent: Spend::default(),
             counted: 0,
+            turns_from: 0,
             history: History::default(),
             schema: None,
         }

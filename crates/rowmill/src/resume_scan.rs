@@ -1,0 +1,126 @@
+//! What the ledger of an earlier run says: where each row stands, and what was spent.
+
+use std::collections::HashMap;
+
+use rowmill_core::agent::Happening;
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::TurnLine;
+use rowmill_core::record::{total_cost, total_usage};
+use rowmill_core::resume::Resume;
+use rowmill_store::file::{Header, Line, WorkFolder, scan};
+use rowmill_types::{Money, Problem};
+
+/// Takes in what the ledger says; returns how many bytes of it are whole lines, and what
+/// the run cannot have spent more than.
+///
+/// Each part of a run counts on its own, because only a part with a budget says beforehand
+/// what it cannot pass.
+pub(crate) fn scan_ledger(
+    folder: &WorkFolder,
+    header: &Header,
+    resume: &mut Resume,
+) -> Result<(u64, Spend), Problem> {
+    let mut recorded = Recorded { sum: header.spent, open: HashMap::new() };
+    let mut cover = None;
+    let scanned = scan(&folder.ledger(header), |line, span, bytes| {
+        let is_new = span.offset >= header.counted;
+        match line {
+            Line::Taken(rows) => resume.saw_taken(&rows),
+            Line::Released(rows) => resume.saw_released(&rows),
+            Line::Cover(spent) if is_new => cover = Some(spent),
+            Line::Cover(_) => {}
+            Line::Turn(row) => {
+                let is_current = span.offset >= header.turns_from;
+                if is_current {
+                    resume.saw_turn(row, span);
+                }
+                recorded.turn(row, bytes, is_new, is_current);
+            }
+            Line::Ended(head) => {
+                resume.saw_ended(&head, span);
+                let tells_calls = recorded.ended(head.number, bytes, is_new);
+                if head.interrupted && tells_calls {
+                    resume.saw_told(head.number);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    // Whatever was in flight at a crash is covered; a part without a budget left no cover.
+    Ok((scanned.length, cover.unwrap_or(recorded.sum)))
+}
+
+/// What turns and records say was spent, each call once.
+struct Recorded {
+    sum: Spend,
+    /// What the turns of rows used that no record has told yet.
+    open: HashMap<u64, Spend>,
+}
+
+impl Recorded {
+    /// Adds what a turn used.
+    fn turn(&mut self, row: u64, line: &[u8], is_new: bool, is_current: bool) {
+        if !is_new && !is_current {
+            return;
+        }
+        let Ok(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = TurnLine::parse(line)
+        else {
+            return;
+        };
+        let usage = total_usage(&calls);
+        let used = Spend { cost: total_cost(&calls), tokens: usage.input + usage.output };
+        if is_new {
+            self.sum = self.sum.plus(used);
+        }
+        if is_current {
+            let open = self.open.entry(row).or_default();
+            *open = open.plus(used);
+        }
+    }
+
+    /// Adds what a record says its row spent, beside what its turns have said; whether it
+    /// tells of any call.
+    fn ended(&mut self, row: u64, line: &[u8], is_new: bool) -> bool {
+        let is_open = self.open.contains_key(&row);
+        if !is_new && !is_open {
+            return false;
+        }
+        let Ok(record) = serde_json::from_slice::<SpentFields>(line) else { return false };
+        let usage = record.telemetry.usage;
+        if usage.provider_attempts.is_empty() {
+            return false;
+        }
+        let open = self.open.remove(&row).unwrap_or_default();
+        if is_new {
+            let told = usage.turn.input_tokens + usage.turn.output_tokens;
+            let cost = usage.cost_usd.saturating_sub(open.cost);
+            self.sum = self.sum.plus(Spend { cost, tokens: told.saturating_sub(open.tokens) });
+        }
+        true
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct SpentFields {
+    telemetry: SpentTelemetry,
+}
+
+#[derive(serde::Deserialize)]
+struct SpentTelemetry {
+    usage: SpentUsage,
+}
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct SpentUsage {
+    cost_usd: Money,
+    turn: SpentTokens,
+    provider_attempts: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct SpentTokens {
+    input_tokens: u64,
+    output_tokens: u64,
+}
