@@ -17,7 +17,11 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
         "reader.md",
         "---\nservers: [t]\ntools: {t: [echo]}\nresources: {t: [\"test://notes/*\"]}\n---\nRead.\n",
     );
-    home.write("asker.md", "---\nservers: [t]\ntools: {t: [\"a*\"]}\nprompts: {t: [greet]}\n---\nAsk.\n");
+    // What another card may read is none of the reader's business.
+    home.write(
+        "asker.md",
+        "---\nservers: [t]\ntools: {t: [\"a*\"]}\nresources: {t: [picture]}\nprompts: {t: [greet]}\n---\nAsk.\n",
+    );
     let script = Script::new().reply(|seen| match (seen.system, seen.turn) {
         ("Read.", 1) => call("t__read_resource", json!({"uri": "test://notes/2"})),
         ("Read.", 2) => call("t__read_resource", json!({"uri": "test://picture.png"})),
@@ -34,7 +38,7 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
     for seen in simulator.calls() {
         let expected: &[&str] = match seen.system.as_str() {
             "Read." => &["t__echo", "t__read_resource"],
-            _ => &["t__add", "t__ask", "t__get_prompt"],
+            _ => &["t__add", "t__ask", "t__read_resource", "t__get_prompt"],
         };
         assert_eq!(seen.tools, expected, "{}", seen.system);
     }
@@ -171,5 +175,5 @@ fn flags_deny_a_tool_of_a_server_or_make_its_answer_the_result() {
     assert_eq!(result(&home), "said 1");
 
     run(&home, &simulator).args(&["--deny", "t__e*", "--overwrite"]).ends_with(0);
-    assert!(result(&home).contains("not"), "{}", result(&home));
+    assert_eq!(result(&home), "the tool `t__echo` is denied in this run");
 }

@@ -16,7 +16,7 @@ fn refused(bad: &str, texts: &[&str]) {
     let ended = run(&home, &simulator).env("SECRET", SECRET).ends_with(1);
 
     ended.says(texts);
-    assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+    assert_eq!(ended.err.matches("error[").count(), 1, "{}", ended.err);
     assert!(!ended.err.contains(SECRET), "{}", ended.err);
     assert_eq!(simulator.stats().requests, 0);
     assert_eq!(processes(&home), []);
@@ -58,9 +58,14 @@ fn an_address_where_nothing_is_or_that_refuses_is_one_error_before_the_first_row
 }
 
 #[test]
-fn a_server_that_nobody_configured_is_told_with_those_that_are() {
-    let home = home(1, &own_entry("notes", &[], ""), &card("servers: [nodes]"));
+fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
+    let home = home(1, &own_entry("notes", &[], ""), &card("servers: [notes]\ntools: {notes: [ehco]}"));
     let simulator = Simulator::start_blocking(Script::new());
+    let ended = run(&home, &simulator).ends_with(1);
+    ended.says(&["the MCP server `notes` has no tool `ehco`", "`echo`"]);
+    assert_eq!((simulator.stats().requests, processes(&home)), (0, Vec::new()));
+
+    home.write("worker.md", &card("servers: [nodes]"));
     let ended = run(&home, &simulator).ends_with(1);
     ended.says(&["uses the MCP server `nodes`, which `rowmill.toml` does not have", "it has: notes"]);
     assert_eq!(simulator.stats().requests, 0);
