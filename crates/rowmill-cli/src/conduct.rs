@@ -42,14 +42,18 @@ pub(crate) fn conduct<T>(
             let mut asked = 0;
             loop {
                 tokio::select! {
-                    outcome = &mut work => break outcome,
+                    outcome = &mut work => break Some(outcome),
                     signal = signals.next() => {
                         asked += 1;
-                        stop(&control.stop, signal, asked, &talk);
+                        if stop(&control.stop, signal, asked, &talk) == Patience::Over {
+                            break None;
+                        }
                     }
                 }
             }
         };
+        // The work was dropped, and with it went the processes that it had started.
+        let outcome = outcome.unwrap_or_else(exit_now);
         progress.finish();
         outcome
     })?;
@@ -58,8 +62,15 @@ pub(crate) fn conduct<T>(
     Ok(done)
 }
 
+/// Whether the end of the work is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Left,
+    Over,
+}
+
 /// First drains, then aborts, then exits. SIGTERM only ever drains.
-fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) {
+fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience {
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
             talk(
@@ -71,12 +82,13 @@ fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) {
             talk("aborting: calls in flight are dropped and their rows recorded as outcome unknown");
             stop.abort();
         }
-        (Asked::Interrupt, _) => exit_now(),
+        (Asked::Interrupt, _) => return Patience::Over,
     }
+    Patience::Left
 }
 
 #[expect(clippy::exit, reason = "the third Ctrl-C means now")]
-fn exit_now() {
+fn exit_now<T>() -> T {
     std::process::exit(ExitCode::Interrupted as i32)
 }
 

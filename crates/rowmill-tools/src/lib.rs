@@ -11,7 +11,7 @@ mod stub;
 
 pub use mcp::{
     AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,
-    OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport,
+    OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport, View,
 };
 pub use python::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,

@@ -12,6 +12,7 @@ use super::filter::{self, Filter};
 use super::names::Names;
 use super::server::{Idempotent, McpServer};
 use super::session::Session;
+use super::view::View;
 
 /// How many resources or prompts are named to a model.
 const MOST_NAMED: usize = 50;
@@ -31,6 +32,9 @@ pub struct OfferedTool {
     pub tool: String,
     /// What stands behind it.
     pub kind: OfferedKind,
+    /// Which of the server's views a tool that stands for resources or prompts is for: 0 is that
+    /// of the server's entry, and others follow. [`super::Mcp::offered`] knows them.
+    pub(super) view: usize,
     /// Whether it may run twice.
     pub idempotent: bool,
 }
@@ -62,16 +66,17 @@ impl Catalogue {
         let (peer, mut catalogue) = (session.peer(), Self::default());
         let Some(info) = peer.peer_info() else { return Ok(catalogue) };
         catalogue.instructions.clone_from(&info.instructions);
-        let able = &info.capabilities;
+        let (able, views) = (&info.capabilities, server.all_views());
+        let wanted = |of: fn(&View) -> &Filter| views.iter().any(|view| *of(view) != Filter::Nothing);
         if able.tools.is_some() && server.tools != Filter::Nothing {
             catalogue.tools = peer.list_all_tools().await?;
         }
-        if able.resources.is_some() && server.resources != Filter::Nothing {
+        if able.resources.is_some() && wanted(|view| &view.resources) {
             catalogue.resources = peer.list_all_resources().await?;
             // Many servers with resources know no templates, and some say so with an error.
             catalogue.templates = peer.list_all_resource_templates().await.unwrap_or_default();
         }
-        if able.prompts.is_some() && server.prompts != Filter::Nothing {
+        if able.prompts.is_some() && wanted(|view| &view.prompts) {
             catalogue.prompts = peer.list_all_prompts().await?;
         }
         Ok(catalogue)
@@ -87,23 +92,28 @@ impl Catalogue {
         server: &McpServer,
         names: &mut Names,
     ) -> Result<Vec<OfferedTool>, Problem> {
-        self.check_filters(server)?;
+        let views = server.all_views();
+        self.check_filters(server, &server.view())?;
         self.tools.retain(|tool| server.tools.admits(&tool.name));
-        let filter = &server.resources;
-        self.resources.retain(|resource| filter.admits(&resource.name) || filter.admits(&resource.uri));
-        self.templates.retain(|each| filter.admits(&each.name) || filter.admits(&each.uri_template));
-        self.prompts.retain(|prompt| server.prompts.admits(&prompt.name));
         let mut offered: Vec<_> = self.tools.iter().map(|tool| offered_tool(server, tool, names)).collect();
-        if !self.resources.is_empty() || !self.templates.is_empty() {
-            offered.push(self.resource_tool(server, names));
-        }
-        if !self.prompts.is_empty() {
-            offered.push(self.prompt_tool(server, names));
+        let (mut reading, mut fetching) = (None, None);
+        for (index, view) in views.iter().enumerate() {
+            self.check_filters(server, view)?;
+            let mut made = |name: &str, known: &mut Option<String>, kind, (words, schema)| {
+                let name = known.get_or_insert_with(|| names.claim(&server.name, name));
+                offered.push(made_tool(server, name, (kind, index), words, schema));
+            };
+            if let Some(told) = self.told_resources(server, &view.resources) {
+                made("read_resource", &mut reading, OfferedKind::Resources, told);
+            }
+            if let Some(told) = self.told_prompts(server, &view.prompts) {
+                made("get_prompt", &mut fetching, OfferedKind::Prompts, told);
+            }
         }
         Ok(offered)
     }
 
-    fn check_filters(&self, server: &McpServer) -> Result<(), Problem> {
+    fn check_filters(&self, server: &McpServer, view: &View) -> Result<(), Problem> {
         let tools: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let mut resources: Vec<&str> =
             self.resources.iter().flat_map(|each| [each.name.as_str(), each.uri.as_str()]).collect();
@@ -111,9 +121,9 @@ impl Catalogue {
             .extend(self.templates.iter().flat_map(|each| [each.name.as_str(), each.uri_template.as_str()]));
         let prompts: Vec<&str> = self.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
         let checks = [
-            ("tool", &server.tools, tools),
-            ("resource", &server.resources, resources),
-            ("prompt", &server.prompts, prompts),
+            ("tool", &view.tools, tools),
+            ("resource", &view.resources, resources),
+            ("prompt", &view.prompts, prompts),
         ];
         for (what, filter, known) in checks {
             // An address may be one that a template stands for.
@@ -129,16 +139,28 @@ impl Catalogue {
         Ok(())
     }
 
-    fn resource_tool(&self, server: &McpServer, names: &mut Names) -> OfferedTool {
+    fn resources<'a>(&'a self, filter: &'a Filter) -> impl Iterator<Item = &'a Resource> {
+        self.resources.iter().filter(|each| filter.admits(&each.name) || filter.admits(&each.uri))
+    }
+
+    fn templates<'a>(&'a self, filter: &'a Filter) -> impl Iterator<Item = &'a ResourceTemplate> {
+        self.templates.iter().filter(|each| filter.admits(&each.name) || filter.admits(&each.uri_template))
+    }
+
+    /// How the tool that reads resources is described, if there are any.
+    fn told_resources(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
+        let (known, made) = (self.resources(filter).count(), self.templates(filter).count());
+        if known + made == 0 {
+            return None;
+        }
         let mut lines = vec![format!("Reads a resource of {}. Known resources:", server.name)];
-        for each in self.resources.iter().take(MOST_NAMED) {
+        for each in self.resources(filter).take(MOST_NAMED) {
             lines.push(line(&each.uri, Some(&each.name), each.description.as_deref()));
         }
-        for each in self.templates.iter().take(MOST_NAMED) {
+        for each in self.templates(filter).take(MOST_NAMED) {
             lines.push(line(&each.uri_template, Some(&each.name), each.description.as_deref()));
         }
-        let left =
-            self.resources.len().saturating_sub(MOST_NAMED) + self.templates.len().saturating_sub(MOST_NAMED);
+        let left = known.saturating_sub(MOST_NAMED) + made.saturating_sub(MOST_NAMED);
         if left > 0 {
             lines.push(format!("and {left} more"));
         }
@@ -148,12 +170,17 @@ impl Catalogue {
             "required": ["uri"],
             "additionalProperties": false,
         });
-        made_tool(server, names, ("read_resource", OfferedKind::Resources), lines.join("\n"), schema)
+        Some((lines.join("\n"), schema))
     }
 
-    fn prompt_tool(&self, server: &McpServer, names: &mut Names) -> OfferedTool {
+    /// How the tool that fetches prompts is described, if there are any.
+    fn told_prompts(&self, server: &McpServer, filter: &Filter) -> Option<(String, Value)> {
+        let prompts: Vec<&Prompt> = self.prompts.iter().filter(|each| filter.admits(&each.name)).collect();
+        if prompts.is_empty() {
+            return None;
+        }
         let mut lines = vec![format!("Fetches a prompt of {}. Known prompts:", server.name)];
-        for prompt in self.prompts.iter().take(MOST_NAMED) {
+        for prompt in prompts.iter().take(MOST_NAMED) {
             let arguments = prompt.arguments.iter().flatten().map(|argument| {
                 let needed = if argument.required == Some(true) { "" } else { "?" };
                 format!("{}{needed}", argument.name)
@@ -162,7 +189,7 @@ impl Catalogue {
             let call = format!("{}({})", prompt.name, arguments.join(", "));
             lines.push(line(&call, None, prompt.description.as_deref()));
         }
-        let known: Vec<_> = self.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        let known: Vec<_> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
         let schema = json!({
             "type": "object",
             "properties": {
@@ -172,14 +199,14 @@ impl Catalogue {
             "required": ["name"],
             "additionalProperties": false,
         });
-        made_tool(server, names, ("get_prompt", OfferedKind::Prompts), lines.join("\n"), schema)
+        Some((lines.join("\n"), schema))
     }
 
     /// The request that a call stands for, or what the model is told instead.
     pub(super) fn request(
         &self,
         offered: &OfferedTool,
-        filter: &Filter,
+        view: &View,
         arguments: &str,
     ) -> Result<ClientRequest, ToolOutput> {
         let text = if arguments.trim().is_empty() { "{}" } else { arguments };
@@ -196,7 +223,7 @@ impl Catalogue {
             }
             OfferedKind::Resources => {
                 let uri = text("uri")?;
-                if !self.readable(&uri, filter) {
+                if !self.readable(&uri, &view.resources) {
                     return Err(ToolOutput::error(format!("there is no resource `{uri}` that may be read")));
                 }
                 let params = ReadResourceRequestParams::new(uri);
@@ -204,7 +231,7 @@ impl Catalogue {
             }
             OfferedKind::Prompts => {
                 let name = text("name")?;
-                if !self.prompts.iter().any(|prompt| prompt.name == name) {
+                if !view.prompts.admits(&name) || !self.prompts.iter().any(|prompt| prompt.name == name) {
                     return Err(ToolOutput::error(format!("there is no prompt `{name}`")));
                 }
                 let mut params = GetPromptRequestParams::new(name);
@@ -218,8 +245,8 @@ impl Catalogue {
 
     fn readable(&self, uri: &str, filter: &Filter) -> bool {
         filter.admits(uri)
-            || self.resources.iter().any(|resource| resource.uri == uri)
-            || self.templates.iter().any(|template| stands_for(template, uri))
+            || self.resources(filter).any(|resource| resource.uri == uri)
+            || self.templates(filter).any(|template| stands_for(template, uri))
     }
 }
 
@@ -258,24 +285,26 @@ fn offered_tool(server: &McpServer, tool: &Tool, names: &mut Names) -> OfferedTo
         server: server.name.clone(),
         tool: tool.name.to_string(),
         kind: OfferedKind::Tool,
+        view: 0,
         idempotent,
     }
 }
 
 fn made_tool(
     server: &McpServer,
-    names: &mut Names,
-    (name, kind): (&str, OfferedKind),
+    name: &str,
+    (kind, view): (OfferedKind, usize),
     description: String,
     schema: Value,
 ) -> OfferedTool {
-    let name = names.claim(&server.name, name);
     OfferedTool {
-        spec: ToolSpec { name: name.clone(), description: Some(description), schema },
-        host_name: name,
+        spec: ToolSpec { name: name.to_owned(), description: Some(description), schema },
+        // Models know all of them by one name.
+        host_name: if view == 0 { name.to_owned() } else { format!("{name}/{view}") },
         server: server.name.clone(),
         tool: String::new(),
         kind,
+        view,
         idempotent: true,
     }
 }

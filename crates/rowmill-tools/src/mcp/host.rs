@@ -9,13 +9,14 @@ use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
 use super::call::{Lost, chain};
-use super::catalogue::{Catalogue, OfferedTool};
+use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
 use super::launch::{Endpoint, NoStart, Remedy, seconds};
 use super::link::Link;
 use super::names::Names;
 use super::output;
 use super::server::McpServer;
 use super::session::Session;
+use super::view::View;
 
 /// How often a call is made at most when connections break under it. More than one row may be
 /// what a server dies of, so it is not too few.
@@ -78,6 +79,8 @@ pub struct Mcp {
 #[derive(Debug)]
 struct End {
     endpoint: Arc<Endpoint>,
+    /// What agents see of it; first what its entry says.
+    views: Vec<View>,
     catalogue: Catalogue,
     /// The connection of all rows, unless each has its own.
     shared: Option<Link>,
@@ -115,7 +118,8 @@ impl Mcp {
             match outcome {
                 Ok((catalogue, session)) => {
                     let shared = session.map(|session| Link::new(Arc::clone(&endpoint), Some(session)));
-                    host.ends.push(End { endpoint, catalogue, shared });
+                    let views = endpoint.server.all_views();
+                    host.ends.push(End { endpoint, views, catalogue, shared });
                 }
                 Err(failure) => problem = problem.or_else(|| Some(failure.problem(&endpoint.server))),
             }
@@ -131,6 +135,18 @@ impl Mcp {
     #[must_use]
     pub fn tools(&self) -> &[OfferedTool] {
         &self.tools
+    }
+
+    /// The tools of a server for agents with this view of it, which must be one of
+    /// [`McpServer::views`] or [`McpServer::view`].
+    pub fn offered<'a>(&'a self, server: &'a str, view: &'a View) -> impl Iterator<Item = &'a OfferedTool> {
+        let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
+        let index = end.and_then(|end| end.views.iter().position(|known| known == view));
+        let fits = move |tool: &&OfferedTool| match tool.kind {
+            OfferedKind::Tool => view.tools.admits(&tool.tool),
+            OfferedKind::Resources | OfferedKind::Prompts => Some(tool.view) == index,
+        };
+        self.tools.iter().filter(move |tool| tool.server == server).filter(fits)
     }
 
     /// What a server says about how it is to be used, if that is for the model.
@@ -153,14 +169,15 @@ impl Mcp {
 
     async fn answer(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
         let found = self.by_name.get(request.tool).copied();
-        let found =
-            found.and_then(|place| Some((place.end, self.ends.get(place.end)?, self.tools.get(place.tool)?)));
-        let Some((index, end, tool)) = found else {
+        let found = found.and_then(|place| {
+            let (end, tool) = (self.ends.get(place.end)?, self.tools.get(place.tool)?);
+            Some((place.end, end, tool, end.views.get(tool.view)?))
+        });
+        let Some((index, end, tool, view)) = found else {
             let message = format!("no MCP server has a tool `{}`", request.tool);
             return Err(ToolFailure { message, maybe_ran: false });
         };
-        let filter = &end.endpoint.server.resources;
-        let asked = match end.catalogue.request(tool, filter, request.arguments) {
+        let asked = match end.catalogue.request(tool, view, request.arguments) {
             Ok(asked) => asked,
             Err(output) => return Ok(output),
         };

@@ -22,12 +22,14 @@ mod sent;
 mod server;
 mod session;
 mod tail;
+mod view;
 
 pub use catalogue::{OfferedKind, OfferedTool};
 pub use config::{AuthConfig, IdempotentConfig, McpServerConfig, ProtocolConfig, Span};
 pub use filter::Filter;
 pub use host::{Mcp, McpSettings};
 pub use server::{Idempotent, McpServer, OAuth, ProtocolMode, Reconnect, Transport};
+pub use view::View;
 
 /// The most bytes of one message of a server. A larger one fails its call and nothing else.
 const MAX_FRAME: usize = 64 * 1024 * 1024;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowmill_types::Secret;
 
 use super::filter::Filter;
+use super::view::View;
 
 /// An MCP server of a run.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct McpServer {
     /// Which of its prompts can be fetched; unless it lets something through, no tool for that
     /// is offered.
     pub prompts: Filter,
+    /// What agents are offered that see something else of it than these three say.
+    pub views: Vec<View>,
     /// Whether every row gets a connection of its own, and over stdio a process of its own.
     pub per_row: bool,
     /// How long a call may take.
@@ -50,6 +53,7 @@ impl McpServer {
             tools: Filter::Everything,
             resources: Filter::Nothing,
             prompts: Filter::Nothing,
+            views: Vec::new(),
             per_row: false,
             timeout: Duration::from_secs(60),
             start_timeout: Duration::from_secs(60),

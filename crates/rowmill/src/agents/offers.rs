@@ -7,12 +7,12 @@ use std::time::Duration;
 use rowmill_cards::{Card, LifecycleHook as CardHook};
 use rowmill_core::ports::{Hooks, ToolHost};
 use rowmill_tools::{
-    AgentHook, Entrypoint, Filter, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, OfferedKind,
-    PythonSettings, PythonTools, Shell, Skills,
+    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, PythonSettings,
+    PythonTools, Shell, Skills,
 };
 use rowmill_types::{Problem, Secret, ToolSpec};
 
-use super::servers::{secrets, servers};
+use super::servers::{Servers, secrets, servers};
 use crate::environment::environment;
 use crate::spec::RunSpec;
 
@@ -123,18 +123,18 @@ impl Offers {
     }
 
     async fn add_servers(&mut self, spec: &RunSpec, members: &[&Card]) -> Result<(), Problem> {
-        let servers = servers(spec, members)?;
-        if servers.is_empty() {
+        let Servers { all, seen } = servers(spec, members)?;
+        if all.is_empty() {
             return Ok(());
         }
-        self.secrets.extend(secrets(&servers));
+        self.secrets.extend(secrets(&all));
         let timeouts: Vec<(String, Duration)> =
-            servers.iter().map(|server| (server.name.clone(), server.timeout)).collect();
+            all.iter().map(|server| (server.name.clone(), server.timeout)).collect();
         let settings = McpSettings::new(places(spec), &environment);
-        let mcp = Mcp::start(servers, settings).await?;
+        let mcp = Mcp::start(all, settings).await?;
         let mut names = Vec::new();
-        for (member, card) in members.iter().enumerate() {
-            for tool in mcp.tools().iter().filter(|tool| is_offered(card, tool)) {
+        for (member, views) in seen.iter().enumerate() {
+            for tool in views.iter().flat_map(|(server, view)| mcp.offered(server, view)) {
                 let timeout = timeouts.iter().find(|(name, _)| *name == tool.server);
                 let timeout = timeout.map_or(spec.agents.tool_timeout, |(_, timeout)| *timeout) + GRACE;
                 names.push(Names::Exact(tool.host_name.clone()));
@@ -146,7 +146,7 @@ impl Offers {
                 };
                 self.add(member, offer);
             }
-            let texts: Vec<&str> = server_names(card).filter_map(|name| mcp.instructions(name)).collect();
+            let texts: Vec<&str> = views.iter().filter_map(|(name, _)| mcp.instructions(name)).collect();
             if let Some(text) = self.server_texts.get_mut(member) {
                 *text = texts.join("\n\n");
             }
@@ -154,31 +154,6 @@ impl Offers {
         self.hosts.push((names, Arc::new(mcp)));
         Ok(())
     }
-}
-
-fn server_names(card: &Card) -> impl Iterator<Item = &str> {
-    card.servers.iter().map(String::as_str).chain(card.mcp_connect.iter().map(|own| own.name.as_str()))
-}
-
-/// Whether a card wants a tool of a server that it uses.
-fn is_offered(card: &Card, tool: &rowmill_tools::OfferedTool) -> bool {
-    if !server_names(card).any(|name| name == tool.server) {
-        return false;
-    }
-    let listed = |filter: &rowmill_cards::Filter| {
-        filter.iter().find(|(server, _)| *server == tool.server).map(|(_, names)| names.clone())
-    };
-    match tool.kind {
-        OfferedKind::Tool => listed(&card.tools).is_none_or(|names| Filter::Only(names).admits(&tool.tool)),
-        OfferedKind::Resources => listed(&card.resources).is_some() || brings(card, tool, "resources"),
-        OfferedKind::Prompts => listed(&card.prompts).is_some() || brings(card, tool, "prompts"),
-    }
-}
-
-/// Whether the card's own entry of the server asks for its resources or prompts.
-fn brings(card: &Card, tool: &rowmill_tools::OfferedTool, what: &str) -> bool {
-    let own = card.mcp_connect.iter().find(|own| own.name == tool.server);
-    own.map_or_else(|| card.servers.contains(&tool.server), |own| own.settings.contains_key(what))
 }
 
 /// How many rows there are at once, for hosts that keep something for each.

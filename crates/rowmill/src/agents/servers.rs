@@ -4,16 +4,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rowmill_cards::Card;
-use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport};
+use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
 use crate::environment::environment;
 use crate::spec::RunSpec;
 
-/// The servers that some member needs, each once.
-pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Vec<McpServer>, Problem> {
+/// The servers of the members.
+pub(super) struct Servers {
+    /// Each once.
+    pub(super) all: Vec<McpServer>,
+    /// What each member sees of those that it uses, by member.
+    pub(super) seen: Vec<Vec<(String, View)>>,
+}
+
+/// The servers that some member needs.
+pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Servers, Problem> {
     let mut found: BTreeMap<String, (McpServer, Option<&Card>)> = BTreeMap::new();
+    let mut brought: BTreeMap<(&str, &str), View> = BTreeMap::new();
     for card in members {
         for name in &card.servers {
             if !found.contains_key(name) {
@@ -29,7 +38,11 @@ pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Vec<McpServer
                         .cause(error)
                         .hint("docs/mcp.md lists its settings")
                 })?;
-            let server = config.server(Some(&connect.name), Path::new(""), &environment)?;
+            let mut server = config.server(Some(&connect.name), Path::new(""), &environment)?;
+            brought.insert((&card.name, &connect.name), server.view());
+            // Another card may bring the same server and want something else of it.
+            server.tools = Filter::Everything;
+            (server.resources, server.prompts) = (Filter::Nothing, Filter::Nothing);
             match found.get(&connect.name) {
                 None => {
                     found.insert(connect.name.clone(), (server, Some(card)));
@@ -46,29 +59,36 @@ pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Vec<McpServer
             }
         }
     }
-    let mut servers: Vec<McpServer> = found.into_values().map(|(server, _)| server).collect();
-    for server in &mut servers {
-        widen(server, members);
+    let mut seen = Vec::new();
+    for card in members {
+        let mut views = Vec::new();
+        for name in server_names(card) {
+            let Some((server, _)) = found.get_mut(name) else { continue };
+            let own = brought.get(&(card.name.as_str(), name)).cloned();
+            let view = narrowed(card, name, own.unwrap_or_else(|| server.view()));
+            server.views.push(view.clone());
+            views.push((name.to_owned(), view));
+        }
+        seen.push(views);
     }
-    Ok(servers)
+    Ok(Servers { all: found.into_values().map(|(server, _)| server).collect(), seen })
 }
 
-/// A server lists what any of its cards wants; what a card does not want, it is not offered.
-fn widen(server: &mut McpServer, members: &[&Card]) {
-    let wanted = |filters: &dyn Fn(&Card) -> &rowmill_cards::Filter| {
-        let all = members.iter().flat_map(|card| filters(card));
-        let names: Vec<String> =
-            all.filter(|(name, _)| *name == server.name).flat_map(|(_, names)| names.clone()).collect();
-        names
+fn server_names(card: &Card) -> impl Iterator<Item = &str> {
+    let brought = card.mcp_connect.iter().map(|own| own.name.as_str());
+    card.servers.iter().map(String::as_str).chain(brought)
+}
+
+/// What a card sees of a server: what it lists, and where it lists nothing what the entry says.
+fn narrowed(card: &Card, server: &str, entry: View) -> View {
+    let listed = |filter: &rowmill_cards::Filter| {
+        let found = filter.iter().find(|(name, _)| name == server);
+        found.map(|(_, names)| Filter::Only(names.clone()))
     };
-    let (resources, prompts) = (wanted(&|card| &card.resources), wanted(&|card| &card.prompts));
-    for (filter, names) in [(&mut server.resources, resources), (&mut server.prompts, prompts)] {
-        match filter {
-            _ if names.is_empty() => {}
-            Filter::Only(known) => known.extend(names),
-            Filter::Nothing => *filter = Filter::Only(names),
-            Filter::Everything => {}
-        }
+    View {
+        tools: listed(&card.tools).unwrap_or(entry.tools),
+        resources: listed(&card.resources).unwrap_or(entry.resources),
+        prompts: listed(&card.prompts).unwrap_or(entry.prompts),
     }
 }
 
