@@ -328,8 +328,8 @@ Examples:
       --json-schema invoice.schema.json --prompt 'Read this invoice.'
 
   An agent with tools; what was finished of a row is kept, so that a crash costs no turn twice:
-    rowmill run -i orders.csv -o results.jsonl --agent-card clerk.md --prompt '{{question}}' \\
-      --json-schema answer.schema.json --turns 10 --checkpoint-turns
+    rowmill run -i orders.csv -o results.jsonl -m responses.gpt-5.4-mini --agent-card clerk.md \\
+      --prompt '{{question}}' --json-schema answer.schema.json --turns 10 --checkpoint-turns
 
   Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
     rowmill run … --resume
