@@ -327,6 +327,10 @@ Examples:
     rowmill run -i invoices/ -o invoices.csv -m anthropic.claude-haiku-4-5 --id content \\
       --json-schema invoice.schema.json --prompt 'Read this invoice.'
 
+  An agent with tools; what was finished of a row is kept, so that a crash costs no turn twice:
+    rowmill run -i orders.csv -o results.jsonl -m responses.gpt-5.4-mini --agent-card clerk.md \\
+      --prompt '{{question}}' --json-schema answer.schema.json --turns 10 --checkpoint-turns
+
   Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
     rowmill run … --resume
 

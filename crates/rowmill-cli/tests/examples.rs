@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The folder of each example, and how many envelopes it leaves.
-const EXAMPLES: [(&str, usize); 10] = [
+const EXAMPLES: [(&str, usize); 11] = [
     ("01-first-run", 20),
     ("02-schema", 20),
     ("03-resume", 20),
@@ -17,6 +17,7 @@ const EXAMPLES: [(&str, usize); 10] = [
     ("08-limits-and-money", 20),
     ("09-select-and-tables", 4),
     ("10-documents", 4),
+    ("11-agent", 4),
 ];
 
 fn examples() -> PathBuf {
