@@ -80,13 +80,14 @@ impl RowContext<'_> {
             tool: &tool.host_name,
             arguments: &step.call.arguments,
             idempotent: tool.idempotent,
+            timeout: Some(tool.timeout),
         };
-        let limit = tool.timeout.min(self.time_left().unwrap_or(Duration::MAX));
+        let limit = self.time_left().unwrap_or(Duration::MAX);
         let output = match tokio::time::timeout(limit, tools.host.call(request)).await {
             Ok(Ok(output)) => output,
             Ok(Err(failure)) => ToolOutput::error(told(&failure)),
             Err(_) => ToolOutput::error(format!(
-                "the tool did not answer within {} s; whether it took effect is unknown",
+                "the tool did not answer within the {} s that `--row-timeout` leaves; whether it took effect is unknown",
                 limit.as_secs_f64()
             )),
         };

@@ -29,7 +29,7 @@ pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Vec<McpServer
                         .cause(error)
                         .hint("docs/mcp.md lists its settings")
                 })?;
-            let server = config.server(Some(&connect.name), Path::new(""), &environment)?;
+            let server = server(spec, &config, &connect.name, Path::new(""))?;
             match found.get(&connect.name) {
                 None => {
                     found.insert(connect.name.clone(), (server, Some(card)));
@@ -83,7 +83,16 @@ fn configured(spec: &RunSpec, card: &Card, name: &str) -> Result<McpServer, Prob
         };
         return Err(Problem::new(ProblemCode::InvalidCard, message).hint(hint));
     };
-    config.server(Some(name), &spec.agents.config_folder, &environment)
+    server(spec, config, name, &spec.agents.config_folder)
+}
+
+/// The server that is meant; where nothing is said of its time, that of all tools counts.
+fn server(spec: &RunSpec, config: &McpServerConfig, name: &str, folder: &Path) -> Result<McpServer, Problem> {
+    let mut server = config.server(Some(name), folder, &environment)?;
+    if config.timeout.is_none() {
+        server.timeout = spec.agents.tool_timeout;
+    }
+    Ok(server)
 }
 
 /// What must be in no file.
