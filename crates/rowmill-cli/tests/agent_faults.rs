@@ -18,6 +18,7 @@ const LIMIT: usize = 2_000;
 const CARD: &str = "---
 servers: [shared, slow, own]
 function_tools: [tools.py:double, tools.py:boom, tools.py:sleepy, tools.py:huge, tools.py:raw, tools.py:die]
+tool_policy: {sleepy: {timeout: 0.5}}
 ---
 You work.";
 
@@ -86,7 +87,7 @@ const BROKEN: [Kind; 17] = [
     },
     Kind {
         call: |row| ("slow__hang", label(row)),
-        told: |_| texts(["within 0.5 s", "whether it took effect is unknown"]),
+        told: |_| texts(["`slow` did not answer within 500 ms", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
@@ -104,7 +105,7 @@ const BROKEN: [Kind; 17] = [
         told: |_| texts(["{\\\"answer\\\":42}"]),
         counts: Some(true),
     },
-    Kind { call: |_| ("shared__odd", json!({})), told: |_| texts(["the tool failed"]), counts: Some(false) },
+    Kind { call: |_| ("shared__odd", json!({})), told: |_| texts(["strange"]), counts: Some(true) },
     Kind {
         call: |row| ("own__crash", label(row)),
         told: |_| texts(["the tool failed", "whether it took effect is unknown"]),
@@ -117,7 +118,7 @@ const BROKEN: [Kind; 17] = [
     },
     Kind {
         call: |row| ("sleepy", label(row)),
-        told: |_| texts(["did not answer within 1 s", "whether it took effect is unknown"]),
+        told: |_| texts(["no answer within 0.5 s", "whether it took effect is unknown"]),
         counts: Some(false),
     },
     Kind {
@@ -233,18 +234,19 @@ fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
         .on(&simulator)
         .env("PATH", env!("PATH"))
         .args(&["--agent-card", "worker.md", "--parallel", "32", "--telemetry-output", "telemetry.jsonl"])
-        .args(&["--tool-timeout", "1s", "--tool-result-limit", &limit])
+        .args(&["--tool-result-limit", &limit])
         .ends_with(0);
 
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, ROWS);
+    let mut wrong = Vec::new();
     for (row, envelope) in (1..).zip(&envelopes) {
         let result = envelope["result"].as_str().unwrap();
         assert!(result.starts_with(&format!("row {row} was told [\"")), "{result}");
-        for text in (kind(row).told)(row) {
-            assert!(result.contains(&text), "`{text}` is not in: {result}");
-        }
+        let lacking = (kind(row).told)(row).into_iter().filter(|text| !result.contains(text));
+        wrong.extend(lacking.map(|text| format!("`{text}` is not in: {result}")));
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     for line in home.json_lines("telemetry.jsonl") {
         let row = line["row_number"].as_u64().unwrap() as usize;
         let called: Vec<bool> =

@@ -24,12 +24,14 @@ pub struct Resume {
     unpublished: HashMap<RowId, Span>,
     retry_undecided: bool,
     /// The turns that were kept of rows in flight.
-    turns: HashMap<u64, Turns>,
+    turns: HashMap<RowId, Turns>,
 }
 
 /// The turns of a row that were kept.
 #[derive(Debug, Default)]
 struct Turns {
+    /// The number that the row had.
+    number: u64,
     spans: Vec<Span>,
     /// How many of them a record has told: one that says that the row was interrupted.
     told: usize,
@@ -92,13 +94,14 @@ impl Resume {
 
     /// Takes in rows that the ledger says were given back unsent.
     pub fn saw_released(&mut self, numbers: &[u64]) {
-        // A row that has turns was paid for before this part of the run.
-        self.in_flight.retain(|number| self.turns.contains_key(number) || !numbers.contains(number));
+        self.in_flight.retain(|number| !numbers.contains(number));
     }
 
     /// Takes in something that the ledger says happened to a row that went on.
-    pub fn saw_turn(&mut self, number: u64, span: Span) {
-        self.turns.entry(number).or_default().spans.push(span);
+    pub fn saw_turn(&mut self, id: &RowId, number: u64, span: Span) {
+        let turns = self.turns.entry(id.clone()).or_default();
+        turns.number = number;
+        turns.spans.push(span);
     }
 
     /// Forgets all turns: they are of agents that have changed since.
@@ -107,23 +110,23 @@ impl Resume {
     }
 
     /// Takes in that the record of an interrupted row told what its turns used.
-    pub fn saw_told(&mut self, number: u64) {
-        if let Some(turns) = self.turns.get_mut(&number) {
+    pub fn saw_told(&mut self, id: &RowId) {
+        if let Some(turns) = self.turns.get_mut(id) {
             turns.told = turns.spans.len();
         }
     }
 
     /// What happened to a row that was in flight, in order, and how much of it a record has told.
     #[must_use]
-    pub fn turns_of(&self, number: u64) -> (&[Span], usize) {
-        self.turns.get(&number).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
+    pub fn turns_of(&self, id: &RowId) -> (&[Span], usize) {
+        self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
     }
 
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
         self.in_flight.remove(&head.number);
         if !head.interrupted {
-            self.turns.remove(&head.number);
+            self.turns.remove(&head.id);
         }
         if self.ok.contains(&head.id) {
             return;
@@ -166,8 +169,9 @@ impl Resume {
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
             failed: self.failed.len(),
-            unknown: self.in_flight.len() as u64,
-            with_turns: self.in_flight.iter().filter(|number| self.turns.contains_key(number)).count() as u64,
+            unknown: self.in_flight.len() as u64
+                + self.turns.values().filter(|turns| !self.in_flight.contains(&turns.number)).count() as u64,
+            with_turns: self.turns.len() as u64,
             undecided: self.undecided.len(),
         }
     }
@@ -181,7 +185,8 @@ impl Resume {
             self.unpublished.get(id).map_or(Standing::Done, |span| Standing::Kept(*span))
         } else if let Some(span) = self.kept.get(id) {
             Standing::Kept(*span)
-        } else if self.in_flight.contains(&number) {
+        } else if self.in_flight.contains(&number) || self.turns.contains_key(id) {
+            // A row that has turns was paid for, even if a later part of the run gave it back.
             Standing::Unknown
         } else if self.failed.contains(id) {
             Standing::Failed
@@ -250,20 +255,21 @@ mod tests {
         let span = |offset| Span { offset, length: 1 };
         let mut resume = Resume::default();
         resume.saw_taken(&[7, 8]);
-        resume.saw_turn(7, span(1));
-        resume.saw_turn(7, span(2));
+        let id = RowId::Number(7);
+        resume.saw_turn(&id, 7, span(1));
+        resume.saw_turn(&id, 7, span(2));
         // Given back by a later part of the run, which had nothing to pay for yet.
         resume.saw_released(&[7, 8]);
         assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
         assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
-        assert_eq!(resume.turns_of(7), (&[span(1), span(2)][..], 0));
+        assert_eq!(resume.turns_of(&id), (&[span(1), span(2)][..], 0));
         resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
-        resume.saw_told(7);
-        resume.saw_turn(7, span(4));
-        assert_eq!(resume.turns_of(7), (&[span(1), span(2), span(4)][..], 2));
+        resume.saw_told(&id);
+        resume.saw_turn(&id, 7, span(4));
+        assert_eq!(resume.turns_of(&id), (&[span(1), span(2), span(4)][..], 2));
         resume.saw_ended(&head(7, false), span(5));
         assert_eq!(
-            (resume.turns_of(7), resume.standing(&RowId::Number(7), 7)),
+            (resume.turns_of(&id), resume.standing(&RowId::Number(7), 7)),
             ((&[][..], 0), Standing::Failed)
         );
     }

@@ -12,6 +12,11 @@ use tokio::time::Instant;
 use crate::account::Halt;
 use crate::row::RowContext;
 
+/// A host keeps the time of its tools, and may have to queue, reconnect and call again. One that
+/// does not come back is given up after so many times the tool's time, and this much more.
+const PATIENCE: u32 = 6;
+const RECONNECTS: Duration = Duration::from_secs(60);
+
 /// A tool call of a row.
 pub(crate) struct ToolStep {
     pub(crate) node: usize,
@@ -80,15 +85,20 @@ impl RowContext<'_> {
             tool: &tool.host_name,
             arguments: &step.call.arguments,
             idempotent: tool.idempotent,
+            timeout: Some(tool.timeout),
         };
-        let limit = tool.timeout.min(self.time_left().unwrap_or(Duration::MAX));
+        let patience = tool.timeout.saturating_mul(PATIENCE).saturating_add(RECONNECTS);
+        let left = self.time_left().filter(|left| *left < patience);
+        let limit = left.unwrap_or(patience);
         let output = match tokio::time::timeout(limit, tools.host.call(request)).await {
             Ok(Ok(output)) => output,
             Ok(Err(failure)) => ToolOutput::error(told(&failure)),
-            Err(_) => ToolOutput::error(format!(
-                "the tool did not answer within {} s; whether it took effect is unknown",
-                limit.as_secs_f64()
-            )),
+            Err(_) => {
+                let whose = if left.is_some() { " that `--row-timeout` leaves" } else { "" };
+                let seconds = (limit.as_secs_f64() * 1e3).round() / 1e3;
+                let what = format!("the tool did not answer within {seconds} s{whose}");
+                ToolOutput::error(format!("{what}; whether it took effect is unknown"))
+            }
         };
         let output = self.hook_after_tool(step, output).await?;
         Ok(self.fit(step.voice, output, tools.result_limit))

@@ -24,7 +24,7 @@ use crate::lane::{Asking, NoTicket, Ticket};
 use crate::policy::{Policy, StopCause};
 use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel, Publisher};
-use crate::replay::replay;
+use crate::replay::{asked, replay};
 use crate::wake::Woke;
 use crate::work::{Done, FirstCall, Shared, work};
 use crate::{Gate, Plan, Stop, Worker};
@@ -174,6 +174,7 @@ pub(crate) struct Head {
 
 impl Head {
     fn new(shared: &Shared, mut prepared: Prepared) -> Option<Self> {
+        prepared.asked = shared.worker.checkpoint.then(|| asked(&prepared.messages));
         let messages = &mut prepared.messages;
         let course = prepared
             .course

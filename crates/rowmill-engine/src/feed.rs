@@ -144,13 +144,15 @@ impl Feed {
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut Taken) -> Result<(), Problem> {
         let Work::Call(_, recalled) = &mut taken.work else { return Ok(()) };
-        let (spans, told) = self.resume.turns_of(taken.number);
+        let (spans, told) = self.resume.turns_of(&taken.id);
         recalled.told = told;
         for span in spans {
             let line = self.ledger.read(*span)?;
-            recalled.happenings.push(TurnLine::parse(&line).map_err(|what| {
+            let (asked, happening) = TurnLine::parse(&line).map_err(|what| {
                 Problem::new(ProblemCode::LedgerUnusable, "a turn of the ledger cannot be read").cause(what)
-            })?);
+            })?;
+            recalled.asked = Some(asked);
+            recalled.happenings.push(happening);
         }
         Ok(())
     }

@@ -29,12 +29,16 @@ pub(crate) struct Prepared {
     pub(crate) course: Option<Box<Course>>,
     /// What was called for it before a crash.
     pub(crate) before: Before,
+    /// What it asks, where turns are kept.
+    pub(crate) asked: Option<AskedKey>,
 }
 
 /// What happened to a row before a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Recalled {
     pub(crate) happenings: Vec<Happening>,
+    /// What the row asked then.
+    pub(crate) asked: Option<AskedKey>,
     /// How many of them are told by a record, which says that the row was interrupted then.
     pub(crate) told: usize,
 }
@@ -63,7 +67,17 @@ pub(crate) fn spent(calls: &[CallReport]) -> Spend {
 
 impl Prepared {
     pub(crate) fn new(ordinal: u64, id: RowId, row: Row, messages: Vec<Message>, recalled: Recalled) -> Self {
-        Self { ordinal, id, row, messages, key: None, recalled, course: None, before: Before::default() }
+        Self {
+            ordinal,
+            id,
+            row,
+            messages,
+            key: None,
+            recalled,
+            course: None,
+            before: Before::default(),
+            asked: None,
+        }
     }
 
     /// Ends the row with an answer that was paid for before; gives it back if the answer

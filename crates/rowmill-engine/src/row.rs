@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rowmill_core::agent::Happening;
 use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
-use rowmill_core::ports::{Group, TurnLine};
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_core::ports::{AskedKey, Group, TurnLine};
+use rowmill_types::{ErrorKind, RowError, RowId};
 
 use crate::account::Halt;
 use crate::ask::NoAnswer;
+use crate::prepared::Prepared;
 use crate::work::Shared;
 
 /// A row that is being worked on.
@@ -23,16 +24,19 @@ pub(crate) struct RowContext<'a> {
     pub(crate) answered: AtomicBool,
     /// Whether something may have been paid for, or done, that must be on record.
     touched: AtomicBool,
+    /// By what its turns are known again, where they are kept.
+    mark: Option<(RowId, AskedKey)>,
     /// What the row may spend, where that is limited.
     budget: Option<Mutex<Budget>>,
 }
 
 impl<'a> RowContext<'a> {
-    pub(crate) fn new(shared: &'a Shared, number: u64, spent: Spend) -> Self {
+    pub(crate) fn new(shared: &'a Shared, prepared: &Prepared, spent: Spend) -> Self {
         let limits = shared.worker.row_budget;
         Self {
             shared,
-            number,
+            number: prepared.row.number(),
+            mark: prepared.asked.map(|asked| (prepared.id.clone(), asked)),
             worked: AtomicU64::new(0),
             answered: AtomicBool::new(false),
             touched: AtomicBool::new(false),
@@ -111,7 +115,7 @@ impl<'a> RowContext<'a> {
     /// Puts on record what happened to the row, if turns are kept. The ledger has it when this
     /// returns.
     pub(crate) fn keep(&self, happening: &Happening) -> Result<(), Halt> {
-        if !self.shared.worker.checkpoint {
+        if self.mark.is_none() {
             return Ok(());
         }
         let mut line = Vec::with_capacity(512);
@@ -121,7 +125,8 @@ impl<'a> RowContext<'a> {
 
     /// Puts a happening on record that is written already.
     pub(crate) fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
-        let turns = [TurnLine { row: self.number, happening: line }];
+        let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
+        let turns = [TurnLine { row: self.number, id, asked, happening: line }];
         let appended = self.shared.account.append(Group { turns: &turns, ..Group::default() });
         match appended.map(|appended| appended.trouble) {
             Ok(None) => Ok(()),

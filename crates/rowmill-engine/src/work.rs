@@ -78,13 +78,12 @@ pub(crate) struct FirstCall<'a> {
 /// row's failure.
 pub(crate) async fn work<'a>(shared: &'a Shared, mut prepared: Prepared, first: FirstCall<'a>) -> Done {
     let start = shared.began.elapsed();
-    let number = prepared.row.number();
     let before = std::mem::take(&mut prepared.before);
     let course = prepared.course.take().unwrap_or_else(|| {
         let messages = std::mem::take(&mut prepared.messages);
         Box::new(Course::start(&shared.worker.cast, messages))
     });
-    let context = RowContext::new(shared, number, before.spent());
+    let context = RowContext::new(shared, &prepared, before.spent());
     let mut walk = Walk::new(&context, *course, first, before);
     let walked = AssertUnwindSafe(walk.go()).catch_unwind().await;
     if let Err(panic) = walked {

@@ -95,13 +95,12 @@ impl Shell {
         }
     }
 
-    async fn execute(&self, arguments: &str) -> Result<ToolOutput, ToolFailure> {
+    async fn execute(&self, arguments: &str, most: Duration) -> Result<ToolOutput, ToolFailure> {
         let Arguments { command, timeout_seconds } = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Ok(ToolOutput::error(format!("wrong arguments: {error}"))),
         };
-        let asked = timeout_seconds.map_or(self.timeout, Duration::from_secs);
-        let timeout = asked.min(self.timeout);
+        let timeout = timeout_seconds.map_or(most, Duration::from_secs).min(most);
         let unasked = |error: std::io::Error| ToolFailure {
             message: format!("`{}` could not be started: {error}", self.program.display()),
             maybe_ran: false,
@@ -128,7 +127,7 @@ impl Shell {
 
 impl ToolHost for Shell {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        Box::pin(self.execute(request.arguments))
+        Box::pin(self.execute(request.arguments, request.timeout.unwrap_or(self.timeout)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

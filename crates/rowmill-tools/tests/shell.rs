@@ -28,7 +28,7 @@ fn shell(folder: &Path) -> Shell {
 }
 
 fn request(arguments: &str) -> ToolRequest<'_> {
-    ToolRequest { row: 1, key: "k", tool: "execute", arguments, idempotent: false }
+    ToolRequest { row: 1, key: "k", tool: "execute", arguments, idempotent: false, timeout: None }
 }
 
 async fn run(shell: &Shell, arguments: Value) -> ToolOutput {

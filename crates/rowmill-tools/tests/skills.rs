@@ -36,8 +36,14 @@ fn two() -> TempDir {
 
 async fn ask(skills: &Skills, arguments: Value) -> ToolOutput {
     let arguments = arguments.to_string();
-    let request =
-        ToolRequest { row: 1, key: "k", tool: "read_skill", arguments: &arguments, idempotent: true };
+    let request = ToolRequest {
+        row: 1,
+        key: "k",
+        tool: "read_skill",
+        arguments: &arguments,
+        idempotent: true,
+        timeout: None,
+    };
     skills.call(request).await.unwrap()
 }
 

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 
 async fn ask(host: &dyn ToolHost, row: u64, tool: &str, arguments: Value) -> Result<ToolOutput, ToolFailure> {
     let arguments = arguments.to_string();
-    host.call(ToolRequest { row, key: "k", tool, arguments: &arguments, idempotent: true }).await
+    host.call(ToolRequest { row, key: "k", tool, arguments: &arguments, idempotent: true, timeout: None })
+        .await
 }
 
 async fn text(host: &dyn ToolHost, row: u64, tool: &str, arguments: Value) -> String {

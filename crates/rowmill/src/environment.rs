@@ -12,13 +12,15 @@ pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Whether a variable holds a secret, going by its name.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET.iter().any(|ending| name.ends_with(ending))
+}
+
 /// The values of all variables that hold secrets, going by their names: a tool may print what it
 /// finds in the environment.
 pub(crate) fn secrets() -> Vec<Secret> {
-    let is_secret = |name: &str| {
-        let name = name.to_ascii_uppercase();
-        SECRET.iter().any(|ending| name.ends_with(ending))
-    };
     let texts = std::env::vars_os().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value)));
     texts
         .filter(|(name, _)| is_secret(name))

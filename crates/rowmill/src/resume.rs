@@ -145,7 +145,7 @@ fn resumed_telemetry(
     };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
     scan(&folder.ledger(before), |line, _, bytes| match line {
-        Line::Taken(_) | Line::Released(_) | Line::Cover(_) | Line::Turn(_) => Ok(()),
+        Line::Taken(_) | Line::Released(_) | Line::Cover(_) | Line::Turn(..) => Ok(()),
         Line::Ended(_) => replay(&mut sink, bytes),
     })?;
     sink.flush()?;

@@ -29,10 +29,10 @@ pub(crate) fn scan_ledger(
             Line::Released(rows) => resume.saw_released(&rows),
             Line::Cover(spent) if is_new => cover = Some(spent),
             Line::Cover(_) => {}
-            Line::Turn(row) => {
+            Line::Turn(row, id) => {
                 let is_current = span.offset >= header.turns_from;
                 if is_current {
-                    resume.saw_turn(row, span);
+                    resume.saw_turn(&id, row, span);
                 }
                 recorded.turn(row, bytes, is_new, is_current);
             }
@@ -40,7 +40,7 @@ pub(crate) fn scan_ledger(
                 resume.saw_ended(&head, span);
                 let tells_calls = recorded.ended(head.number, bytes, is_new);
                 if head.interrupted && tells_calls {
-                    resume.saw_told(head.number);
+                    resume.saw_told(&head.id);
                 }
             }
         }
@@ -63,7 +63,8 @@ impl Recorded {
         if !is_new && !is_current {
             return;
         }
-        let Ok(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = TurnLine::parse(line)
+        let Ok((_, Happening::Answered { calls, .. } | Happening::Failed { calls, .. })) =
+            TurnLine::parse(line)
         else {
             return;
         };

@@ -88,7 +88,8 @@ async fn cards(
         return Ok(None);
     }
     let flags = CardFlags { sources: &spec.agents.cards, agent: spec.agents.agent.as_deref(), variables };
-    let loaded = agents::load(&flags, &environment, fetcher).await?;
+    let mut loaded = agents::load(&flags, &environment, fetcher).await?;
+    loaded.digest = agents::with_routes(&loaded.digest, &spec.agents);
     for name in &loaded.unused_variables {
         (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
     }

@@ -3,7 +3,7 @@
 use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
 
 use super::cast::{Agent, Cast, Child, Kind, Route, Tool};
-use super::course::{Act, Answer, Begin, Move};
+use super::course::{Act, Answer, Begin, Move, model_calls};
 use super::form::Form;
 use super::transcript::{self, ToolNote, TurnNote};
 use crate::judge::{Judgement, judge};
@@ -161,7 +161,7 @@ impl Conversation {
         let most = agent_of(cast, self.member).map_or(u32::MAX, |agent| agent.max_iterations);
         (self.turns >= most).then(|| {
             let who = cast.name(self.member);
-            let message = format!("`{who}` has no result after {most} model calls (`max_iterations`)");
+            let message = format!("`{who}` has no result after {} (`max_iterations`)", model_calls(most));
             RowError { raw_text: self.last_said(), ..RowError::new(ErrorKind::TurnLimit, message) }
         })
     }

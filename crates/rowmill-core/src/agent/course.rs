@@ -43,6 +43,11 @@ pub enum Step {
     },
 }
 
+/// A number of model calls, in words.
+pub(super) fn model_calls(count: u32) -> String {
+    if count == 1 { "1 model call".to_owned() } else { format!("{count} model calls") }
+}
+
 /// How a member answered.
 pub type Answer = Result<String, RowError>;
 
@@ -350,7 +355,7 @@ impl Course {
             return Err(RowError::new(ErrorKind::Internal, "a workflow has no model"));
         };
         if let Some(most) = cast.turns.filter(|most| self.turns >= *most) {
-            let message = format!("no result after {most} model calls (`--turns`)");
+            let message = format!("no result after {} (`--turns`)", model_calls(most));
             let raw_text = conversation.last_said();
             return Err(RowError { raw_text, ..RowError::new(ErrorKind::TurnLimit, message) });
         }

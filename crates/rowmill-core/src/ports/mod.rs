@@ -9,7 +9,7 @@ mod tools;
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{CallError, Completion, Problem, Request};
+use rowmill_types::{CallError, Completion, Problem, Request, RowId};
 pub use rowmill_types::{Comparison, Scalar};
 
 pub use dataset::{
@@ -121,6 +121,10 @@ pub struct Group<'a> {
 pub struct TurnLine {
     /// The row.
     pub row: u64,
+    /// Its id, by which it is known again although rows may have moved.
+    pub id: RowId,
+    /// What it asks: turns are of use only while a row asks the same.
+    pub asked: AskedKey,
     /// The happening, as [`crate::agent::Happening::write`] writes it.
     pub happening: Vec<u8>,
 }
@@ -130,24 +134,29 @@ impl TurnLine {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
         out.extend_from_slice(self.row.to_string().as_bytes());
+        out.extend_from_slice(b",\"id\":");
+        self.id.write_json(out);
+        out.extend_from_slice(format!(",\"asked\":\"{:032x}\"", self.asked.0).as_bytes());
         out.extend_from_slice(b",\"happening\":");
         out.extend_from_slice(&self.happening);
         out.extend_from_slice(b"}\n");
     }
 
-    /// Reads the happening back from its line of the ledger.
+    /// Reads the happening back from its line of the ledger, with what its row asked.
     ///
     /// # Errors
     ///
     /// The line is no such line.
-    pub fn parse(line: &[u8]) -> Result<crate::agent::Happening, String> {
+    pub fn parse(line: &[u8]) -> Result<(AskedKey, crate::agent::Happening), String> {
         #[derive(serde::Deserialize)]
         struct Fields<'a> {
+            asked: &'a str,
             #[serde(borrow)]
             happening: &'a serde_json::value::RawValue,
         }
         let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        crate::agent::Happening::parse(fields.happening.get().as_bytes())
+        let asked = u128::from_str_radix(fields.asked, 16).map_err(|error| error.to_string())?;
+        Ok((AskedKey(asked), crate::agent::Happening::parse(fields.happening.get().as_bytes())?))
     }
 }
 

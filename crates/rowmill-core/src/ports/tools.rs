@@ -1,6 +1,7 @@
 //! What agents need from the outside: tools, and hooks that look on or step in.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_types::ToolOutput;
@@ -18,6 +19,9 @@ pub struct ToolRequest<'a> {
     pub arguments: &'a str,
     /// Whether the tool may run twice; if not, its host never calls it again by itself.
     pub idempotent: bool,
+    /// How long the tool may take, where that is not left to its host. The host keeps the time,
+    /// because only it knows when the tool begins: a process may have to be started first.
+    pub timeout: Option<Duration>,
 }
 
 /// A call of a tool that gave nothing.

@@ -116,7 +116,7 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
         let last = seen.iter().rev().find(|request| request.messages[0].text == prompt).unwrap();
         last.messages.last().unwrap().text.clone()
     };
-    assert_eq!(told("1"), "the tool did not answer within 30 s; whether it took effect is unknown");
+    assert_eq!(told("1"), "the tool did not answer within 240 s; whether it took effect is unknown");
     assert_eq!(told("3"), format!("{}\n[cut: the first 100 of 2000 bytes]", "ä".repeat(50)));
     let message = watched.envelopes()[1]["error"]["message"].clone();
     assert_eq!(message, "the worker panicked: the tool broke");

@@ -2,6 +2,7 @@
 
 use rowmill_core::limits::Spend;
 use rowmill_core::record::EnvelopeHead;
+use rowmill_types::RowId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -14,8 +15,8 @@ pub enum Line {
     Released(Vec<u64>),
     /// The run cannot have spent more than this when the line was written, nor until the next one.
     Cover(Spend),
-    /// Something that happened to a row that went on.
-    Turn(u64),
+    /// Something that happened to a row that went on: its number and its id.
+    Turn(u64, RowId),
     /// A row that ended.
     Ended(EnvelopeHead),
 }
@@ -27,6 +28,8 @@ struct Fields<'a> {
     envelope: Option<&'a RawValue>,
     rows: Option<Vec<u64>>,
     row: Option<u64>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     spent: Option<Spend>,
 }
 
@@ -70,8 +73,12 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, String> {
     if let ("spent_at_most", Some(spent)) = (fields.event, fields.spent) {
         return Ok(Line::Cover(spent));
     }
-    if let ("turn", Some(row)) = (fields.event, fields.row) {
-        return Ok(Line::Turn(row));
+    if let ("turn", Some(row), Some(id)) = (fields.event, fields.row, fields.id) {
+        let id = match serde_json::from_str::<u64>(id.get()) {
+            Ok(number) => RowId::Number(number),
+            Err(_) => RowId::Text(serde_json::from_str(id.get()).map_err(|error| error.to_string())?),
+        };
+        return Ok(Line::Turn(row, id));
     }
     match (fields.event, fields.envelope, fields.rows) {
         ("row_ended", Some(envelope), _) => {

@@ -71,9 +71,9 @@ mod tests {
 
     use rowmill_core::fingerprint::Fingerprint;
     use rowmill_core::limits::Spend;
-    use rowmill_core::ports::{Group, InputIdentity, Ledger, TurnLine};
+    use rowmill_core::ports::{AskedKey, Group, InputIdentity, Ledger, TurnLine};
     use rowmill_core::record::Record;
-    use rowmill_types::Money;
+    use rowmill_types::{Money, RowId};
 
     use super::*;
     use crate::file::{FileLedger, Header, WorkFolder};
@@ -103,7 +103,8 @@ mod tests {
         folder.write_header(&header()).unwrap();
         let mut ledger = FileLedger::open(folder, &header(), 0, 1024).unwrap();
         let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
-        let turns = [TurnLine { row: 5, happening: b"{}".to_vec() }];
+        let id = RowId::Text("five".into());
+        let turns = [TurnLine { row: 5, id, asked: AskedKey(7), happening: b"{}".to_vec() }];
         let group = Group { taken: &[4, 5], records: &[ended()], turns: &turns, released: &[9], cover };
         ledger.append(group).unwrap();
         (ledger, folder.ledger(&header()))
@@ -116,7 +117,7 @@ mod tests {
                 Line::Taken(rows) => format!("taken {rows:?}"),
                 Line::Released(rows) => format!("released {rows:?}"),
                 Line::Cover(spent) => format!("at most {} and {} tokens", spent.cost, spent.tokens),
-                Line::Turn(row) => format!("turn of {row}"),
+                Line::Turn(row, id) => format!("turn of {row}, {id}"),
                 Line::Ended(head) => format!("ended {}", head.id),
             });
             Ok(())
@@ -136,7 +137,7 @@ mod tests {
 
         assert_eq!(
             seen,
-            ["ended 4", "turn of 5", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]
+            ["ended 4", "turn of 5, five", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]
         );
         assert_eq!(scanned, Scanned { length: whole, torn: true });
         let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();

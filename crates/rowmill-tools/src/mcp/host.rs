@@ -182,10 +182,10 @@ impl Mcp {
             Err(output) => return Ok(output),
         };
         match &end.shared {
-            Some(link) => attempts(link, &end.endpoint, asked, request.idempotent).await,
+            Some(link) => attempts(link, &end.endpoint, asked, request).await,
             None => {
                 let link = self.link_of_row(request.row, index, &end.endpoint);
-                attempts(&link, &end.endpoint, asked, request.idempotent).await
+                attempts(&link, &end.endpoint, asked, request).await
             }
         }
     }
@@ -253,15 +253,16 @@ async fn begin(endpoint: &Arc<Endpoint>) -> Result<(Catalogue, Option<Session>),
 async fn attempts(
     link: &Link,
     endpoint: &Endpoint,
-    request: ClientRequest,
-    idempotent: bool,
+    asked: ClientRequest,
+    ToolRequest { idempotent, timeout, .. }: ToolRequest<'_>,
 ) -> Result<ToolOutput, ToolFailure> {
     let server = &endpoint.server;
+    let timeout = timeout.unwrap_or(server.timeout);
     let mut ran = false;
     let mut last = String::new();
     for _ in 0..MOST_ATTEMPTS {
         let session = link.session().await.map_err(|message| ToolFailure { message, maybe_ran: ran })?;
-        match session.ask(request.clone(), server.timeout).await {
+        match session.ask(asked.clone(), timeout).await {
             Ok(Ok(result)) => return Ok(output::of(result)),
             Ok(Err(error)) => return Ok(ToolOutput::error(error.message)),
             Err(Lost::Broken { why, maybe_ran }) => {
@@ -273,7 +274,7 @@ async fn attempts(
                 }
             }
             Err(Lost::TimedOut { maybe_ran }) => {
-                let message = format!("`{}` did not answer within {}", server.name, seconds(server.timeout));
+                let message = format!("`{}` did not answer within {}", server.name, seconds(timeout));
                 return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
             }
             Err(Lost::Refused { why, maybe_ran }) => {

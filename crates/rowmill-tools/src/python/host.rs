@@ -108,7 +108,8 @@ impl PythonTools {
             let message = format!("there is no function `{}`", request.tool);
             return Err(ToolFailure { message, maybe_ran: false });
         };
-        let asked = self.pool.ask(request.row, Ask::Call, *number, request.arguments.as_bytes()).await;
+        let arguments = request.arguments.as_bytes();
+        let asked = self.pool.ask(request.row, Ask::Call, *number, arguments, request.timeout).await;
         let answer =
             asked.map_err(|failure| ToolFailure { message: self.redact(failure.message), ..failure })?;
         Ok(match answer.kind {
@@ -122,7 +123,7 @@ impl PythonTools {
     async fn call_hook(&self, call: HookCall<'_>) -> Result<Option<Value>, String> {
         let Some(number) = self.hook(call.agent, call.kind) else { return Ok(None) };
         let facts = wire::facts(&call).map_err(|error| error.to_string())?;
-        let asked = self.pool.ask(call.row, Ask::Hook, number, &facts).await;
+        let asked = self.pool.ask(call.row, Ask::Hook, number, &facts, None).await;
         let answer: Answer = asked.map_err(|failure| self.redact(failure.message))?;
         match answer.kind {
             AnswerKind::None => Ok(None),

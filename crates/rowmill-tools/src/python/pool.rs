@@ -56,6 +56,7 @@ impl Pool {
         ask: Ask,
         index: usize,
         body: &[u8],
+        timeout: Option<Duration>,
     ) -> Result<Answer, ToolFailure> {
         let seat = Arc::clone(lock(&self.seats).entry(row).or_default());
         let mut held = seat.lock().await;
@@ -63,7 +64,7 @@ impl Pool {
         let mut closed = self.closed.subscribe();
         let answer = tokio::select! {
             biased;
-            answer = self.in_time(worker.ask(ask, index, body)) => answer,
+            answer = in_time(timeout.or(self.timeout), worker.ask(ask, index, body)) => answer,
             _ = closed.wait_for(|closed| *closed) => Err("the run ended".to_owned()),
         };
         match answer {
@@ -72,14 +73,6 @@ impl Pool {
                 Ok(answer)
             }
             Err(message) => Err(ToolFailure { message, maybe_ran: true }),
-        }
-    }
-
-    async fn in_time(&self, answer: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
-        let Some(timeout) = self.timeout else { return answer.await };
-        match tokio::time::timeout(timeout, answer).await {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("no answer within {} s", timeout.as_secs_f64())),
         }
     }
 
@@ -145,6 +138,17 @@ impl Pool {
         }
         join_all(workers.into_iter().map(|worker| worker.finish(SHUTDOWN_TIMEOUT))).await;
         self.launcher.clear().await;
+    }
+}
+
+async fn in_time(
+    timeout: Option<Duration>,
+    answer: impl Future<Output = Result<Answer, String>>,
+) -> Result<Answer, String> {
+    let Some(timeout) = timeout else { return answer.await };
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("no answer within {} s", timeout.as_secs_f64())),
     }
 }
 

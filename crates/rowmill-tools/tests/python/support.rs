@@ -81,8 +81,14 @@ impl Host {
     ) -> Result<ToolOutput, ToolFailure> {
         let tool = format!("{}:{function}", self.prefix);
         let arguments = arguments.to_string();
-        let request =
-            ToolRequest { row, key: "run/row/1", tool: &tool, arguments: &arguments, idempotent: false };
+        let request = ToolRequest {
+            row,
+            key: "run/row/1",
+            tool: &tool,
+            arguments: &arguments,
+            idempotent: false,
+            timeout: None,
+        };
         ToolHost::call(&self.tools, request).await
     }
 

@@ -16,8 +16,6 @@ use super::servers::{Servers, secrets, servers};
 use crate::environment::environment;
 use crate::spec::RunSpec;
 
-/// How much longer the engine waits than a host that keeps the time itself.
-const GRACE: Duration = Duration::from_secs(5);
 /// Python processes that there may be at once, at most, where nobody says how many rows there are.
 const MOST_PROCESSES: usize = 64;
 
@@ -54,7 +52,7 @@ pub(super) async fn offers(spec: &RunSpec, members: &[&Card]) -> Result<Offers, 
     // What can be checked without starting a process comes first.
     for (index, card) in members.iter().enumerate() {
         offers.add_shell(spec, index, card)?;
-        offers.add_skills(index, card)?;
+        offers.add_skills(spec, index, card)?;
     }
     offers.add_functions(spec, members).await?;
     offers.add_servers(spec, members).await?;
@@ -78,23 +76,24 @@ impl Offers {
         let (spec_of_tool, host_name) = (shell.spec(), format!("{}/execute", card.name));
         let tool = spec_of_tool.name.clone();
         self.hosts.push((vec![Names::As { name: host_name.clone(), tool }], Arc::new(shell)));
-        let timeout = spec.agents.tool_timeout + GRACE;
+        let timeout = spec.agents.tool_timeout;
         self.add(member, Offer { spec: spec_of_tool, host_name, idempotent: false, timeout });
         Ok(())
     }
 
-    fn add_skills(&mut self, member: usize, card: &Card) -> Result<(), Problem> {
+    fn add_skills(&mut self, spec: &RunSpec, member: usize, card: &Card) -> Result<(), Problem> {
         if card.skills.is_empty() {
             return Ok(());
         }
         let skills = Skills::read(&card.skills)?;
+        let timeout = spec.agents.tool_timeout;
         let (spec, host_name) = (skills.spec(), format!("{}/read_skill", card.name));
         if let Some(text) = self.skill_texts.get_mut(member) {
             *text = Some(skills.instructions());
         }
         let tool = spec.name.clone();
         self.hosts.push((vec![Names::As { name: host_name.clone(), tool }], Arc::new(skills)));
-        self.add(member, Offer { spec, host_name, idempotent: true, timeout: GRACE });
+        self.add(member, Offer { spec, host_name, idempotent: true, timeout });
         Ok(())
     }
 
@@ -110,7 +109,7 @@ impl Offers {
                 let host_name = entrypoint(card, &function.entrypoint).to_string();
                 let known = python.tools().iter().find(|tool| tool.entrypoint.to_string() == host_name);
                 let Some(tool) = known else { continue };
-                let timeout = spec.agents.tool_timeout + GRACE;
+                let timeout = spec.agents.tool_timeout;
                 names.push(Names::Exact(host_name.clone()));
                 let idempotent = function.idempotent;
                 self.add(member, Offer { spec: tool.spec.clone(), host_name, idempotent, timeout });
@@ -136,7 +135,7 @@ impl Offers {
         for (member, views) in seen.iter().enumerate() {
             for tool in views.iter().flat_map(|(server, view)| mcp.offered(server, view)) {
                 let timeout = timeouts.iter().find(|(name, _)| *name == tool.server);
-                let timeout = timeout.map_or(spec.agents.tool_timeout, |(_, timeout)| *timeout) + GRACE;
+                let timeout = timeout.map_or(spec.agents.tool_timeout, |(_, timeout)| *timeout);
                 names.push(Names::Exact(tool.host_name.clone()));
                 let offer = Offer {
                     spec: tool.spec.clone(),

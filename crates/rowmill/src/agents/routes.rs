@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rowmill_cards::{Card, ToolPolicy, ToolResultMode, ToolRoute};
 use rowmill_core::agent::{Route, Tool};
+use rowmill_core::fingerprint::digest;
 use rowmill_core::validate::ResultSchema;
 use rowmill_tools::{Filter, Names, StubTool, Stubs};
 use rowmill_types::{Problem, ProblemCode};
@@ -138,4 +139,23 @@ fn listed(who: &str, names: &[String]) -> String {
         [] => format!("{who} no tools"),
         names => format!("{who} these tools: `{}`", names.join("`, `")),
     }
+}
+
+/// The digest of agents with where their calls go: answers that rest on recorded results, or on
+/// tools that were denied, are not those of the agents alone.
+pub(crate) fn with_routes(agents: &str, flags: &AgentFlags) -> String {
+    let AgentFlags { stubs, passthrough, deny, shell, .. } = flags;
+    if stubs.is_empty() && passthrough.is_empty() && deny.is_empty() && !shell {
+        return agents.to_owned();
+    }
+    let recorded: Vec<(&String, String)> = stubs
+        .iter()
+        .map(|stub| {
+            let path = stub.split_once('=').map_or("", |(_, source)| source);
+            // What cannot be read is refused when the answers are, with its place.
+            let content = std::fs::read_to_string(path).unwrap_or_default();
+            (stub, digest(&content))
+        })
+        .collect();
+    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}"))
 }

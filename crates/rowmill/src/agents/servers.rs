@@ -8,7 +8,7 @@ use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
-use crate::environment::environment;
+use crate::environment::{environment, is_secret};
 use crate::spec::RunSpec;
 
 /// The servers of the members.
@@ -38,7 +38,7 @@ pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Servers, Prob
                         .cause(error)
                         .hint("docs/mcp.md lists its settings")
                 })?;
-            let mut server = config.server(Some(&connect.name), Path::new(""), &environment)?;
+            let mut server = server(spec, &config, &connect.name, Path::new(""))?;
             brought.insert((&card.name, &connect.name), server.view());
             // Another card may bring the same server and want something else of it.
             server.tools = Filter::Everything;
@@ -103,7 +103,16 @@ fn configured(spec: &RunSpec, card: &Card, name: &str) -> Result<McpServer, Prob
         };
         return Err(Problem::new(ProblemCode::InvalidCard, message).hint(hint));
     };
-    config.server(Some(name), &spec.agents.config_folder, &environment)
+    server(spec, config, name, &spec.agents.config_folder)
+}
+
+/// The server that is meant; where nothing is said of its time, that of all tools counts.
+fn server(spec: &RunSpec, config: &McpServerConfig, name: &str, folder: &Path) -> Result<McpServer, Problem> {
+    let mut server = config.server(Some(name), folder, &environment)?;
+    if config.timeout.is_none() {
+        server.timeout = spec.agents.tool_timeout;
+    }
+    Ok(server)
 }
 
 /// What must be in no file.
@@ -111,7 +120,11 @@ pub(super) fn secrets(servers: &[McpServer]) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for server in servers {
         match &server.transport {
-            Transport::Stdio { env, .. } => secrets.extend(env.values().cloned()),
+            // Most variables are settings, and hiding `production` would garble every trace.
+            Transport::Stdio { env, .. } => {
+                secrets
+                    .extend(env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone()));
+            }
             Transport::Http { headers, auth, .. } => {
                 for value in headers.values() {
                     secrets.extend(value.reveal().strip_prefix("Bearer ").map(Secret::new));
