@@ -21,7 +21,10 @@ pub(crate) fn script(rules: &Value) -> Script {
 /// Runs the cards of the folder `cards` over the rows of `rows.jsonl`, whose prompts are in `p`,
 /// one after the other.
 pub(crate) fn run_cards(place: &Place, flags: &[&str]) -> Ended {
-    let fixed = ["--agent-card", "cards", "-p", "{{p}}", "--parallel", "1", "--retries", "0"];
+    let mut fixed = vec!["--agent-card", "cards", "-p", "{{p}}", "--retries", "0"];
+    if !flags.contains(&"--parallel") {
+        fixed.extend(["--parallel", "1"]);
+    }
     place.run_rows(&[&fixed[..], flags].concat())
 }
 
