@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod agents_support;
 mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agents_support::with_programs;
 use support::Place;
 
 fn root() -> PathBuf {
@@ -16,7 +18,7 @@ fn root() -> PathBuf {
 /// A folder with a copy of the examples' cards, and rows.
 fn with_examples() -> Place {
     let mut place = Place::new();
-    place.set("PATH", std::env::var_os("PATH").unwrap().to_str().unwrap());
+    with_programs(&mut place);
     for entry in fs::read_dir(root().join("examples/cards")).unwrap() {
         let path = entry.unwrap().path();
         place.write(

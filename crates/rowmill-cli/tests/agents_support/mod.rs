@@ -41,6 +41,12 @@ pub(crate) fn write_cards(place: &Place, cards: &[(&str, &str, &str)]) {
     }
 }
 
+/// Lets the command find the programs that the tests themselves would find.
+pub(crate) fn with_programs(place: &mut Place) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    place.set("PATH", &path.to_string_lossy());
+}
+
 /// What the calls brought, in the order in which they came.
 pub(crate) fn heard(simulator: &Simulator) -> Vec<String> {
     simulator.calls().iter().map(told).collect()
