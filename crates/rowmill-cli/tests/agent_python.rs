@@ -4,7 +4,7 @@ mod agents_support;
 mod faults_support;
 mod support;
 
-use agents_support::{heard, results, row_error, ruled, run_cards, write_cards, write_prompt};
+use agents_support::{heard, results, row_error, ruled, run_cards, with_programs, write_cards, write_prompt};
 use faults_support::PROTOCOLS;
 use serde_json::{Value, json};
 use support::Place;
@@ -31,7 +31,7 @@ def picture() -> bytes:
 
 /// A folder whose card calls these functions, and the rows' only prompt.
 fn with_card(place: &mut Place, front: &str) {
-    place.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    with_programs(place);
     place.write("cards/tools.py", TOOLS);
     write_cards(place, &[("solo", front, "Work.")]);
     write_prompt(place, "hello");

@@ -3,7 +3,9 @@
 mod agents_support;
 mod support;
 
-use agents_support::{heard, results, row_error, ruled, run_cards, script, write_cards, write_prompt};
+use agents_support::{
+    heard, results, row_error, ruled, run_cards, script, with_programs, write_cards, write_prompt,
+};
 use serde_json::{Value, json};
 use support::scripted;
 
@@ -162,7 +164,7 @@ fn the_shell_is_offered_where_it_is_wanted_and_sees_no_keys() {
         ("", &[], false),
     ] {
         let (simulator, mut place) = ruled(&rules);
-        place.set("PATH", "/usr/bin:/bin");
+        with_programs(&mut place);
         place.write("note.txt", "outer");
         place.write("cards/inner/note.txt", "inner");
         write_cards(&place, &[("solo", &format!("model: generic.m\n{front}"), "Work.")]);
@@ -226,7 +228,7 @@ fn what_was_recorded_stands_in_for_the_tool_with_the_same_results() {
         {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
     ]);
     let (simulator, mut place) = scripted(script(&rules));
-    place.set("PATH", "/usr/bin:/bin");
+    with_programs(&mut place);
     write_cards(&place, &[("solo", "model: generic.m\nshell: true", "Work.")]);
     place.write("rows.jsonl", "{\"p\":\"one\"}\n{\"p\":\"two\"}\n{\"p\":\"one\"}\n");
     run_cards(&place, &["--record-tools", "tape"]).ok();

@@ -162,6 +162,8 @@ fn a_router_lets_its_model_choose_who_answers() {
             heard(&simulator),
             [format!("[{system}]\nuser: hello"), "[You are b.]\nuser: hello".to_owned()]
         );
+        let schema = &simulator.requests()[0].json()["response_format"]["json_schema"]["schema"];
+        assert_eq!(schema["properties"]["agent"]["enum"], json!(["a", "b"]));
     }
 }
 

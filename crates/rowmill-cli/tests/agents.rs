@@ -4,6 +4,7 @@ mod agents_support;
 mod support;
 
 use agents_support::{heard, heard_sorted, results, ruled, run_cards, script, write_cards, write_prompt};
+use rowmill_testkit::Simulator;
 use serde_json::json;
 use support::scripted;
 
@@ -200,4 +201,27 @@ fn flags_that_make_no_sense_are_told_before_anything_is_read() {
     }
     assert_eq!(simulator.calls().len(), 0);
     assert!(!place.exists("out.jsonl"));
+}
+
+#[test]
+fn the_key_of_a_card_goes_to_the_provider_of_its_model_and_to_no_other() {
+    let from = |simulator: &Simulator| {
+        let seen = simulator.requests().pop();
+        let header = |name: &str| seen.as_ref().and_then(|seen| seen.header(name).map(str::to_owned));
+        header("authorization").or_else(|| header("x-api-key")).unwrap_or_default()
+    };
+    for (model, flags, key) in [
+        ("generic.m", &[][..], "Bearer of-the-card"),
+        ("generic.m", &["-m", "generic.other"], "Bearer of-the-card"),
+        ("generic.m", &["-m", "anthropic.m"], support::KEY),
+        ("generic.down", &["--fallback-model", "anthropic.m"], support::KEY),
+    ] {
+        let rules = json!([{"when": {"model": "down"}, "then": {"fault": "503"}}]);
+        let (simulator, mut place) = ruled(&rules);
+        place.set("CARD_KEY", "of-the-card");
+        write_cards(&place, &[("solo", &format!("model: {model}\napi_key: ${{CARD_KEY}}"), "Hi.")]);
+        write_prompt(&place, "hello");
+        run_cards(&place, flags).ok();
+        assert_eq!(from(&simulator), key, "{model} {flags:?}");
+    }
 }

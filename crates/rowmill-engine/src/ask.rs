@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rowmill_core::limits::Blame;
+use rowmill_core::limits::{Blame, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
 use rowmill_types::{CallError, CallFailure, Completion, ErrorKind, Fault, Money, Request, RowError};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::account::Halt;
 use crate::call_report::report;
 use crate::lane::{Asking, Lane, NoTicket, Ticket, Waiting};
-use crate::row::RowContext;
+use crate::row::{RowContext, Share};
 
 /// How long the last rows of a run take a provider for down before they doubt themselves.
 const DOUBT: Duration = Duration::from_secs(60);
@@ -191,7 +191,7 @@ impl<'a> Turn<'a> {
             Some(ticket) => ticket,
             None => self.leave(request).await?,
         };
-        let share = self.row.set_aside(|| ticket.lane().worst(&request.messages))?;
+        let share = self.row.set_aside(|| ticket.lane().worst(&request.messages)).await?;
         let sent = Instant::now();
         let limit = self.limit();
         ticket.send();
@@ -215,7 +215,8 @@ impl<'a> Turn<'a> {
                 if let (Some(price), Some(usage)) = (lane.price, &completion.usage) {
                     self.calls.saved += price.saved(usage);
                 }
-                self.row.settle(share, completion.usage.as_ref().map(|usage| lane.spend(usage)));
+                let used = completion.usage.as_ref().map(|usage| lane.spend(usage));
+                settle(share, used);
                 self.row.answered.store(true, Ordering::Relaxed);
                 ticket.answered(&completion);
                 Ok(Ok(completion))
@@ -224,7 +225,7 @@ impl<'a> Turn<'a> {
                 let unknown = error.failure.maybe_billed();
                 self.calls.unknown += u64::from(unknown);
                 self.row.may_be_paid(unknown);
-                self.row.settle(share, (!unknown).then(Default::default));
+                settle(share, (!unknown).then(Default::default));
                 let blame = ticket.failed(self.row.number, &error);
                 Ok(Err((error, blame)))
             }
@@ -245,6 +246,12 @@ impl<'a> Turn<'a> {
             () = tokio::time::sleep(wait) => true,
             () = shared.stop.drained() => false,
         }
+    }
+}
+
+fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
+    if let Some(share) = share {
+        share.settle(actual);
     }
 }
 

@@ -9,6 +9,7 @@ mod call_report;
 mod commit;
 mod drive;
 mod feed;
+mod flight;
 mod gate;
 mod intake;
 mod lane;

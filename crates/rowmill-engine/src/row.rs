@@ -8,6 +8,7 @@ use rowmill_core::agent::Happening;
 use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
 use rowmill_core::ports::{AskedKey, Group, TurnLine};
 use rowmill_types::{ErrorKind, RowError, RowId};
+use tokio::sync::Notify;
 
 use crate::account::Halt;
 use crate::ask::NoAnswer;
@@ -28,6 +29,8 @@ pub(crate) struct RowContext<'a> {
     mark: Option<(RowId, AskedKey)>,
     /// What the row may spend, where that is limited.
     budget: Option<Mutex<Budget>>,
+    /// Tells that a call has ended whose worst case was set aside.
+    settled: Notify,
 }
 
 impl<'a> RowContext<'a> {
@@ -41,6 +44,7 @@ impl<'a> RowContext<'a> {
             answered: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             budget: limits.any().then(|| Mutex::new(Budget::new(limits, spent))),
+            settled: Notify::new(),
         }
     }
 
@@ -78,37 +82,27 @@ impl<'a> RowContext<'a> {
         NoAnswer::Failed(error, halt)
     }
 
-    /// Sets the worst case of a call aside from what the row may spend.
-    pub(crate) fn set_aside(&self, worst: impl FnOnce() -> Spend) -> Result<Option<Reservation>, RowError> {
+    /// Sets the worst case of a call aside from what the row may spend. Where other calls of the
+    /// row may leave enough for it, their end is waited for, so that the outcome does not depend
+    /// on which of them is faster.
+    pub(crate) async fn set_aside(
+        &self,
+        worst: impl FnOnce() -> Spend,
+    ) -> Result<Option<Share<'_>>, RowError> {
         let Some(budget) = &self.budget else { return Ok(None) };
         let worst = worst();
-        let mut budget = locked(budget);
-        match budget.reserve(worst) {
-            Reserved::Granted(share) => Ok(Some(share)),
-            Reserved::Later | Reserved::Never => {
-                let (spent, limits) = (budget.spent(), budget.limits());
-                let mut bounds = Vec::new();
-                bounds.extend(limits.cost.map(|most| {
-                    format!(
-                        "{} spent and up to {} more, of {most} (`--max-row-cost`)",
-                        spent.cost, worst.cost
-                    )
-                }));
-                bounds.extend(limits.tokens.map(|most| {
-                    format!(
-                        "{} tokens used and up to {} more, of {most} (`--max-row-tokens`)",
-                        spent.tokens, worst.tokens
-                    )
-                }));
-                let message = format!("the next call could pass what a row may spend: {}", bounds.join("; "));
-                Err(RowError::new(ErrorKind::RowLimit, message))
+        loop {
+            // Asked for before the look, so that no end is missed.
+            let settled = self.settled.notified();
+            let reserved = locked(budget).reserve(worst);
+            match reserved {
+                Reserved::Granted(reservation) => {
+                    let settled = &self.settled;
+                    return Ok(Some(Share { budget, settled, reservation: Some(reservation) }));
+                }
+                Reserved::Never => return Err(beyond(&locked(budget), worst)),
+                Reserved::Later => settled.await,
             }
-        }
-    }
-
-    pub(crate) fn settle(&self, share: Option<Reservation>, actual: Option<Spend>) {
-        if let (Some(budget), Some(share)) = (&self.budget, share) {
-            locked(budget).settle(share, actual);
         }
     }
 
@@ -133,6 +127,50 @@ impl<'a> RowContext<'a> {
             Ok(Some(problem)) | Err(problem) => Err(Halt::Problem(problem)),
         }
     }
+}
+
+/// The worst case of a call that was sent. If nobody waits for the call any more, all of it counts.
+pub(crate) struct Share<'s> {
+    budget: &'s Mutex<Budget>,
+    settled: &'s Notify,
+    reservation: Option<Reservation>,
+}
+
+impl Share<'_> {
+    /// The call has ended and used this much; `None` if nobody knows.
+    pub(crate) fn settle(mut self, actual: Option<Spend>) {
+        self.give_back(actual);
+    }
+
+    fn give_back(&mut self, actual: Option<Spend>) {
+        if let Some(reservation) = self.reservation.take() {
+            locked(self.budget).settle(reservation, actual);
+            self.settled.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.give_back(None);
+    }
+}
+
+/// What a row is told that may not make its next call.
+fn beyond(budget: &Budget, worst: Spend) -> RowError {
+    let (spent, limits) = (budget.spent(), budget.limits());
+    let mut bounds = Vec::new();
+    bounds.extend(limits.cost.map(|most| {
+        format!("{} spent and up to {} more, of {most} (`--max-row-cost`)", spent.cost, worst.cost)
+    }));
+    bounds.extend(limits.tokens.map(|most| {
+        format!(
+            "{} tokens used and up to {} more, of {most} (`--max-row-tokens`)",
+            spent.tokens, worst.tokens
+        )
+    }));
+    let message = format!("the next call could pass what a row may spend: {}", bounds.join("; "));
+    RowError::new(ErrorKind::RowLimit, message)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

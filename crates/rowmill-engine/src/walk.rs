@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use rowmill_core::agent::{Course, Happening, Step, TurnNote};
 use rowmill_core::ports::KeptAnswer;
 use rowmill_core::record::{CallReport, ToolReport, total_usage};
@@ -13,6 +11,7 @@ use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, Request, R
 use crate::account::Halt;
 use crate::act::{Acted, NotActed, ToolStep};
 use crate::ask::{Calls, NoAnswer, Turn, is_fatal};
+use crate::flight::{Flight, StepKind};
 use crate::lane::Ticket;
 use crate::prepared::{Before, Ended, Prepared};
 use crate::row::RowContext;
@@ -104,16 +103,21 @@ impl<'r> Walk<'r> {
 
     /// Takes steps until the row is through.
     pub(crate) async fn go(&mut self) {
-        let mut flight: FuturesUnordered<BoxFuture<'r, Arrived>> = FuturesUnordered::new();
+        let mut flight = Flight::new();
         loop {
             while let Some(step) = self.next_step() {
+                let (node, kind) = match step {
+                    Step::CallModel { node, .. } => (node, StepKind::Model),
+                    Step::CallTool { node, .. } => (node, StepKind::Tool),
+                    Step::Watch { node, .. } => (node, StepKind::Watch),
+                };
                 let arriving = self.take(step);
                 // Most rows have one thing to do at a time, which needs no place of its own.
                 if flight.is_empty() && !self.course.has_steps() {
                     let arrived = arriving.await;
                     self.heed(arrived);
                 } else {
-                    flight.push(arriving.boxed());
+                    flight.push(node, kind, arriving);
                 }
             }
             if self.course.is_over() {
@@ -124,9 +128,15 @@ impl<'r> Walk<'r> {
             if self.ends && self.asking + self.acting == 0 {
                 return self.cause.take().map_or((), |cause| self.course.abort(cause));
             }
-            match flight.next().await {
-                Some(arrived) => self.heed(arrived),
-                None => return,
+            let Some(arrived) = flight.next().await else { return };
+            let is_time = matches!(arrived, Arrived::Time { .. });
+            self.heed(arrived);
+            if is_time {
+                // What is forgotten must not hold a place that others wait for.
+                let (asked, acted) = flight.cut(|node| self.course.has_ended(node));
+                self.asking -= asked;
+                self.acting -= acted;
+                self.unknown_calls += asked;
             }
         }
     }

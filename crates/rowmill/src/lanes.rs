@@ -37,8 +37,15 @@ pub(crate) struct Asks {
     pub(crate) tools: Vec<ToolSpec>,
     /// Whether several tools may be called in one turn, where that is said.
     pub(crate) parallel_tool_calls: Option<bool>,
-    /// The key of the provider, where it is not in the environment.
-    pub(crate) key: Option<Secret>,
+    /// The key that a card brings, with the model that it is for.
+    pub(crate) key: Option<CardKey>,
+}
+
+/// The key of a card. It goes to the provider of the card's model and to no other.
+#[derive(Debug)]
+pub(crate) struct CardKey {
+    pub(crate) model: String,
+    pub(crate) key: Secret,
 }
 
 /// The models of a voice.
@@ -80,7 +87,8 @@ impl<'a> Maker<'a> {
         let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
         let mut first = None;
         for name in &asks.models {
-            let key = asks.key.as_ref().map(|key| key.reveal());
+            let key = asks.key.as_ref().filter(|card| self.is_same_provider(&card.model, name));
+            let key = key.map(|card| card.key.reveal());
             let environment =
                 |name: &str| key.filter(|_| is_key(name)).map(str::to_owned).or_else(|| environment(name));
             let setup = setup(name, &self.providers, asks, self.control, &environment)?;
@@ -97,6 +105,13 @@ impl<'a> Maker<'a> {
         let (model, identity, rules) =
             first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
         Ok(Lanes { model, lanes, identity, rules, secrets })
+    }
+}
+
+impl Maker<'_> {
+    fn is_same_provider(&self, one: &str, other: &str) -> bool {
+        let provider = |name| ModelString::parse(name, &self.providers).ok().map(|model| model.provider);
+        provider(one) == provider(other)
     }
 }
 

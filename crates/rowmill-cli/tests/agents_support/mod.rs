@@ -21,7 +21,10 @@ pub(crate) fn script(rules: &Value) -> Script {
 /// Runs the cards of the folder `cards` over the rows of `rows.jsonl`, whose prompts are in `p`,
 /// one after the other.
 pub(crate) fn run_cards(place: &Place, flags: &[&str]) -> Ended {
-    let fixed = ["--agent-card", "cards", "-p", "{{p}}", "--parallel", "1", "--retries", "0"];
+    let mut fixed = vec!["--agent-card", "cards", "-p", "{{p}}", "--retries", "0"];
+    if !flags.contains(&"--parallel") {
+        fixed.extend(["--parallel", "1"]);
+    }
     place.run_rows(&[&fixed[..], flags].concat())
 }
 
@@ -36,6 +39,12 @@ pub(crate) fn write_cards(place: &Place, cards: &[(&str, &str, &str)]) {
         let front = if front.is_empty() { String::new() } else { format!("{front}\n") };
         place.write(&format!("cards/{name}.md"), format!("---\n{front}---\n{instruction}\n"));
     }
+}
+
+/// Lets the command find the programs that the tests themselves would find.
+pub(crate) fn with_programs(place: &mut Place) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    place.set("PATH", &path.to_string_lossy());
 }
 
 /// What the calls brought, in the order in which they came.

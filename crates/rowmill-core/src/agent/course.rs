@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rowmill_types::{Completion, ErrorKind, Message, RowError, ToolCall, ToolOutput};
 
-use super::cast::Cast;
+use super::cast::{Cast, Route};
 use super::conversation::Conversation;
 use super::form::Form;
 use super::transcript::{self, ToolNote, Transcript, TurnNote};
@@ -227,6 +227,7 @@ impl Course {
             }
             _ => return self.give_back(node, messages),
         };
+        let step = self.unless_in_vain(cast, node, step);
         self.go(cast, node, step);
     }
 
@@ -355,14 +356,30 @@ impl Course {
             return Err(RowError::new(ErrorKind::Internal, "a workflow has no model"));
         };
         if let Some(most) = cast.turns.filter(|most| self.turns >= *most) {
-            let message = format!("no result after {} (`--turns`)", model_calls(most));
-            let raw_text = conversation.last_said();
-            return Err(RowError { raw_text, ..RowError::new(ErrorKind::TurnLimit, message) });
+            return Err(out_of_turns(most, conversation));
         }
         self.turns += 1;
         let (voice, messages) = conversation.ask();
         self.ready.push_back(Step::CallModel { node, voice, messages });
         Ok(())
+    }
+
+    /// A tool must not take effect when the row has no turn left to tell a model of it.
+    fn unless_in_vain(&self, cast: &Cast, node: usize, step: Move) -> Move {
+        let is_answer = |act: &Act| match act {
+            Act::Tool { tool, .. } => {
+                cast.tools().get(*tool).is_some_and(|tool| tool.route == Route::Passthrough)
+            }
+            Act::Start(_) => false,
+        };
+        match (&step, cast.turns, self.nodes.get(node).map(|node| &node.state)) {
+            (Move::Act(acts), Some(most), Some(State::Conversation(conversation)))
+                if self.turns >= most && !acts.iter().any(is_answer) =>
+            {
+                Move::Done(Err(out_of_turns(most, conversation)))
+            }
+            _ => step,
+        }
     }
 
     fn act(&mut self, cast: &Cast, node: usize, acts: Vec<Act>) {
@@ -432,4 +449,9 @@ impl Course {
         let at = self.ready.iter().position(is_wanted)?;
         self.ready.remove(at)
     }
+}
+
+fn out_of_turns(most: u32, conversation: &Conversation) -> RowError {
+    let message = format!("no result after {} (`--turns`)", model_calls(most));
+    RowError { raw_text: conversation.last_said(), ..RowError::new(ErrorKind::TurnLimit, message) }
 }

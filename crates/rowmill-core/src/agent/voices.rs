@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
 
 use super::cast::{Cast, Kind, Member, PlanType, Voice};
 use super::form::Form;
@@ -43,6 +44,31 @@ impl Cast {
             }
         }
         Ok(())
+    }
+
+    /// The schema that the models of a voice are told. Where they choose among agents it lists
+    /// their names, so that providers that keep to schemas can give no other. Answers are checked
+    /// without that list, because a wrong name is something to be told about.
+    #[must_use]
+    pub fn told_schema(&self, voice: usize) -> Option<Value> {
+        let voice = self.voices.get(voice)?;
+        let mut schema = voice.schema.as_ref()?.value().clone();
+        let place = match voice.form {
+            Form::Route => "/properties/agent",
+            Form::Plan => "/properties/steps/items/properties/tasks/items/properties/agent",
+            Form::NextStep => "/properties/tasks/items/properties/agent",
+            Form::Text | Form::Result | Form::Rating => return Some(schema),
+        };
+        let (Kind::Router { agents } | Kind::Orchestrator { agents, .. }) =
+            &self.members.get(voice.member)?.kind
+        else {
+            return Some(schema);
+        };
+        let names = agents.iter().map(|&agent| Value::from(self.name(agent))).collect();
+        if let Some(agent) = schema.pointer_mut(place).and_then(Value::as_object_mut) {
+            agent.insert("enum".to_owned(), Value::Array(names));
+        }
+        Some(schema)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which model a card asks, and how.
 
 use rowmill_cards::{Card, RequestParams, ServiceTier};
-use rowmill_types::{Problem, ProblemCode, Secret};
+use rowmill_types::{Problem, ProblemCode};
 
+use crate::lanes::CardKey;
 use crate::spec::RunSpec;
 
 /// The model string of a card. `--model` replaces the worker's own; the others keep theirs, and
@@ -69,7 +70,8 @@ fn settings(request: &RequestParams) -> Vec<String> {
     settings
 }
 
-/// The key that a card brings.
-pub(super) fn key_of(card: &Card) -> Option<Secret> {
-    card.api_key.clone()
+/// The key that a card brings for its model, or for the one that it asks where it names none.
+pub(super) fn key_of(card: &Card, asked: &str) -> Option<CardKey> {
+    let model = card.model.clone().unwrap_or_else(|| asked.to_owned());
+    card.api_key.clone().map(|key| CardKey { model, key })
 }

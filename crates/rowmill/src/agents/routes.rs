@@ -19,6 +19,8 @@ pub(super) struct Routes {
     /// Recorded answers, until a host has them.
     stubs: Vec<StubTool>,
     stubbed: Vec<String>,
+    /// Names everything in the flags that shapes what models are told of tools.
+    pub(super) identity: String,
 }
 
 /// The name under which a host knows recorded answers, apart from the tool itself.
@@ -28,17 +30,24 @@ fn stub_name(tool: &str) -> String {
 
 impl Routes {
     pub(super) fn read(flags: &AgentFlags) -> Result<Self, Problem> {
-        let mut stubs = Vec::new();
+        let (mut stubs, mut answers) = (Vec::new(), Vec::new());
         for entry in &flags.stubs {
             let Some((tool, source)) = entry.split_once('=').filter(|(tool, _)| !tool.is_empty()) else {
                 return Err(Problem::new(ProblemCode::Usage, format!("`--stub {entry}` names no answers"))
                     .hint("write it as `--stub tool=answers.jsonl` or `--stub tool=text:…`"));
             };
             stubs.push(StubTool::read(tool, source)?);
+            // What a file says counts, not its name; `text:…` is what it says.
+            answers.push((tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned())));
         }
         let filter = |names: &[String]| Filter::Only(names.to_vec());
         let stubbed = stubs.iter().map(|stub: &StubTool| stub.name().to_owned()).collect();
-        Ok(Self { deny: filter(&flags.deny), passthrough: filter(&flags.passthrough), stubs, stubbed })
+        let identity = digest(&format!(
+            "{answers:?} {:?} {:?} {}",
+            flags.deny, flags.passthrough, flags.tool_result_limit
+        ));
+        let (deny, passthrough) = (filter(&flags.deny), filter(&flags.passthrough));
+        Ok(Self { deny, passthrough, stubs, stubbed, identity })
     }
 
     /// Tools that only recorded answers know are the worker's.

@@ -93,7 +93,7 @@ pub(super) async fn stage(
         voices: Vec::new(),
         tools: Some(Tools { host, hooks, result_limit: spec.agents.tool_result_limit }),
         model: models.first().cloned().unwrap_or_default(),
-        identity: format!("agents {}", loaded.digest),
+        identity: format!("agents {} {}", loaded.digest, routes.identity),
         rules: AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 },
         speakers: Speakers {
             agent: loaded.worker.clone(),
@@ -115,10 +115,10 @@ pub(super) async fn stage(
         let asks = Asks {
             models: names,
             instruction: instruction(&cast, index, own),
-            schema: voice.schema.as_ref().map(|schema| schema.value().clone()),
+            schema: cast.told_schema(index),
             tools: tool_specs(&cast, voice.member, voice.form, card),
             parallel_tool_calls: card.request.parallel_tool_calls,
-            key: key_of(card),
+            key: key_of(card, model),
         };
         stage.add(index, asks.instruction.clone(), maker.lanes(&asks)?);
     }

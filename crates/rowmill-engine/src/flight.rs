@@ -1,0 +1,71 @@
+//! The steps of a row that are under way.
+
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture};
+use futures_util::stream::FuturesUnordered;
+
+/// Steps that are under way at the same time, each for a node of the row's course.
+pub(crate) struct Flight<'r, T> {
+    steps: FuturesUnordered<Abortable<BoxFuture<'r, (usize, T)>>>,
+    open: Vec<Open>,
+    /// How many steps there were.
+    taken: usize,
+}
+
+struct Open {
+    number: usize,
+    node: usize,
+    kind: StepKind,
+    handle: AbortHandle,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// Asks a model, which may be billed.
+    Model,
+    /// Calls a tool.
+    Tool,
+    /// Watches the time.
+    Watch,
+}
+
+impl<'r, T: 'r> Flight<'r, T> {
+    pub(crate) fn new() -> Self {
+        Self { steps: FuturesUnordered::new(), open: Vec::new(), taken: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, node: usize, kind: StepKind, step: impl Future<Output = T> + Send + 'r) {
+        let number = self.taken;
+        self.taken += 1;
+        let (handle, registration) = AbortHandle::new_pair();
+        self.open.push(Open { number, node, kind, handle });
+        let step: BoxFuture<'r, (usize, T)> = Box::pin(async move { (number, step.await) });
+        self.steps.push(Abortable::new(step, registration));
+    }
+
+    /// Waits for the next step that ends; `None` when there is none.
+    pub(crate) async fn next(&mut self) -> Option<T> {
+        while let Some(ended) = self.steps.next().await {
+            if let Ok((number, arrived)) = ended {
+                self.open.retain(|open| open.number != number);
+                return Some(arrived);
+            }
+        }
+        None
+    }
+
+    /// Gives up the steps of nodes that wait for nothing any more; tells how many of them asked a
+    /// model, and how many called a tool. What they hold is free again with the next
+    /// [`Flight::next`].
+    pub(crate) fn cut(&mut self, has_ended: impl Fn(usize) -> bool) -> (u64, u64) {
+        let gone: Vec<Open> = self.open.extract_if(.., |open| has_ended(open.node)).collect();
+        gone.iter().for_each(|open| open.handle.abort());
+        let count = |kind| gone.iter().filter(|open| open.kind == kind).count() as u64;
+        (count(StepKind::Model), count(StepKind::Tool))
+    }
+}
