@@ -94,11 +94,11 @@ class Calls:
         self.lock = threading.Lock()
         self.waiting = {}
 
-    def wait(self, key):
+    def open(self, key):
         event = threading.Event()
         with self.lock:
             self.waiting[key] = event
-        event.wait()
+        return event
 
     def end(self, key=None):
         with self.lock:
@@ -118,6 +118,8 @@ def text_result(text, **more):
 
 
 def call_tool(peer, key, name, arguments):
+    # Before anyone hears of the call, because a release may follow at once.
+    hanging = CALLS.open(key) if name in ("hang", "hang_twice") else None
     notify(f"call {name} {arguments.get('label', '')}".strip())
     if name == "echo":
         return text_result(arguments.get("text", ""))
@@ -130,9 +132,9 @@ def call_tool(peer, key, name, arguments):
         return text_result(arguments.get("message", "failed"), isError=True)
     if name == "refuse":
         raise Refusal(-32602, arguments.get("message", "refused"))
-    if name in ("hang", "hang_twice"):
+    if hanging:
         count(arguments.get("label", ""))
-        CALLS.wait(key)
+        hanging.wait()
         return text_result("released")
     if name == "release":
         CALLS.end()
