@@ -13,8 +13,8 @@ use agent_support::{
     Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told, turns,
 };
 use faults_support::{Home, assert_all_ok, attempts};
-use rowmill_testkit::Simulator;
-use serde_json::Value;
+use rowmill_testkit::{Answer, Script, Simulator};
+use serde_json::{Value, json};
 
 const ROWS: u64 = 500;
 const KILLS: u64 = 50;
@@ -163,7 +163,7 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     }
 
     // Asked for, they are worked on from their start, all others are not.
-    eprintln!("{}", command(&home, &simulator).args(&["--retry-unknown"]).ends_with(0).err);
+    command(&home, &simulator).args(&["--retry-unknown"]).ends_with(0);
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, ROWS as usize);
     for (label, count) in counted(&home) {
@@ -187,7 +187,56 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     let mut paid = told(&home);
     paid.add(account.lost_use(&telemetry));
     let stats = simulator.stats();
-    eprintln!("lost {} undecided {} cost {:?}", account.lost.len(), undecided.len(), stats.cost_usd);
     assert_eq!(paid, Used { input: stats.input_tokens, output: stats.output_tokens });
     assert!(account.lost.len() as u64 <= KILLS * 2 * PARALLEL as u64);
+}
+
+/// Waits until so many calls have reached the tool server.
+fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
+    loop {
+        let counts = counted(home);
+        if counts.values().sum::<u64>() >= calls {
+            return counts;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
+    let script = Script::new().reply(|seen| match seen.turn {
+        1 => {
+            let server = seen.prompt.split('#').nth(1).unwrap();
+            let calls = vec![(format!("{server}__hang"), json!({"label": server}))];
+            Answer::Calls { text: String::new(), calls }
+        }
+        _ => Answer::Text(format!("it was {}", seen.last)),
+    });
+    let simulator = Simulator::start_blocking(script);
+    let (tools, home) = Tools::start(0);
+    home.write_prompts(["Use #once#.", "Use #twice#."]);
+    let args = ["--agent", "solo", "--checkpoint-turns", "--resume"];
+
+    let running = run(&home).on(&simulator).args(&args).start();
+    wait_for_calls(&home, 2);
+    assert_eq!(running.kill().code, None);
+    let running = run(&home).on(&simulator).args(&args).start();
+    let counts = wait_for_calls(&home, 3);
+    assert_eq!(counts, BTreeMap::from([("once".to_owned(), 1), ("twice".to_owned(), 2)]));
+    tools.release();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(3), "{}", ended.err);
+    ended.says(&["2 of them go on after their last finished turn", "`--retry-unknown`"]);
+    let envelopes = home.envelopes();
+    assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
+    assert_eq!(envelopes[1]["result"], "it was released");
+    assert_eq!(simulator.stats().answers, 3, "the turns before the kill were not asked for again");
+
+    let running = run(&home).on(&simulator).args(&args).args(&["--retry-unknown"]).start();
+    wait_for_calls(&home, 4);
+    tools.release();
+    assert_eq!(running.end().code, Some(0));
+    assert_all_ok(&home.envelopes(), 2);
+    assert_eq!(counted(&home)["once"], 2);
+    assert_eq!(simulator.stats().answers, 5, "the row began anew, and only that one");
 }

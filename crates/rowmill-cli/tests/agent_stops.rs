@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+#[expect(dead_code, reason = "the other test file uses the rest")]
 mod agent_support;
 mod faults_support;
 
@@ -157,4 +158,24 @@ fn without_kept_turns_rows_in_flight_at_a_kill_begin_anew_and_no_other() {
     run(&home).on(&simulator).args(&["--parallel=8", "--resume"]).ends_with(0);
     assert!(!anew.is_empty());
     assert_done_once(&home, &answered, &anew);
+}
+
+#[test]
+fn turns_of_agents_that_changed_are_forgotten_for_good() {
+    let answered = Answered::default();
+    let simulator = Simulator::start_blocking(answered.script());
+    let (_tools, home) = Tools::start(ROWS);
+    for (answers, flags) in [(60, &[][..]), (30, &["--accept-changes"])] {
+        let before = simulator.stats().answers;
+        let running = run(&home).on(&simulator).args(&KEEPS).args(&["--resume"]).args(flags).start();
+        simulator.wait_until_blocking(|now| now.answers >= before + answers);
+        assert_eq!(running.kill().code, None);
+        home.append("cards/front.md", " Be quick.");
+        home.write("cards/line.yaml", "type: chain\nsequence: [first]");
+    }
+    run(&home).on(&simulator).args(&KEEPS).args(&["--resume", "--accept-changes"]).end();
+    for envelope in home.envelopes() {
+        let error = &envelope["error"]["type"];
+        assert!(error.is_null() || error == "OutcomeUnknown", "{envelope}");
+    }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use rowmill_core::limits::{Blame, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
-use rowmill_types::{CallError, CallFailure, Completion, ErrorKind, Fault, Money, Request, RowError};
+use rowmill_types::{
+    CallError, CallFailure, Completion, ErrorKind, Fault, Message, Money, Request, RowError,
+};
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -53,6 +55,34 @@ pub(crate) struct Calls {
     pub(crate) unknown: u64,
     /// What the provider's cache saved.
     pub(crate) saved: Money,
+}
+
+/// A model call that is to be made.
+pub(crate) struct ModelStep<'r> {
+    pub(crate) node: usize,
+    pub(crate) voice: usize,
+    pub(crate) member: usize,
+    pub(crate) lane: usize,
+    pub(crate) ticket: Option<Ticket<'r>>,
+    /// Which model call of the row it is.
+    pub(crate) turn: u32,
+    /// Which model call of the node it is.
+    pub(crate) of_node: u32,
+    pub(crate) messages: Vec<Message>,
+}
+
+/// A model call that has ended.
+pub(crate) struct Asked {
+    pub(crate) node: usize,
+    pub(crate) voice: usize,
+    pub(crate) member: usize,
+    pub(crate) lane: usize,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) outcome: Result<Completion, NoAnswer>,
+    pub(crate) calls: Calls,
+    pub(crate) start: Duration,
+    pub(crate) end: Duration,
 }
 
 /// A turn that is under way.
@@ -253,6 +283,35 @@ fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
     if let Some(share) = share {
         share.settle(actual);
     }
+}
+
+/// Takes a turn, with the hooks round it.
+pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
+    let ModelStep { node, voice, member, lane, ticket, turn: number, of_node, mut messages } = step;
+    let start = context.shared.began.elapsed();
+    let hooked = match context.has_hooks() {
+        true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
+        false => Ok(None),
+    };
+    // The same whenever this turn is asked for again, and that of no other turn.
+    let key = format!("{}-{}-{node}-{of_node}", context.shared.run, context.number);
+    let mut request = Request { key, attempt: 1, messages };
+    // A message that a hook changed needs leave for what it is now.
+    let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
+    let mut turn = Turn { row: context, voice, lane, ticket, calls: Calls::default(), failed: 0 };
+    let (prompt, mut outcome) = match hooked {
+        Ok(prompt) => (prompt, turn.complete(&mut request).await),
+        Err(error) => (None, Err(error.into())),
+    };
+    if let (Ok(completion), true) = (&mut outcome, context.has_hooks()) {
+        let hooked = Box::pin(context.hook_after_model(member, number, completion)).await;
+        if let Err(error) = hooked {
+            outcome = Err(error.into());
+        }
+    }
+    let Turn { lane, calls, .. } = turn;
+    let end = context.shared.began.elapsed();
+    Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
 }
 
 /// A number from 0 to 1 that differs between rows and tries, so that rows that

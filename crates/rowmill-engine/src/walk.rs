@@ -6,44 +6,15 @@ use futures_util::FutureExt;
 use rowmill_core::agent::{Course, Happening, Step, TurnNote};
 use rowmill_core::ports::KeptAnswer;
 use rowmill_core::record::{CallReport, ToolReport, total_usage};
-use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, Request, RowError};
+use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
 
 use crate::account::Halt;
 use crate::act::{Acted, NotActed, ToolStep};
-use crate::ask::{Calls, NoAnswer, Turn, is_fatal};
+use crate::ask::{Asked, ModelStep, NoAnswer, ask, is_fatal};
 use crate::flight::{Flight, StepKind};
-use crate::lane::Ticket;
 use crate::prepared::{Before, Ended, Prepared};
 use crate::row::RowContext;
 use crate::work::FirstCall;
-
-/// A model call that is to be made.
-struct ModelStep<'r> {
-    node: usize,
-    voice: usize,
-    member: usize,
-    lane: usize,
-    ticket: Option<Ticket<'r>>,
-    /// Which model call of the row it is.
-    turn: u32,
-    /// Which model call of the node it is.
-    of_node: u32,
-    messages: Vec<Message>,
-}
-
-/// A model call that has ended.
-struct Asked {
-    node: usize,
-    voice: usize,
-    member: usize,
-    lane: usize,
-    messages: Vec<Message>,
-    prompt: Option<String>,
-    outcome: Result<Completion, NoAnswer>,
-    calls: Calls,
-    start: Duration,
-    end: Duration,
-}
 
 enum Arrived {
     Model(Box<Asked>),
@@ -386,32 +357,4 @@ fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
 async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
     let acted = Box::new(context.act(&mut step).await);
     Arrived::Tool { node: step.node, index: step.index, acted }
-}
-
-async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
-    let ModelStep { node, voice, member, lane, ticket, turn: number, of_node, mut messages } = step;
-    let start = context.shared.began.elapsed();
-    let hooked = match context.has_hooks() {
-        true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
-        false => Ok(None),
-    };
-    // The same whenever this turn is asked for again, and that of no other turn.
-    let key = format!("{}-{}-{node}-{of_node}", context.shared.run, context.number);
-    let mut request = Request { key, attempt: 1, messages };
-    // A message that a hook changed needs leave for what it is now.
-    let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
-    let mut turn = Turn { row: context, voice, lane, ticket, calls: Calls::default(), failed: 0 };
-    let (prompt, mut outcome) = match hooked {
-        Ok(prompt) => (prompt, turn.complete(&mut request).await),
-        Err(error) => (None, Err(error.into())),
-    };
-    if let (Ok(completion), true) = (&mut outcome, context.has_hooks()) {
-        let hooked = Box::pin(context.hook_after_model(member, number, completion)).await;
-        if let Err(error) = hooked {
-            outcome = Err(error.into());
-        }
-    }
-    let Turn { lane, calls, .. } = turn;
-    let end = context.shared.began.elapsed();
-    Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
 }

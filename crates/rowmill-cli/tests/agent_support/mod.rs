@@ -4,12 +4,12 @@
 //! are those of a server that outlives the command: `once__count` must not run twice,
 //! `twice__count` may.
 
-#![expect(dead_code, reason = "each test file uses its own part")]
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -152,6 +152,27 @@ impl Tools {
         };
         let prices = "[prices.\"generic.m\"]\ninput = 1.0\noutput = 4.0\n";
         [server("once", false), server("twice", true), prices.to_owned()].concat()
+    }
+
+    /// Lets every call of `hang` answer.
+    pub(crate) fn release(&self) {
+        let begun = self.post("", &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}));
+        let header = begun.lines().find(|line| line.starts_with("Mcp-Session-Id")).unwrap();
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "release"}});
+        assert!(self.post(&format!("{header}\r\n"), &call).contains("done"));
+    }
+
+    fn post(&self, headers: &str, message: &Value) -> String {
+        let address = self.url.split('/').nth(2).unwrap();
+        let (mut stream, body) = (TcpStream::connect(address).unwrap(), message.to_string());
+        let length = body.len();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 }
 
