@@ -79,7 +79,11 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
     })
     .await?;
-    let stage = stage(&spec, &mut texts, &http, control).await;
+    // Servers may take a minute to start; whoever stops the run then does not want to wait for it.
+    let stage = tokio::select! {
+        stage = stage(&spec, &mut texts, &http, control) => stage,
+        () = control.stop.drained() => Err(stopped_early()),
+    };
     let stage = stage.inspect_err(|_| WorkFolder::take_back(&folder))?;
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
@@ -92,6 +96,11 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         (control.notice)(Notice::Warning(problem.message));
     }
     done
+}
+
+fn stopped_early() -> Problem {
+    Problem::new(ProblemCode::Interrupted, "interrupted before the first row; nothing was sent")
+        .hint("give the same command again")
 }
 
 /// What answers rows: the agents of cards, or a model.
