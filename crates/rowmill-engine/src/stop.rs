@@ -25,7 +25,8 @@ impl Stop {
         self.drain.is_cancelled()
     }
 
-    pub(crate) async fn drained(&self) {
+    /// Waits until the run is stopped in either way.
+    pub async fn drained(&self) {
         self.drain.cancelled().await;
     }
 

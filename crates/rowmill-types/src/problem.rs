@@ -48,7 +48,11 @@ impl Problem {
     /// How the process ends when this is what stopped it.
     #[must_use]
     pub fn exit(&self) -> ExitCode {
-        if self.code == ProblemCode::Usage { ExitCode::Usage } else { ExitCode::Stopped }
+        match self.code {
+            ProblemCode::Usage => ExitCode::Usage,
+            ProblemCode::Interrupted => ExitCode::Interrupted,
+            _ => ExitCode::Stopped,
+        }
     }
 }
 

@@ -29,6 +29,8 @@ macro_rules! problem_codes {
 problem_codes! {
     Usage = "RM0001", "The command line is wrong: a value out of range, or flags that exclude each other.",
         "Read the message; `rowmill run --help` lists every flag with examples.";
+    Interrupted = "RM0002", "Ctrl-C or SIGTERM came while the servers and functions of agents were starting; nothing was sent.",
+        "Give the same command again.";
     InputNotFound = "RM1001", "The input does not exist or is not a file.",
         "Check the path given to `--input`.";
     InputUnreadable = "RM1002", "The input exists but cannot be read.",

@@ -81,9 +81,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     // Tools are started once nothing else can be wrong.
     let stage = match model {
         Some(stage) => stage,
-        None => Box::pin(agents::of_cards(&spec, &mut texts, &http, control))
-            .await
-            .inspect_err(|_| WorkFolder::take_back(&folder))?,
+        None => {
+            staged(&spec, &mut texts, &http, control).await.inspect_err(|_| WorkFolder::take_back(&folder))?
+        }
     };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
@@ -96,6 +96,23 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         (control.notice)(Notice::Warning(problem.message));
     }
     done
+}
+
+/// Starts the agents. Servers may take a minute to start, and whoever stops the run then does not
+/// want to wait for it.
+async fn staged(
+    spec: &RunSpec,
+    texts: &mut Texts,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<Stage, Problem> {
+    tokio::select! {
+        stage = Box::pin(agents::of_cards(spec, texts, http, control)) => stage,
+        () = control.stop.drained() => {
+            let message = "interrupted before the first row; nothing was sent";
+            Err(Problem::new(ProblemCode::Interrupted, message).hint("give the same command again"))
+        }
+    }
 }
 
 /// A run of which everything is known that it needs.

@@ -1,11 +1,11 @@
 //! However a run ends, none of its processes is left.
 
-use rowmill_testkit::Simulator;
+use rowmill_testkit::{Script, Simulator};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::faults_support::{Home, Running};
-use crate::kit::{calling, card, entry, home, installed, own_entry, processes, run, wait_until_gone};
+use crate::kit::{calling, card, entry, files, home, installed, own_entry, processes, run, wait_until_gone};
 
 const STOPPING: &str = "stopping: calls in flight are finished";
 const ABORTING: &str = "aborting: calls in flight are dropped";
@@ -64,6 +64,24 @@ fn a_second_and_a_third_ctrl_c_leave_no_server_either() {
             wait_until_gone(&home);
         }
     }
+}
+
+#[test]
+fn ctrl_c_while_servers_start_does_not_wait_for_them() {
+    let config = own_entry("t", &["--silent"], "start_timeout = \"10m\"");
+    let home = home(1, &config, &card("servers: [t]"));
+    let simulator = Simulator::start_blocking(Script::new());
+    let running = run(&home, &simulator).start();
+    while !processes(&home).iter().any(|(_, command)| command.contains("--silent")) {
+        std::thread::yield_now();
+    }
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    ended.says(&["interrupted before the first row; nothing was sent"]);
+    wait_until_gone(&home);
+    assert_eq!(simulator.stats().requests, 0);
+    assert_eq!(files(&home.path("")).len(), 3, "the rows, the configuration and the card");
 }
 
 #[test]
