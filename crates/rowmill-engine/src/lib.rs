@@ -11,6 +11,7 @@ mod drive;
 mod feed;
 mod flight;
 mod gate;
+mod heads;
 mod intake;
 mod lane;
 mod plan;

@@ -3,8 +3,8 @@
 use rowmill_types::{Completion, ErrorKind, Finish, Message, Role, RowError, ToolCall, ToolOutput};
 
 use super::cast::{Agent, Cast, Child, Kind, Route, Tool};
-use super::course::{Act, Answer, Begin, Move, model_calls};
 use super::form::Form;
+use super::step::{Act, Answer, Begin, Move, model_calls};
 use super::transcript::{self, ToolNote, TurnNote};
 use crate::judge::{Judgement, judge};
 use crate::validate::{ResultSchema, Verdict};

@@ -14,13 +14,15 @@ mod course;
 mod form;
 mod journal;
 mod replay;
+mod step;
 mod transcript;
 mod voices;
 mod workflow;
 
 pub use cast::{Agent, Cast, Child, Kind, Matching, Member, PlanType, Rating, Route, Tool, Voice};
-pub use course::{Answer, Course, Step};
+pub use course::Course;
 pub use form::Form;
 pub use journal::Happening;
+pub use step::{Answer, Step};
 pub use transcript::{Conversation as ToldConversation, ToolNote, Transcript, TurnNote};
 pub use workflow::instruction;

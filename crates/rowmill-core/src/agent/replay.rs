@@ -3,8 +3,9 @@
 use rowmill_types::Message;
 
 use super::cast::Cast;
-use super::course::{Course, Step};
+use super::course::Course;
 use super::journal::Happening;
+use super::step::Step;
 
 impl Course {
     /// Applies what happened before a crash. Steps that it answers are not asked for again.

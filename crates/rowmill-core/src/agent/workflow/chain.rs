@@ -4,8 +4,8 @@ use rowmill_types::Message;
 
 use super::{Workflow, failed, have, text_of};
 use crate::agent::cast::Cast;
-use crate::agent::course::{Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Answer, Move};
 
 pub(super) struct Chain {
     sequence: Vec<usize>,

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::{Workflow, failed, have, read, text_of, with_files};
 use crate::agent::cast::{Cast, Kind, Rating};
-use crate::agent::course::{Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Answer, Move};
 
 /// The keys of what is started.
 const GENERATOR: usize = 0;

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Workflow, failed, have};
 use crate::agent::cast::{Cast, Kind, Matching};
-use crate::agent::course::{Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Answer, Move};
 
 pub(super) struct Maker {
     worker: usize,

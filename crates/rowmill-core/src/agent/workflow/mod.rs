@@ -21,8 +21,8 @@ use self::orchestrator::Orchestrator;
 use self::parallel::Parallel;
 use self::router::Router;
 use super::cast::{Cast, Kind, Member};
-use super::course::{Act, Answer, Begin, Move};
 use super::form::Form;
+use super::step::{Act, Answer, Begin, Move};
 
 /// What a workflow decides; it has no effects of its own.
 pub(super) trait Workflow: Send {

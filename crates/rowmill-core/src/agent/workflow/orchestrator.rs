@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::plan_text::{Done, DoneTask, Ending, answering_text, planning_text, task_text};
 use super::{Workflow, ask_own, failed, find, names, read, start, text_of, with_files};
 use crate::agent::cast::{Cast, PlanType};
-use crate::agent::course::{Act, Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Act, Answer, Move};
 
 /// How many plans in a row may give nobody anything to do.
 const IDLE_PLANS: u32 = 2;

@@ -4,8 +4,8 @@ use rowmill_types::Message;
 
 use super::{Workflow, failed, have, start, text_of, with_files};
 use crate::agent::cast::Cast;
-use crate::agent::course::{Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Answer, Move};
 
 pub(super) struct Parallel {
     fan_out: Vec<usize>,

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::{Workflow, ask_own, failed, find, have, named, names, read};
 use crate::agent::cast::Cast;
-use crate::agent::course::{Answer, Move};
 use crate::agent::form::Form;
+use crate::agent::step::{Answer, Move};
 
 /// How often the model may choose: a name that does not exist is told to it once.
 const CHOICES: usize = 2;

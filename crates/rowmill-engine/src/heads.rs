@@ -1,0 +1,149 @@
+//! Rows on their way to their first call: their place, their prompt, and leave to be sent.
+
+use rowmill_core::agent::Course;
+use rowmill_types::Message;
+
+use crate::drive::Driver;
+use crate::feed::{Taken, Work};
+use crate::lane::{Asking, Ticket};
+use crate::prepared::{Ended, Prepared};
+use crate::publish::{Content, Parcel};
+use crate::replay::{asked, replay};
+use crate::work::{Done, FirstCall, Shared, work};
+
+/// A row that waits for leave.
+pub(crate) struct Head {
+    prepared: Prepared,
+    /// The voice and the model that it begins with.
+    pub(crate) voice: usize,
+    pub(crate) lane: usize,
+    pub(crate) asking: Asking,
+}
+
+impl Head {
+    fn new(shared: &Shared, mut prepared: Prepared) -> Option<Self> {
+        prepared.asked = shared.worker.checkpoint.then(|| asked(&prepared.messages));
+        let messages = &mut prepared.messages;
+        let course = prepared
+            .course
+            .get_or_insert_with(|| Box::new(Course::start(&shared.worker.cast, std::mem::take(messages))));
+        // A row that goes on with a tool asks its model soon after.
+        let (voice, messages) = course.first_call().unwrap_or_default();
+        let lane = shared.route(voice);
+        let asking = shared.lane(voice, lane)?.asking(messages);
+        Some(Self { prepared, voice, lane, asking })
+    }
+
+    pub(crate) fn begin<'a>(
+        self,
+        shared: &'a Shared,
+        ticket: Ticket<'a>,
+    ) -> impl Future<Output = Done> + use<'a> {
+        let Self { prepared, voice, lane, .. } = self;
+        work(shared, prepared, FirstCall { voice, lane, ticket })
+    }
+}
+
+impl Driver {
+    /// The next row that can be sent at once, with leave for it.
+    pub(crate) fn next_call<'a>(
+        &mut self,
+        shared: &'a Shared,
+        in_flight: usize,
+    ) -> Option<(Head, Ticket<'a>)> {
+        if !self.has_room(in_flight) {
+            return None;
+        }
+        if self.head.is_none() {
+            self.head = self.next_head(shared, in_flight);
+        }
+        let head = self.head.as_ref()?;
+        match Ticket::try_take(&shared.account, shared.lane(head.voice, head.lane)?, head.asking)? {
+            Ok(ticket) => {
+                let head = self.head.take()?;
+                self.sends(&head);
+                Some((head, ticket))
+            }
+            Err(halt) => {
+                self.halt(halt, shared);
+                None
+            }
+        }
+    }
+
+    /// Notes that a row is about to be sent.
+    pub(crate) fn sends(&mut self, head: &Head) {
+        let Prepared { ordinal, id, row, .. } = &head.prepared;
+        self.now.taken.push(row.number());
+        self.in_flight.insert(*ordinal, (row.number(), id.clone()));
+    }
+
+    fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
+        loop {
+            if let Some(prepared) = self.intake.next_ready() {
+                match self.go_on(shared, prepared) {
+                    Some(prepared) => return Head::new(shared, prepared),
+                    None => continue,
+                }
+            }
+            if !self.has_room(in_flight + self.intake.held()) {
+                return None;
+            }
+            let taken = self.intake.queue.pop_front()?;
+            let Some(prepared) = self.take(taken, shared) else { continue };
+            let considered = self.intake.consider(prepared);
+            if let Some(prepared) = considered.and_then(|prepared| self.go_on(shared, prepared)) {
+                return Head::new(shared, prepared);
+            }
+        }
+    }
+
+    /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
+    fn go_on(&mut self, shared: &Shared, mut prepared: Prepared) -> Option<Prepared> {
+        if prepared.recalled.happenings.is_empty() {
+            return Some(prepared);
+        }
+        let before = replay(&shared.worker.cast, &mut prepared);
+        let error = match before {
+            Ok(()) => return Some(prepared),
+            Err(error) => error,
+        };
+        let Prepared { ordinal, id, row, before, .. } = prepared;
+        let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
+        self.heed(Ended { calls: before.calls, tools: before.tools, ..unasked });
+        None
+    }
+
+    /// Sends the next row to another model, because the one that it waits for is down.
+    pub(crate) fn route_head(&mut self, shared: &Shared) {
+        let Some(head) = &mut self.head else { return };
+        let lane = shared.route(head.voice);
+        if let Some(found) = shared.lane(head.voice, lane) {
+            let call = head.prepared.course.as_ref().and_then(|course| course.first_call());
+            (head.lane, head.asking) = (lane, found.asking(call.unwrap_or_default().1));
+        }
+    }
+
+    /// Gives a row its place and its prompt; rows that need no call end here.
+    fn take(&mut self, taken: Taken, shared: &Shared) -> Option<Prepared> {
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += 1;
+        let Taken { number, id, work } = taken;
+        let (error, row) = match work {
+            Work::Kept(span) => {
+                self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
+                return None;
+            }
+            Work::Fail(error, row) => (error, row),
+            Work::Call(row, recalled) => match shared.worker.template.render(&row) {
+                Ok(prompt) => {
+                    let messages = vec![Message::user(prompt)];
+                    return Some(Prepared::new(ordinal, id, row, messages, recalled));
+                }
+                Err(error) => (error, Some(row)),
+            },
+        };
+        self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()));
+        None
+    }
+}
