@@ -59,11 +59,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
-        input: InputSpec {
-            location: Location::parse(&flags.input)?,
-            format: flags.input_format,
-            document_ids: flags.data.document_ids(),
-        },
+        input: input(&flags)?,
         query: flags.data.query(),
         files: flags.data.files(),
         selection,
@@ -105,6 +101,14 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         prices: file.config.prices.clone(),
     };
     Ok(Resolved { spec, show })
+}
+
+fn input(flags: &CommonFlags) -> Result<InputSpec, Problem> {
+    Ok(InputSpec {
+        location: Location::parse(&flags.input)?,
+        format: flags.input_format,
+        document_ids: flags.data.document_ids(),
+    })
 }
 
 fn show(flags: &CommonFlags, output: &Output) -> Show {

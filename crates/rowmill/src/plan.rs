@@ -280,7 +280,7 @@ async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experie
     (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
     sampled.traces = None;
     sampled.selection = spec.selection.part_of(calls);
-    let report = run(sampled, control).await?;
+    let report = Box::pin(run(sampled, control)).await?;
     if let Some(StopCause::Problem(problem)) = report.stopped {
         return Err(problem);
     }

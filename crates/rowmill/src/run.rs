@@ -87,7 +87,8 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
-    let done = on_stage(spec, control, Prepared { started, run, folder, http, texts, rows, stage }).await;
+    let prepared = Prepared { started, run, folder, http, texts, rows, stage };
+    let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
         tools.host.close().await;

@@ -1,5 +1,7 @@
 //! Rows with tools: what is written down when, what is called at once, and what a row may spend.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
