@@ -30,7 +30,8 @@ pub(crate) struct ToolStep {
 pub(crate) struct Acted {
     pub(crate) output: Result<ToolOutput, NotActed>,
     pub(crate) report: ToolReport,
-    pub(crate) note: ToolNote,
+    /// What is kept of it, where anything is.
+    pub(crate) note: Option<ToolNote>,
 }
 
 /// Why a row ends over a tool.
@@ -53,8 +54,14 @@ impl RowContext<'_> {
             ok,
             duration: sent.elapsed(),
         };
-        let note =
-            ToolNote { call: step.call.id.clone(), tool: step.call.name.clone(), start, end, is_error: !ok };
+        let worker = &self.shared.worker;
+        let note = (worker.checkpoint || worker.cast.keeps_transcripts()).then(|| ToolNote {
+            call: step.call.id.clone(),
+            tool: step.call.name.clone(),
+            start,
+            end,
+            is_error: !ok,
+        });
         Acted { output, report, note }
     }
 
@@ -149,7 +156,7 @@ impl RowContext<'_> {
         turn: u32,
         messages: &mut [Message],
     ) -> Result<Option<String>, RowError> {
-        let Some(last) = messages.last_mut().filter(|_| self.has_hooks()) else { return Ok(None) };
+        let Some(last) = messages.last_mut() else { return Ok(None) };
         let about = json!(last.text);
         let Some(text) = text_of(self.hook(HookKind::BeforeModel, member, turn, &about).await?) else {
             return Ok(None);
@@ -165,9 +172,6 @@ impl RowContext<'_> {
         turn: u32,
         completion: &mut Completion,
     ) -> Result<(), RowError> {
-        if !self.has_hooks() {
-            return Ok(());
-        }
         let mut kinds = vec![HookKind::AfterModel];
         if completion.calls.is_empty() {
             kinds.push(HookKind::AfterTurn);

@@ -258,7 +258,7 @@ impl<'r> Walk<'r> {
         self.tools.push(acted.report);
         match acted.output {
             Ok(output) => {
-                let ended = Happening::ToolEnded { node, index, output, note: Some(acted.note) };
+                let ended = Happening::ToolEnded { node, index, output, note: acted.note };
                 let line = self.line(&ended);
                 let Happening::ToolEnded { output, note, .. } = ended else { return };
                 let note = note.filter(|_| cast.keeps_transcripts());
@@ -324,8 +324,8 @@ impl<'r> Walk<'r> {
     pub(crate) fn end(mut self, prepared: Prepared, start: Duration) -> Ended {
         let shared = self.context.shared;
         let Prepared { ordinal, id, row, key, .. } = prepared;
-        let answer = self.course.answer().cloned().filter(|_| key.is_some() && !self.stood_in);
-        let kept = answer.map(|text| {
+        let answer = self.course.answer().filter(|_| key.is_some() && !self.stood_in);
+        let kept = answer.cloned().map(|text| {
             let told = self.calls.iter().any(|call| call.usage.is_some());
             let model = self.calls.last().and_then(|call| call.model.clone());
             KeptAnswer { text, usage: told.then(|| total_usage(&self.calls)), model }
@@ -369,7 +369,11 @@ async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
 async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
     let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
     let start = context.shared.began.elapsed();
-    let hooked = Box::pin(context.hook_before_model(member, number, &mut messages)).await;
+    let hooked = if context.has_hooks() {
+        Box::pin(context.hook_before_model(member, number, &mut messages)).await
+    } else {
+        Ok(None)
+    };
     let key = format!("{}-{}-{number}", context.shared.run, context.number);
     let mut request = Request { key, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
@@ -379,7 +383,7 @@ async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
         Ok(prompt) => (prompt, turn.complete(&mut request).await),
         Err(error) => (None, Err(error.into())),
     };
-    if let Ok(completion) = &mut outcome {
+    if let Some(completion) = outcome.as_mut().ok().filter(|_| context.has_hooks()) {
         let hooked = Box::pin(context.hook_after_model(member, number, completion)).await;
         if let Err(error) = hooked {
             outcome = Err(error.into());

@@ -18,8 +18,11 @@ class Lookup(lr.ToolMessage):
     purpose: str = "Looks a part up."
     key: str
 
-    def handle(self) -> str:
-        return f"part for {self.key}: 12 in stock"
+
+class Clerk(lr.ChatAgent):
+    # A handler of the tool itself is lost when an agent is cloned for a row; one of the agent is not.
+    def lookup(self, message: Lookup) -> str:
+        return f"part for {message.key}: 12 in stock"
 
 
 def rows(path, count):
@@ -38,7 +41,7 @@ def main(base_url, path, count, parallel):
         cache_config=None,
         chat_context_length=100_000,
     )
-    agent = lr.ChatAgent(
+    agent = Clerk(
         lr.ChatAgentConfig(
             name="clerk",
             llm=model,
@@ -49,7 +52,6 @@ def main(base_url, path, count, parallel):
             handle_llm_no_tool=NonToolAction.DONE,
             show_stats=False,
             vecdb=None,
-            parsing=None,
         )
     )
     agent.enable_message(Lookup)

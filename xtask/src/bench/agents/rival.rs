@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::environment::{Package, prepare_tokenizers};
 use super::files::PROMPT;
+use super::trial::PARALLEL;
 use crate::Failure;
 use crate::bench::server::Server;
 use crate::workspace::Workspace;
@@ -12,7 +13,7 @@ use crate::workspace::Workspace;
 /// The least version of Python 3 that all but one of them run on, and rowmill's tools with them.
 pub(super) const LEAST_PYTHON: u32 = 11;
 const LANGROID: Package = Package { name: "langroid", version: "0.69.16", python: LEAST_PYTHON };
-const FAST_AGENT: Package = Package { name: "fast-agent-mcp", version: "0.10.48", python: 12 };
+const FAST_AGENT: Package = Package { name: "fast-agent-mcp", version: "0.10.46", python: 12 };
 
 /// Makes the command that works on so many rows.
 type Working = fn(&Rival, &Server, u64) -> Command;
@@ -36,13 +37,13 @@ pub(super) fn all(folder: &Path) -> Result<(Vec<Rival>, Vec<String>), Failure> {
     let known: [(&str, &'static str, &Package, Working); 2] = [
         (
             "Langroid",
-            "CPU per row with a Python function, at most a fifth of Langroid's",
+            "CPU per row with a Python function, at most a twentieth of Langroid's",
             &LANGROID,
             langroid,
         ),
         (
             "fast-agent",
-            "CPU per row with a Python function, at most a fifth of fast-agent's",
+            "CPU per row with a Python function, at most a twentieth of fast-agent's",
             &FAST_AGENT,
             fast_agent,
         ),
@@ -71,7 +72,8 @@ impl Rival {
 
 fn langroid(rival: &Rival, server: &Server, rows: u64) -> Command {
     let mut command = Command::new(&rival.python);
-    command.args(["langroid_rows.py", &server.base_url(), "rows.jsonl", &rows.to_string(), "64"]);
+    command.args(["langroid_rows.py", &server.base_url(), "rows.jsonl", &rows.to_string()]);
+    command.arg(PARALLEL.to_string());
     command
 }
 
@@ -79,7 +81,7 @@ fn fast_agent(rival: &Rival, server: &Server, rows: u64) -> Command {
     let mut command = Command::new(rival.python.with_file_name("fast-agent"));
     command.args(["batch", "run", "-i", "rows.jsonl", "-o", "fast-agent.jsonl", "-m", "generic.simulated"]);
     command.args(["--agent-card", "clerk.md", "-p", PROMPT, "--limit", &rows.to_string()]);
-    command.args(["--parallel", "64", "--overwrite", "--no-progress", "--no-final-summary"]);
+    command.args(["--parallel", &PARALLEL.to_string(), "--overwrite", "--no-progress", "--no-final-summary"]);
     command.env("GENERIC_BASE_URL", server.base_url()).env("GENERIC_API_KEY", "x");
     command
 }
