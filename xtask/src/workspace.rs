@@ -24,6 +24,8 @@ pub struct Crate {
     pub license: Option<String>,
     /// What it needs directly.
     pub dependencies: Vec<Dependency>,
+    /// Where its manifest is.
+    pub manifest_path: PathBuf,
 }
 
 /// What a crate needs.

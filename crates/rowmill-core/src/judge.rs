@@ -7,8 +7,10 @@ use crate::validate::{ResultSchema, Verdict, repair_request};
 /// What follows from an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// The row's result, as JSON text.
-    Result(String),
+    /// Its text is the result.
+    Text,
+    /// This JSON, which satisfies the schema, is the result.
+    Json(String),
     /// Ask again with this feedback.
     Repair(String),
     /// The row failed.
@@ -36,12 +38,9 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
     if text.trim().is_empty() {
         return failed(ErrorKind::EmptyAnswer, "the model answered with no text");
     }
-    let Some(schema) = schema else {
-        // A string is always JSON, so the fallback is never used.
-        return Judgement::Result(serde_json::to_string(text).unwrap_or_default());
-    };
+    let Some(schema) = schema else { return Judgement::Text };
     match schema.check(text) {
-        Verdict::Valid(result) => Judgement::Result(result),
+        Verdict::Valid(result) => Judgement::Json(result),
         Verdict::Invalid(violations) if repairs_left => Judgement::Repair(repair_request(&violations)),
         Verdict::Invalid(violations) => {
             let message = format!("the answer does not satisfy the JSON schema: {}", violations.join("; "));
@@ -71,10 +70,7 @@ mod tests {
             };
             assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some(text)));
         }
-        assert_eq!(
-            judge(&completion("a\"b", Finish::Complete), None, true),
-            Judgement::Result(r#""a\"b""#.into())
-        );
+        assert_eq!(judge(&completion("a\"b", Finish::Complete), None, true), Judgement::Text);
     }
 
     #[test]

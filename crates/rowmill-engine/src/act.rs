@@ -37,7 +37,8 @@ pub(crate) struct ToolStep {
 pub(crate) struct Acted {
     pub(crate) output: Result<ToolOutput, NotActed>,
     pub(crate) report: ToolReport,
-    pub(crate) note: ToolNote,
+    /// What is kept of it, where anything is.
+    pub(crate) note: Option<ToolNote>,
 }
 
 /// Why a row ends over a tool.
@@ -60,8 +61,14 @@ impl RowContext<'_> {
             ok,
             duration: sent.elapsed(),
         };
-        let note =
-            ToolNote { call: step.call.id.clone(), tool: step.call.name.clone(), start, end, is_error: !ok };
+        let worker = &self.shared.worker;
+        let note = (worker.checkpoint || worker.cast.keeps_transcripts()).then(|| ToolNote {
+            call: step.call.id.clone(),
+            tool: step.call.name.clone(),
+            start,
+            end,
+            is_error: !ok,
+        });
         Acted { output, report, note }
     }
 

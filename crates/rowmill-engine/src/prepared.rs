@@ -88,9 +88,14 @@ impl Prepared {
         reused: Reused,
         schema: Option<&ResultSchema>,
         now: Duration,
-    ) -> Result<Ended, Self> {
+    ) -> Result<Ended, Box<Self>> {
         let completion = Completion::of_text(answer.text.clone());
-        let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(self) };
+        let result = match judge(&completion, schema, false) {
+            // A string is always JSON, so the fallback is never used.
+            Judgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
+            Judgement::Json(result) => result,
+            Judgement::Repair(_) | Judgement::Failed(_) => return Err(self),
+        };
         let unasked =
             Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
         Ok(Ended { reused: Some(reused), ..unasked })

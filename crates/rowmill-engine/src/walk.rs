@@ -248,7 +248,7 @@ impl<'r> Walk<'r> {
         self.tools.push(acted.report);
         match acted.output {
             Ok(output) => {
-                let ended = Happening::ToolEnded { node, index, output, note: Some(acted.note) };
+                let ended = Happening::ToolEnded { node, index, output, note: acted.note };
                 let line = self.line(&ended);
                 let Happening::ToolEnded { output, note, .. } = ended else { return };
                 let note = note.filter(|_| cast.keeps_transcripts());
@@ -317,8 +317,8 @@ impl<'r> Walk<'r> {
     pub(crate) fn end(mut self, prepared: Prepared, start: Duration) -> Ended {
         let shared = self.context.shared;
         let Prepared { ordinal, id, row, key, .. } = prepared;
-        let answer = self.course.answer().cloned().filter(|_| key.is_some() && !self.stood_in);
-        let kept = answer.map(|text| {
+        let answer = self.course.answer().filter(|_| key.is_some() && !self.stood_in);
+        let kept = answer.cloned().map(|text| {
             let told = self.calls.iter().any(|call| call.usage.is_some());
             let model = self.calls.last().and_then(|call| call.model.clone());
             KeptAnswer { text, usage: told.then(|| total_usage(&self.calls)), model }

@@ -1,10 +1,12 @@
 //! What a process costs.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use wait4::Wait4;
 
 use crate::Failure;
@@ -13,9 +15,11 @@ use crate::Failure;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
-    /// User and system time together.
+    /// User and system time together, also of the processes that it started and waited for.
     pub(super) cpu: Duration,
-    /// The most memory that it had at once, in bytes.
+    /// What those processes had of it, to a hundredth of a second.
+    pub(super) children: Duration,
+    /// The most memory that it had at once, in bytes; that of a process it started, if that is more.
     pub(super) peak: u64,
 }
 
@@ -23,6 +27,11 @@ impl Cost {
     /// Microseconds of CPU for each of `count` things.
     pub(super) fn cpu_per(&self, count: u64) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / count as f64
+    }
+
+    /// The CPU time of the process itself.
+    pub(super) fn own(&self) -> Duration {
+        self.cpu.saturating_sub(self.children)
     }
 
     pub(super) fn rate(&self, count: u64) -> f64 {
@@ -53,13 +62,36 @@ pub(super) fn cost_of(command: &mut Command) -> Result<(Cost, String), Failure> 
             output.push('\n');
         }
     }
+    let children = children_of(&child);
     let used = child.wait4()?;
     let wall = started.elapsed();
     if !used.status.success() {
         return Err(Failure::new(format!("`{shown}` failed: {}", used.status)));
     }
-    let cost = Cost { wall, cpu: used.rusage.utime + used.rusage.stime, peak: used.rusage.maxrss };
-    Ok((cost, output))
+    let cpu = used.rusage.utime + used.rusage.stime;
+    Ok((Cost { wall, cpu, children, peak: used.rusage.maxrss }, output))
+}
+
+/// What the processes that a child started had used when it ended. Waits for its end, and leaves
+/// the child to be waited for. Nothing, where the system does not tell.
+fn children_of(child: &Child) -> Duration {
+    /// The unit of the kernel's table, whatever its own clock does.
+    const TICK: Duration = Duration::from_millis(10);
+    let waited = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok());
+    let table = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    let ticks = waited.and_then(|_| child_ticks(&table)).unwrap_or_default();
+    TICK * ticks
+}
+
+/// User and system time of waited-for children: fields 16 and 17 of the kernel's line.
+fn child_ticks(line: &str) -> Option<u32> {
+    // The second field is a name in parentheses, which may hold anything.
+    let (_, fields) = line.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(13).take(2);
+    ticks.map(|field| field.parse::<u32>().ok()).sum()
 }
 
 /// How a run ended that need not have ended well.
@@ -96,6 +128,8 @@ pub(super) fn median(values: &[f64]) -> f64 {
 pub(super) fn shown(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
+        // Where this machine keeps its programs says nothing to others.
+        .filter(|(name, _)| *name != "PATH")
         .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy())))
         .collect();
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
@@ -111,5 +145,28 @@ fn quoted(word: &str) -> String {
         (true, _) => word.to_owned(),
         (false, false) => format!("'{word}'"),
         (false, true) => format!("\"{word}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_children_is_read_from_the_line_of_a_process_with_any_name() {
+        let line = "7 (a) b (c) Z 1 7 7 0 -1 4227084 1 2 3 4 50 60 700 8 20 0 1 0 9 0 0";
+        assert_eq!(child_ticks(line), Some(708));
+        assert_eq!(child_ticks("7 (a) Z 1"), Some(0));
+        assert_eq!(child_ticks(""), None);
+    }
+
+    #[test]
+    fn what_a_process_used_is_told_apart_from_what_it_started() {
+        let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let (alone, _) = cost_of(Command::new("sh").args(["-c", busy])).unwrap();
+        assert_eq!(alone.children, Duration::ZERO);
+        let (started, _) =
+            cost_of(Command::new("sh").args(["-c", &format!("sh -c '{busy}'; true")])).unwrap();
+        assert!(started.children > started.own(), "{started:?}");
     }
 }

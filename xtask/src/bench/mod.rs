@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: rowmill against its own targets and against rivals.
 
+mod agents;
 mod data;
 mod document;
 mod limits;

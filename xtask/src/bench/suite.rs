@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::report::{Section, part};
 use super::stage::{Length, Scenario, Stage};
-use super::{data, document, limits, machine, speed};
+use super::{agents, data, document, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -21,11 +21,13 @@ pub(crate) enum SuiteName {
     Limits,
     /// How fast rows are read and selected, and in how much memory, beside DuckDB.
     Data,
+    /// What a row costs that an agent works on, beside Langroid and fast-agent.
+    Agents,
 }
 
 impl SuiteName {
     /// All suites, in the order of the report.
-    pub(super) const ALL: [Self; 3] = [Self::Speed, Self::Limits, Self::Data];
+    pub(super) const ALL: [Self; 4] = [Self::Speed, Self::Limits, Self::Data, Self::Agents];
 
     /// What stands in the markers of its part.
     pub(super) fn word(self) -> &'static str {
@@ -33,6 +35,7 @@ impl SuiteName {
             Self::Speed => "speed",
             Self::Limits => "limits",
             Self::Data => "data",
+            Self::Agents => "agents",
         }
     }
 
@@ -41,6 +44,7 @@ impl SuiteName {
             Self::Speed => speed::ALL,
             Self::Limits => limits::ALL,
             Self::Data => data::ALL,
+            Self::Agents => agents::ALL,
         }
     }
 
@@ -64,6 +68,11 @@ impl SuiteName {
                  `cargo xtask bench data` reads and selects rows of generated files, beside DuckDB and a plain loop\n\
                  with `serde_json`. Files are in the page cache."
             }
+            Self::Agents => {
+                "## Agents\n\n\
+                 `cargo xtask bench agents` has agents work on rows, beside two packages for agents in Python, which it\n\
+                 installs from PyPI. All of them ask the same simulator, which answers from prepared bytes."
+            }
         }
     }
 
@@ -71,7 +80,7 @@ impl SuiteName {
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
-            Self::Limits => Ok(None),
+            Self::Limits | Self::Agents => Ok(None),
             Self::Data => data::yardstick(workspace.root()).map(Some),
         }
     }

@@ -114,31 +114,22 @@ impl Conversation {
 
     /// The model gave an answer, not calls.
     fn spoke(&mut self, cast: &Cast, completion: Completion) -> Move {
-        let schema = self.schema(cast);
-        let may_repair = self.repairs < cast.repairs;
-        let judgement = judge(&completion, schema, may_repair);
-        let text = if cast.traced { completion.text.clone() } else { String::new() };
-        match judgement {
-            Judgement::Result(result) => {
-                let answer = if schema.is_some() { result } else { completion.text };
-                if cast.traced {
-                    self.messages.push(Message::assistant(text));
-                }
-                Move::Done(Ok(answer))
-            }
-            Judgement::Failed(error) => {
-                if cast.traced {
-                    self.messages.push(Message::assistant(text));
-                }
-                Move::Done(Err(error))
-            }
+        let answer = match judge(&completion, self.schema(cast), self.repairs < cast.repairs) {
+            Judgement::Text if cast.traced => Ok(completion.text.clone()),
+            Judgement::Text => return Move::Done(Ok(completion.text)),
+            Judgement::Json(result) => Ok(result),
+            Judgement::Failed(error) => Err(error),
             Judgement::Repair(feedback) => {
                 self.repairs += 1;
                 self.say(completion);
                 self.messages.push(Message::user(feedback));
-                self.ask_again(cast)
+                return self.ask_again(cast);
             }
+        };
+        if cast.traced {
+            self.messages.push(Message::assistant(completion.text));
         }
+        Move::Done(answer)
     }
 
     fn say(&mut self, completion: Completion) {

@@ -1,0 +1,12 @@
+//! What a row costs that an agent works on, beside agents written in Python.
+
+mod environment;
+mod files;
+mod rival;
+mod scenario;
+mod trial;
+
+use super::stage::Scenario;
+
+/// All scenarios, in the order of the report.
+pub(super) const ALL: &[(&str, Scenario)] = &[("three tool turns", scenario::three_tool_turns)];

@@ -1,0 +1,87 @@
+//! Agents in Python that do the same.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::environment::{Package, prepare_tokenizers};
+use super::files::PROMPT;
+use super::trial::PARALLEL;
+use crate::Failure;
+use crate::bench::server::Server;
+use crate::workspace::Workspace;
+
+/// The least version of Python 3 that all but one of them run on, and rowmill's tools with them.
+pub(super) const LEAST_PYTHON: u32 = 11;
+const LANGROID: Package = Package { name: "langroid", version: "0.69.16", python: LEAST_PYTHON };
+const FAST_AGENT: Package = Package { name: "fast-agent-mcp", version: "0.10.46", python: 12 };
+
+/// Makes the command that works on so many rows.
+type Working = fn(&Rival, &Server, u64) -> Command;
+
+/// A rival that can be measured.
+pub(super) struct Rival {
+    pub(super) name: String,
+    /// What rowmill should reach beside it.
+    pub(super) target: &'static str,
+    /// The Python of its environment.
+    python: PathBuf,
+    command: Working,
+    folder: PathBuf,
+}
+
+/// Rivals that could be installed, and why others could not.
+pub(super) fn all(folder: &Path) -> Result<(Vec<Rival>, Vec<String>), Failure> {
+    let workspace = Workspace::here()?;
+    let ready = prepare_tokenizers(&workspace, &folder.join("tokenizers"));
+    let (mut rivals, mut missing) = (Vec::new(), Vec::new());
+    let known: [(&str, &'static str, &Package, Working); 2] = [
+        (
+            "Langroid",
+            "CPU per row with a Python function, at most a twentieth of Langroid's",
+            &LANGROID,
+            langroid,
+        ),
+        (
+            "fast-agent",
+            "CPU per row with a Python function, at most a twentieth of fast-agent's",
+            &FAST_AGENT,
+            fast_agent,
+        ),
+    ];
+    for (title, target, package, command) in known {
+        let name = format!("{title} {}", package.version);
+        match ready.clone().and_then(|()| package.install(folder)) {
+            Ok(python) => rivals.push(Rival { name, target, python, command, folder: folder.to_owned() }),
+            Err(why) => missing.push(format!("{name} was not measured: {why}")),
+        }
+    }
+    Ok((rivals, missing))
+}
+
+impl Rival {
+    /// A command that works on so many rows.
+    pub(super) fn command(&self, server: &Server, rows: u64) -> Command {
+        let mut command = (self.command)(self, server, rows);
+        command.current_dir(&self.folder).stderr(Stdio::null());
+        // What they would write or ask for outside of the folder, they write and find in it.
+        command.env("HOME", "home").env("TIKTOKEN_CACHE_DIR", "tokenizers");
+        command.env("DO_NOT_TRACK", "1");
+        command
+    }
+}
+
+fn langroid(rival: &Rival, server: &Server, rows: u64) -> Command {
+    let mut command = Command::new(&rival.python);
+    command.args(["langroid_rows.py", &server.base_url(), "rows.jsonl", &rows.to_string()]);
+    command.arg(PARALLEL.to_string());
+    command
+}
+
+fn fast_agent(rival: &Rival, server: &Server, rows: u64) -> Command {
+    let mut command = Command::new(rival.python.with_file_name("fast-agent"));
+    command.args(["batch", "run", "-i", "rows.jsonl", "-o", "fast-agent.jsonl", "-m", "generic.simulated"]);
+    command.args(["--agent-card", "clerk.md", "-p", PROMPT, "--limit", &rows.to_string()]);
+    command.args(["--parallel", &PARALLEL.to_string(), "--overwrite", "--no-progress", "--no-final-summary"]);
+    command.env("GENERIC_BASE_URL", server.base_url()).env("GENERIC_API_KEY", "x");
+    command
+}

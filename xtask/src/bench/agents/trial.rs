@@ -1,0 +1,128 @@
+//! What rows cost one of those that work on them, once it is under way.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::Failure;
+use crate::bench::measure::{Cost, cost_of, median, shown};
+use crate::bench::report::whole;
+use crate::bench::server::Server;
+
+/// Rows at once, and so the rows that it takes until everything that works has started.
+pub(super) const PARALLEL: u64 = 64;
+
+/// Somebody who works on rows, and how often each row asks the model.
+pub(super) struct Contender<'a> {
+    pub(super) name: String,
+    pub(super) server: &'a Server,
+    /// Rows beyond the first [`PARALLEL`].
+    pub(super) rows: u64,
+    /// Model calls for each row.
+    pub(super) calls: u64,
+    /// A command that works on so many rows.
+    pub(super) command: Box<dyn Fn(u64) -> Command + 'a>,
+}
+
+/// What a contender used for the first rows alone, and for all of them.
+pub(super) struct Trial {
+    pub(super) name: String,
+    pub(super) command: String,
+    pub(super) rows: u64,
+    pub(super) calls: u64,
+    /// Calls that the rows did not need: a rival may give up on an answer and ask again.
+    pub(super) surplus: u64,
+    start: Cost,
+    runs: Vec<Cost>,
+}
+
+impl Contender<'_> {
+    /// Works on the first rows, which is what it costs to start.
+    pub(super) fn start(&self) -> Result<Trial, Failure> {
+        let (start, surplus) = self.work(PARALLEL)?;
+        Ok(Trial {
+            name: self.name.clone(),
+            command: shown(&(self.command)(PARALLEL + self.rows)),
+            rows: self.rows,
+            calls: self.calls,
+            surplus,
+            start,
+            runs: Vec::new(),
+        })
+    }
+
+    /// Works on all rows once more.
+    pub(super) fn measure(&self, trial: &mut Trial) -> Result<(), Failure> {
+        let (cost, surplus) = self.work(PARALLEL + self.rows)?;
+        trial.runs.push(cost);
+        trial.surplus += surplus;
+        Ok(())
+    }
+
+    /// Tells what so many rows cost, and how many calls were made that they do not need.
+    fn work(&self, rows: u64) -> Result<(Cost, u64), Failure> {
+        let before = requests(self.server)?;
+        let (cost, _) = cost_of(&mut (self.command)(rows))?;
+        let (asked, needed) = (requests(self.server)? - before, rows * self.calls);
+        let surplus = asked.checked_sub(needed).ok_or_else(|| {
+            Failure::new(format!("{} asked {asked} times for {rows} rows, not {needed} times", self.name))
+        })?;
+        Ok((cost, surplus))
+    }
+}
+
+impl Trial {
+    /// Microseconds for each row beyond the first ones, of what `of` looks at.
+    fn per_row(&self, of: impl Fn(&Cost) -> Duration) -> f64 {
+        let seconds = |cost: &Cost| of(cost).as_secs_f64();
+        let beyond = |cost: &Cost| (seconds(cost) - seconds(&self.start)) * 1e6 / self.rows as f64;
+        median(&self.runs.iter().map(beyond).collect::<Vec<_>>())
+    }
+
+    /// Microseconds of CPU for each row, in all processes together.
+    pub(super) fn cpu(&self) -> f64 {
+        self.per_row(|cost| cost.cpu)
+    }
+
+    /// A line of the table.
+    pub(super) fn line(&self) -> Vec<String> {
+        let peak = self.runs.iter().map(Cost::peak_megabytes).fold(0.0, f64::max);
+        let mut line = vec![self.name.clone()];
+        let numbers = [
+            self.rows as f64,
+            self.calls as f64,
+            self.cpu(),
+            self.per_row(Cost::own),
+            self.per_row(|cost| cost.children),
+            self.cpu() / self.calls as f64,
+            1e6 / self.per_row(|cost| cost.wall),
+            self.start.cpu.as_secs_f64() * 1e3,
+            peak,
+        ];
+        line.extend(numbers.map(whole));
+        line
+    }
+}
+
+/// What the columns of [`Trial::line`] are.
+pub(super) fn head() -> Vec<String> {
+    let names = [
+        "worked on by",
+        "rows",
+        "model calls per row",
+        "µs of CPU per row",
+        "of it its own",
+        "of it its tools'",
+        "µs of CPU per model call",
+        "rows/s",
+        "ms of CPU for the first 64 rows and the start",
+        "peak MB",
+    ];
+    names.map(str::to_owned).to_vec()
+}
+
+fn requests(server: &Server) -> Result<u64, Failure> {
+    let stats: Value = serde_json::from_str(&server.stats()?).map_err(Failure::of("not statistics"))?;
+    stats["requests"].as_u64().ok_or_else(|| Failure::new("the simulator does not count its calls"))
+}
