@@ -94,7 +94,7 @@ impl Prepared {
             // A string is always JSON, so the fallback is never used.
             Judgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
             Judgement::Json(result) => result,
-            Judgement::Repair(_) | Judgement::Failed(_) => return Err(self),
+            Judgement::Repair(_) | Judgement::Failed(_) => return Err(Box::new(self)),
         };
         let unasked =
             Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
