@@ -52,14 +52,14 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         ));
     }
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
-    let (selection, existing) = (selection(&flags), existing(&flags));
+    let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let spec = RunSpec {
-        input: input(&flags)?,
+        input,
         query: flags.data.query(),
         files: flags.data.files(),
         selection,
