@@ -40,7 +40,7 @@ const CASES: &[Case] = &[
         &["two MCP servers are called `docs`", "rename one of them"],
     ),
     ("skills: [nowhere]", &[], &["`skills` names a folder that is not there"]),
-    ("shell: true\ncwd: nowhere", &[], &["the folder for shell commands is missing"]),
+    ("shell: true\ncwd: nowhere", &[], &["`cwd` names a folder that is not there"]),
     ("messages: none.txt", &[], &["none.txt"]),
     ("api_key: ${NO_SUCH_VARIABLE}", &[], &["NO_SUCH_VARIABLE"]),
     ("web_search: maybe", &[], &["web_search"]),
