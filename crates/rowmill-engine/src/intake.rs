@@ -153,7 +153,7 @@ impl Intake {
                 all
             }
             Err(prepared) => {
-                self.ready.push_back(prepared);
+                self.ready.push_back(*prepared);
                 Vec::new()
             }
         }
@@ -189,7 +189,7 @@ impl Intake {
             match follower.reuse(answer, Reused::Duplicate, schema, now) {
                 Ok(row) => ended.push(row),
                 // The answer was good a moment ago, so it is good for this row, too.
-                Err(follower) => self.ready.push_back(follower),
+                Err(follower) => self.ready.push_back(*follower),
             }
         }
         ended

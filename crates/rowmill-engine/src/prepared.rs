@@ -74,9 +74,9 @@ impl Prepared {
         reused: Reused,
         schema: Option<&ResultSchema>,
         now: Duration,
-    ) -> Result<Ended, Self> {
+    ) -> Result<Ended, Box<Self>> {
         let completion = Completion::of_text(answer.text.clone());
-        let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(self) };
+        let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(Box::new(self)) };
         let unasked =
             Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
         Ok(Ended { reused: Some(reused), ..unasked })

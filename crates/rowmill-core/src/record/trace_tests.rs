@@ -71,6 +71,7 @@ fn record(transcript: Option<&Transcript>, settings: &TraceSettings) -> Record {
         start: Duration::ZERO,
         end: Duration::from_millis(9),
         calls: &[],
+        tools: &[],
         reused: None,
         trace: Some(TraceReport { transcript, settings }),
     })

@@ -123,6 +123,7 @@ pub(super) fn record(
         start: Duration::from_millis(5),
         end: Duration::from_millis(60),
         calls: &[],
+        tools: &[],
         reused: None,
         trace: Some(TraceReport { transcript: told, settings }),
     });
