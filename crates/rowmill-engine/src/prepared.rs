@@ -90,16 +90,12 @@ impl Prepared {
         now: Duration,
     ) -> Result<Ended, Box<Self>> {
         let completion = Completion::of_text(answer.text.clone());
-<<<<<<< HEAD
         let result = match judge(&completion, schema, false) {
             // A string is always JSON, so the fallback is never used.
             Judgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
             Judgement::Json(result) => result,
             Judgement::Repair(_) | Judgement::Failed(_) => return Err(Box::new(self)),
         };
-=======
-        let Judgement::Result(result) = judge(&completion, schema, false) else { return Err(Box::new(self)) };
->>>>>>> t-python
         let unasked =
             Ended::unasked(self.ordinal, self.id, self.row.number(), Some(self.row), Ok(result), now);
         Ok(Ended { reused: Some(reused), ..unasked })
