@@ -66,8 +66,6 @@ pub(crate) struct ModelStep<'r> {
     pub(crate) ticket: Option<Ticket<'r>>,
     /// Which model call of the row it is.
     pub(crate) turn: u32,
-    /// Which model call of the node it is.
-    pub(crate) of_node: u32,
     pub(crate) messages: Vec<Message>,
 }
 
@@ -287,14 +285,13 @@ fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
 
 /// Takes a turn, with the hooks round it.
 pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
-    let ModelStep { node, voice, member, lane, ticket, turn: number, of_node, mut messages } = step;
+    let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
     let start = context.shared.began.elapsed();
     let hooked = match context.has_hooks() {
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
-    // The same whenever this turn is asked for again, and that of no other turn.
-    let key = format!("{}-{}-{node}-{of_node}", context.shared.run, context.number);
+    let key = format!("{}-{}-{number}", context.shared.run, context.number);
     let mut request = Request { key, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
     let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));

@@ -151,8 +151,7 @@ impl<'r> Walk<'r> {
             _ => (before.unwrap_or_else(|| self.context.shared.route(voice)), None),
         };
         let member = member_of(self.context, voice);
-        let (turn, of_node) = (self.course.turns(), self.course.turn_of(node));
-        ModelStep { node, voice, member, lane, ticket, turn, of_node, messages }
+        ModelStep { node, voice, member, lane, ticket, turn: self.course.turns(), messages }
     }
 
     fn heed(&mut self, arrived: Arrived) {
