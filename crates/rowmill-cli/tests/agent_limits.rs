@@ -17,12 +17,12 @@ fn endless() -> Value {
 
 #[test]
 fn a_row_has_no_more_turns_than_flag_and_card_allow() {
-    let in_all = |most: u32| format!("no result after {most} model calls (`--turns`)");
+    let in_all = |most: &str| format!("no result after {most} (`--turns`)");
     let of_card = |most: u32| format!("`solo` has no result after {most} model calls (`max_iterations`)");
     for (card, flags, message, calls) in [
-        ("", &["--turns", "3"][..], in_all(3), 3),
+        ("", &["--turns", "3"][..], in_all("3 model calls"), 3),
         ("\nrequest_params: {max_iterations: 2}", &[], of_card(2), 2),
-        ("\nrequest_params: {max_iterations: 2}", &["--turns", "1"], in_all(1), 1),
+        ("\nrequest_params: {max_iterations: 2}", &["--turns", "1"], in_all("1 model call"), 1),
         ("", &[], of_card(50), 50),
     ] {
         let (simulator, place) = ruled(&endless());

@@ -76,13 +76,14 @@ fn a_call_that_takes_too_long_is_told_to_the_model_and_others_go_on() {
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, 9);
     for (row, envelope) in (1..).zip(&envelopes) {
-        let expected = match row % 3 {
-            0 => {
-                "the tool failed: `t` did not answer within 300 ms; whether it took effect is unknown".into()
-            }
-            1 => "the tool did not answer within 0.2 s; whether it took effect is unknown".into(),
-            _ => format!("row {row}"),
-        };
+        let expected =
+            match row % 3 {
+                0 => "the tool failed: `t` did not answer within 300 ms; whether it took effect is unknown"
+                    .into(),
+                1 => "the tool failed: `t` did not answer within 200 ms; whether it took effect is unknown"
+                    .into(),
+                _ => format!("row {row}"),
+            };
         assert_eq!(envelope["result"], expected, "row {row}");
     }
 }

@@ -19,8 +19,6 @@ pub(super) struct Routes {
     /// Recorded answers, until a host has them.
     stubs: Vec<StubTool>,
     stubbed: Vec<String>,
-    /// Names everything in the flags that shapes what models are told of tools.
-    pub(super) identity: String,
 }
 
 /// The name under which a host knows recorded answers, apart from the tool itself.
@@ -30,24 +28,18 @@ fn stub_name(tool: &str) -> String {
 
 impl Routes {
     pub(super) fn read(flags: &AgentFlags) -> Result<Self, Problem> {
-        let (mut stubs, mut answers) = (Vec::new(), Vec::new());
+        let mut stubs = Vec::new();
         for entry in &flags.stubs {
             let Some((tool, source)) = entry.split_once('=').filter(|(tool, _)| !tool.is_empty()) else {
                 return Err(Problem::new(ProblemCode::Usage, format!("`--stub {entry}` names no answers"))
                     .hint("write it as `--stub tool=answers.jsonl` or `--stub tool=text:…`"));
             };
             stubs.push(StubTool::read(tool, source)?);
-            // What a file says counts, not its name; `text:…` is what it says.
-            answers.push((tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned())));
         }
         let filter = |names: &[String]| Filter::Only(names.to_vec());
         let stubbed = stubs.iter().map(|stub: &StubTool| stub.name().to_owned()).collect();
-        let identity = digest(&format!(
-            "{answers:?} {:?} {:?} {}",
-            flags.deny, flags.passthrough, flags.tool_result_limit
-        ));
         let (deny, passthrough) = (filter(&flags.deny), filter(&flags.passthrough));
-        Ok(Self { deny, passthrough, stubs, stubbed, identity })
+        Ok(Self { deny, passthrough, stubs, stubbed })
     }
 
     /// Tools that only recorded answers know are the worker's.
@@ -153,18 +145,15 @@ fn listed(who: &str, names: &[String]) -> String {
 /// The digest of agents with where their calls go: answers that rest on recorded results, or on
 /// tools that were denied, are not those of the agents alone.
 pub(crate) fn with_routes(agents: &str, flags: &AgentFlags) -> String {
-    let AgentFlags { stubs, passthrough, deny, shell, .. } = flags;
-    if stubs.is_empty() && passthrough.is_empty() && deny.is_empty() && !shell {
-        return agents.to_owned();
-    }
-    let recorded: Vec<(&String, String)> = stubs
+    let AgentFlags { stubs, passthrough, deny, shell, tool_result_limit, .. } = flags;
+    // What a file says counts, not its name; `text:…` is what it says. What cannot be read is
+    // refused when the answers are, with its place.
+    let recorded: Vec<(&str, String)> = stubs
         .iter()
         .map(|stub| {
-            let path = stub.split_once('=').map_or("", |(_, source)| source);
-            // What cannot be read is refused when the answers are, with its place.
-            let content = std::fs::read_to_string(path).unwrap_or_default();
-            (stub, digest(&content))
+            let (tool, source) = stub.split_once('=').unwrap_or((stub, ""));
+            (tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned()))
         })
         .collect();
-    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}"))
+    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}\n{tool_result_limit}"))
 }

@@ -93,7 +93,7 @@ pub(super) async fn stage(
         voices: Vec::new(),
         tools: Some(Tools { host, hooks, result_limit: spec.agents.tool_result_limit }),
         model: models.first().cloned().unwrap_or_default(),
-        identity: format!("agents {} {}", loaded.digest, routes.identity),
+        identity: format!("agents {}", loaded.digest),
         rules: AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 },
         speakers: Speakers {
             agent: loaded.worker.clone(),
