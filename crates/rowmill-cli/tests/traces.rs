@@ -83,6 +83,32 @@ fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
 }
 
 #[test]
+fn a_thousand_agent_rows_are_told_with_their_tool_calls_and_without_the_key() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("clerk.md", "---\ndescription: Looks things up.\n---\nLook it up.\n");
+    home.write_prompts((1..=1_000).map(|number| format!("***CALL_TOOL find {{\"q\": \"{KEY} {number}\"}}")));
+    let stub = format!("find=text:found {KEY}");
+    let flags =
+        ["--export-traces", "traces", "--parallel", "64", "--agent-card", "clerk.md", "--stub", &stub];
+    home.run().on(&simulator).key(KEY).args(&flags).ends_with(0);
+    let manifest = checked(&home);
+    assert_eq!(manifest.len(), 1_000);
+    for (number, line) in (1..).zip(&manifest) {
+        assert_eq!(line["agent"], "clerk");
+        let session = home.json_lines(&format!("traces/{}", line["trace"].as_str().unwrap()));
+        let payloads = |kind: &str| -> Vec<&Value> {
+            session.iter().map(|record| &record["payload"]).filter(|said| said["type"] == kind).collect()
+        };
+        let (calls, results) = (payloads("function_call"), payloads("function_call_output"));
+        assert_eq!((calls.len(), results.len(), payloads("token_count").len()), (1, 1, 2), "{number}");
+        let arguments: Value = serde_json::from_str(calls[0]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(arguments["q"], format!("*** {number}"));
+        assert_eq!(results[0]["output"], "found ***");
+    }
+}
+
+#[test]
 fn the_trace_of_an_answered_row_holds_prompt_answer_and_tokens() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::new();

@@ -2,6 +2,7 @@
 
 mod bytes_output;
 mod group;
+mod inherited;
 mod mcp;
 mod python;
 mod several;

@@ -14,27 +14,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use crate::group::{Graves, Group};
+use crate::inherited::inherited;
 
 /// The name of the tool.
 const TOOL: &str = "execute";
-/// What commands may know of the environment: enough to work, and no credentials.
-const ENVIRONMENT: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "VIRTUAL_ENV",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
+/// What commands may know of the environment, besides what every process gets.
+const ENVIRONMENT: &[&str] = &["VIRTUAL_ENV"];
 /// How much of the beginning, and how much of the end, of a long output is kept.
 const KEPT: usize = 32 << 10;
 
@@ -67,8 +52,7 @@ impl Shell {
         }
         let path = environment("PATH").unwrap_or_default();
         let bash = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());
-        let environment =
-            ENVIRONMENT.iter().filter_map(|name| environment(name).map(|value| (*name, value))).collect();
+        let environment = inherited(ENVIRONMENT, environment).collect();
         let program = bash.unwrap_or_else(|| Path::new("/bin/sh").to_owned());
         Ok(Self { program, folder, timeout, environment, graves: Graves::default() })
     }

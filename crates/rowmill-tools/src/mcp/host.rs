@@ -17,33 +17,18 @@ use super::output;
 use super::server::McpServer;
 use super::session::Session;
 use super::view::View;
+use crate::inherited::inherited;
 
 /// How often a call is made at most when connections break under it. More than one row may be
 /// what a server dies of, so it is not too few.
 const MOST_ATTEMPTS: u32 = 5;
 
-/// What every server that is a process gets of rowmill's environment: what programs need to run,
-/// and nothing that could be a credential.
-const INHERITED: [&str; 22] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "TZ",
-    "TMPDIR",
+/// What servers that are processes get of rowmill's environment, besides what every process gets.
+const INHERITED: &[&str] = &[
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
     "NO_PROXY",
     "no_proxy",
@@ -60,7 +45,7 @@ impl McpSettings {
     /// `parallel` is how many rows are worked on at once; `environment` is asked for the few
     /// variables that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
-        let known = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), environment(name)?)));
+        let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
         Self { parallel: parallel.max(1), inherited: known.collect() }
     }
 }
