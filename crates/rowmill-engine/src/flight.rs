@@ -4,9 +4,13 @@ use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 
+/// Futures that tell which step they were.
+type Steps<'r, T> = FuturesUnordered<Abortable<BoxFuture<'r, (usize, T)>>>;
+
 /// Steps that are under way at the same time, each for a node of the row's course.
 pub(crate) struct Flight<'r, T> {
-    steps: FuturesUnordered<Abortable<BoxFuture<'r, (usize, T)>>>,
+    /// Made for the first of them: most rows never have two.
+    steps: Option<Steps<'r, T>>,
     open: Vec<Open>,
     /// How many steps there were.
     taken: usize,
@@ -32,11 +36,11 @@ pub(crate) enum StepKind {
 
 impl<'r, T: 'r> Flight<'r, T> {
     pub(crate) fn new() -> Self {
-        Self { steps: FuturesUnordered::new(), open: Vec::new(), taken: 0 }
+        Self { steps: None, open: Vec::new(), taken: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.steps.as_ref().is_none_or(FuturesUnordered::is_empty)
     }
 
     pub(crate) fn push(&mut self, node: usize, kind: StepKind, step: impl Future<Output = T> + Send + 'r) {
@@ -45,12 +49,13 @@ impl<'r, T: 'r> Flight<'r, T> {
         let (handle, registration) = AbortHandle::new_pair();
         self.open.push(Open { number, node, kind, handle });
         let step: BoxFuture<'r, (usize, T)> = Box::pin(async move { (number, step.await) });
-        self.steps.push(Abortable::new(step, registration));
+        self.steps.get_or_insert_default().push(Abortable::new(step, registration));
     }
 
     /// Waits for the next step that ends; `None` when there is none.
     pub(crate) async fn next(&mut self) -> Option<T> {
-        while let Some(ended) = self.steps.next().await {
+        let steps = self.steps.as_mut()?;
+        while let Some(ended) = steps.next().await {
             if let Ok((number, arrived)) = ended {
                 self.open.retain(|open| open.number != number);
                 return Some(arrived);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use rowmill_core::agent::{Course, Happening, Step, TurnNote};
 use rowmill_core::ports::KeptAnswer;
 use rowmill_core::record::{CallReport, ToolReport, total_usage};
@@ -20,6 +19,39 @@ enum Arrived {
     Model(Box<Asked>),
     Tool { node: usize, index: usize, acted: Box<Acted> },
     Time { node: usize, limit: Duration },
+}
+
+/// A step that can be taken.
+enum Ready<'r> {
+    Model(ModelStep<'r>),
+    Tool(ToolStep),
+    Watch { node: usize, limit: Duration },
+}
+
+impl<'r> Ready<'r> {
+    /// Whose it is, and what it does.
+    fn place(&self) -> (usize, StepKind) {
+        match self {
+            Self::Model(step) => (step.node, StepKind::Model),
+            Self::Tool(step) => (step.node, StepKind::Tool),
+            Self::Watch { node, .. } => (*node, StepKind::Watch),
+        }
+    }
+
+    /// Takes it.
+    async fn arrive(self, context: &'r RowContext<'r>) -> Arrived {
+        match self {
+            Self::Model(step) => Arrived::Model(Box::new(ask(context, step).await)),
+            Self::Tool(mut step) => {
+                let acted = Box::new(context.act(&mut step).await);
+                Arrived::Tool { node: step.node, index: step.index, acted }
+            }
+            Self::Watch { node, limit } => {
+                tokio::time::sleep(limit).await;
+                Arrived::Time { node, limit }
+            }
+        }
+    }
 }
 
 /// A row on its way.
@@ -77,18 +109,21 @@ impl<'r> Walk<'r> {
         let mut flight = Flight::new();
         loop {
             while let Some(step) = self.next_step() {
-                let (node, kind) = match step {
-                    Step::CallModel { node, .. } => (node, StepKind::Model),
-                    Step::CallTool { node, .. } => (node, StepKind::Tool),
-                    Step::Watch { node, .. } => (node, StepKind::Watch),
-                };
-                let arriving = self.take(step);
-                // Most rows have one thing to do at a time, which needs no place of its own.
-                if flight.is_empty() && !self.course.has_steps() {
-                    let arrived = arriving.await;
-                    self.heed(arrived);
-                } else {
-                    flight.push(node, kind, arriving);
+                let is_alone = flight.is_empty() && !self.course.has_steps();
+                match self.ready(step) {
+                    ready if !is_alone => {
+                        let (node, kind) = ready.place();
+                        flight.push(node, kind, ready.arrive(self.context));
+                    }
+                    // Most rows have one thing to do at a time, which needs no place of its own.
+                    Ready::Model(step) => {
+                        let asked = ask(self.context, step).await;
+                        self.heed_model(asked);
+                    }
+                    ready => {
+                        let arrived = Box::pin(ready.arrive(self.context)).await;
+                        self.heed(arrived);
+                    }
                 }
             }
             if self.course.is_over() {
@@ -117,29 +152,17 @@ impl<'r> Walk<'r> {
     }
 
     /// Makes a step ready to be taken.
-    fn take(&mut self, step: Step) -> impl Future<Output = Arrived> + Send + use<'r> {
-        let context = self.context;
-        let prepared = match step {
-            Step::CallModel { node, voice, messages } => Ok(self.model_step(node, voice, messages)),
+    fn ready(&mut self, step: Step) -> Ready<'r> {
+        match step {
+            Step::CallModel { node, voice, messages } => Ready::Model(self.model_step(node, voice, messages)),
             Step::CallTool { node, index, tool, call } => {
                 let voice = self.course.voice_of(node).unwrap_or_default();
-                let member = member_of(context, voice);
+                let member = member_of(self.context, voice);
                 let (turn, of_node) = (self.course.turns(), self.course.turn_of(node));
                 self.acting += 1;
-                let step = ToolStep { node, index, tool, call, turn, of_node, member, voice };
-                Err(act(context, step).boxed())
+                Ready::Tool(ToolStep { node, index, tool, call, turn, of_node, member, voice })
             }
-            Step::Watch { node, limit } => Err(async move {
-                tokio::time::sleep(limit).await;
-                Arrived::Time { node, limit }
-            }
-            .boxed()),
-        };
-        async move {
-            match prepared {
-                Ok(step) => Arrived::Model(Box::new(ask(context, step).await)),
-                Err(other) => other.await,
-            }
+            Step::Watch { node, limit } => Ready::Watch { node, limit },
         }
     }
 
@@ -176,7 +199,11 @@ impl<'r> Walk<'r> {
         let Asked { node, messages, prompt, outcome, calls, .. } = &mut asked;
         let (node, messages, prompt) = (*node, std::mem::take(messages), prompt.take());
         let reports = if context.shared.worker.checkpoint { calls.reports.clone() } else { Vec::new() };
-        self.calls.append(&mut calls.reports);
+        if self.calls.is_empty() {
+            self.calls = std::mem::take(&mut calls.reports);
+        } else {
+            self.calls.append(&mut calls.reports);
+        }
         let outcome = std::mem::replace(outcome, Err(NoAnswer::Released(None)));
         match outcome {
             Ok(completion) => {
@@ -351,9 +378,4 @@ impl<'r> Walk<'r> {
 
 fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
     context.shared.worker.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
-}
-
-async fn act<'r>(context: &'r RowContext<'r>, mut step: ToolStep) -> Arrived {
-    let acted = Box::new(context.act(&mut step).await);
-    Arrived::Tool { node: step.node, index: step.index, acted }
 }
