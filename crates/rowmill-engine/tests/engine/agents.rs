@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::agent::{Agent, Cast, Kind, Member, Route, Tool};
+use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
+use rowmill_core::asked::asked_key;
 use rowmill_core::limits::BudgetLimits;
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest, TurnLine};
 use rowmill_engine::{Lane, Tools, run};
 use rowmill_testkit::{FakeModel, answer};
-use rowmill_types::{Completion, ToolCall, ToolOutput, ToolSpec};
+use rowmill_types::{Completion, Message, RowId, ToolCall, ToolOutput, ToolSpec};
 use serde_json::json;
 
 use crate::support::{Bench, LANE, Log, lane, voice};
@@ -138,4 +139,39 @@ async fn a_row_never_spends_more_than_it_may() {
     assert!(used <= 680 && !model.seen().is_empty(), "{used}");
     let message = watched.envelopes()[0]["error"]["message"].to_string();
     assert!(message.contains("of 680 (`--max-row-tokens`)"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks_the_same() {
+    for (asked, messages) in [("2", 3), ("something else", 1)] {
+        let (mut bench, model) = bench(2, FakeModel::default());
+        let ledger = bench.ledger();
+        let answered = Happening::Answered {
+            node: 0,
+            prompt: None,
+            completion: calls(&["look"]),
+            note: None,
+            calls: Vec::new(),
+        };
+        let mut happening = Vec::new();
+        answered.write(&mut happening);
+        // It was the seventh row then.
+        let (row, id) = (7, RowId::Number(2));
+        let asked = asked_key("", &[Message::user(asked)]);
+        let mut line = Vec::new();
+        TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
+        bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
+        bench.plan.ledger = Box::new(ledger);
+        bench.plan.worker.checkpoint = true;
+        let (plan, watched) = bench.split();
+        run(plan).await.unwrap();
+        assert_eq!(watched.outcomes(), ["ok", "ok"]);
+        let seen: Vec<(String, usize)> = model
+            .seen()
+            .iter()
+            .map(|request| (request.messages[0].text.clone(), request.messages.len()))
+            .collect();
+        assert!(seen.contains(&("1".into(), 1)) && seen.contains(&("2".into(), messages)), "{seen:?}");
+        assert_eq!(seen.len(), 2);
+    }
 }
