@@ -159,13 +159,13 @@ impl Observer for Watcher {
             Event::Taken { rows } => {
                 counts.in_flight.fetch_add(*rows as u64, Relaxed);
             }
-            Event::Ended { ok, usage, called, cost } => {
+            Event::Ended { error, usage, called, cost, .. } => {
                 counts.cost.fetch_add(cost.pico(), Relaxed);
                 if *called {
                     counts.in_flight.fetch_sub(1, Relaxed);
                 }
                 counts.tokens.fetch_add(usage.input + usage.output, Relaxed);
-                counts.failed.fetch_add(u64::from(!ok), Relaxed);
+                counts.failed.fetch_add(u64::from(error.is_some()), Relaxed);
                 let processed = counts.processed.fetch_add(1, Relaxed) + 1;
                 if self.every.is_some_and(|every| processed.is_multiple_of(every)) {
                     say(&self.bar, &counts.line(self.began));

@@ -7,17 +7,12 @@ use std::time::Duration;
 use rowmill::{
     BudgetLimits, ConfigFile, Existing, InputSpec, Location, OnQuota, Output, Pace, Parallel,
     ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
-    Selection, StopRules, Timeouts, VariableFlags,
+    Selection, StopRules, Timeouts, VariableFlags, WorkSpec,
 };
 
 use crate::flags::CommonFlags;
 use crate::values::{Deadline, Quota, Rows, duration, rows};
 
-const DEFAULT_RETRIES: u32 = 4;
-const DEFAULT_RETRY_WAIT: Duration = Duration::from_millis(500);
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
-const DEFAULT_REPAIRS: u32 = 1;
-const DEFAULT_MAX_OUTAGE: Duration = Duration::from_secs(3_600);
 const DEFAULT_AFTER: u64 = 100;
 
 /// What a command line asks for, besides the run itself.
@@ -44,7 +39,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     check_conflicts(&flags)?;
     flags.data.check()?;
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
-    let defaults = &file.config.run;
+    let (defaults, usual) = (&file.config.run, WorkSpec::default());
     let show = show(&flags, &output);
     if flags.final_summary && output.is_stdout() {
         return Err(usage("--final-summary and --output - cannot be used together").hint(
@@ -58,6 +53,30 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     let agents = flags.agents.spec(model_given, file);
     let named = !flags.fallback_model.is_empty();
     let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
+    let work = WorkSpec {
+        model,
+        agents,
+        parallel: parallel(flags.parallel, file)?,
+        pace: if flags.pace == Some(false) { Pace::Off } else { Pace::Auto },
+        rates,
+        on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
+        max_outage: flags.max_outage.unwrap_or(usual.max_outage),
+        fallback_models,
+        stop_rules,
+        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
+        dedupe: flags.dedupe,
+        cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
+        prime: !flags.no_prime,
+        retries: flags.retries.or(defaults.retries).unwrap_or(usual.retries),
+        retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
+            .unwrap_or(usual.retry_wait),
+        timeout: time(flags.timeout, &defaults.timeout, "timeout", file)?.unwrap_or(usual.timeout),
+        row_timeout: flags.row_timeout,
+        timeouts,
+        repairs: flags.repairs.or(defaults.repairs).unwrap_or(usual.repairs),
+        providers: file.config.providers.clone(),
+        prices: file.config.prices.clone(),
+    };
     let spec = RunSpec {
         input,
         query: flags.data.query(),
@@ -68,8 +87,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,
         variables: VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
-        model,
-        agents,
+        work,
         schema: schema(flags.json_schema, flags.schema_model),
         output,
         include_input: flags.include_input,
@@ -77,28 +95,8 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         telemetry_output: flags.telemetry_output,
         summary_output: flags.summary_output,
         traces: flags.export_traces,
-        parallel: parallel(flags.parallel, file)?,
-        pace: if flags.pace == Some(false) { Pace::Off } else { Pace::Auto },
-        rates,
-        on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
-        max_outage: flags.max_outage.unwrap_or(DEFAULT_MAX_OUTAGE),
-        fallback_models,
-        stop_rules,
-        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
-        dedupe: flags.dedupe,
-        cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
-        prime: !flags.no_prime,
-        retries: flags.retries.or(defaults.retries).unwrap_or(DEFAULT_RETRIES),
-        retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
-            .unwrap_or(DEFAULT_RETRY_WAIT),
-        timeout: time(flags.timeout, &defaults.timeout, "timeout", file)?.unwrap_or(DEFAULT_TIMEOUT),
-        row_timeout: flags.row_timeout,
-        timeouts,
-        repairs: flags.repairs.or(defaults.repairs).unwrap_or(DEFAULT_REPAIRS),
         work_dir: flags.work_dir,
         keep_temp: flags.keep_temp,
-        providers: file.config.providers.clone(),
-        prices: file.config.prices.clone(),
     };
     Ok(Resolved { spec, show })
 }

@@ -9,6 +9,7 @@ use rowmill_types::{Attachment, Completion, ErrorKind, Message, RowError, ToolCa
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::Crew;
 use crate::account::Halt;
 use crate::row::RowContext;
 
@@ -62,7 +63,7 @@ impl RowContext<'_> {
             duration: sent.elapsed(),
         };
         let worker = &self.shared.worker;
-        let note = (worker.checkpoint || worker.cast.keeps_transcripts()).then(|| ToolNote {
+        let note = (worker.checkpoint || self.crew.cast.keeps_transcripts()).then(|| ToolNote {
             call: step.call.id.clone(),
             tool: step.call.name.clone(),
             start,
@@ -73,8 +74,8 @@ impl RowContext<'_> {
     }
 
     async fn call_tool(&self, step: &mut ToolStep) -> Result<ToolOutput, NotActed> {
-        let cast = &self.shared.worker.cast;
-        let (Some(tool), Some(tools)) = (cast.tools().get(step.tool), &self.shared.worker.tools) else {
+        let Crew { cast, tools, .. } = &*self.crew;
+        let (Some(tool), Some(tools)) = (cast.tools().get(step.tool), tools) else {
             return Ok(ToolOutput::error("the tool is gone"));
         };
         self.hook_before_tool(step).await?;
@@ -120,7 +121,7 @@ impl RowContext<'_> {
             output.text.truncate(end);
             output.text.push_str(&format!("\n[cut: the first {end} of {length} bytes]"));
         }
-        let Some(rules) = self.shared.worker.voices.get(voice).map(|voice| &voice.files) else {
+        let Some(rules) = self.crew.voices.get(voice).map(|voice| &voice.files) else {
             return output;
         };
         for Attachment { name, media_type, bytes, .. } in output.attachments.extract_if(.., |file| {
@@ -138,7 +139,7 @@ impl RowContext<'_> {
     }
 
     pub(crate) fn member_name(&self, member: usize) -> &str {
-        self.shared.worker.cast.members().get(member).map_or("", |member| member.name.as_str())
+        self.crew.cast.members().get(member).map_or("", |member| member.name.as_str())
     }
 
     async fn hook(
@@ -148,7 +149,7 @@ impl RowContext<'_> {
         turn: u32,
         about: &Value,
     ) -> Result<Option<Value>, RowError> {
-        let hooks = self.shared.worker.tools.as_ref().and_then(|tools| tools.hooks.as_ref());
+        let hooks = self.crew.tools.as_ref().and_then(|tools| tools.hooks.as_ref());
         let Some(hooks) = hooks else { return Ok(None) };
         let agent = self.member_name(member);
         let call = HookCall { kind, row: self.number, agent, turn, about };
@@ -159,7 +160,7 @@ impl RowContext<'_> {
     }
 
     pub(crate) fn has_hooks(&self) -> bool {
-        self.shared.worker.tools.as_ref().is_some_and(|tools| tools.hooks.is_some())
+        self.crew.tools.as_ref().is_some_and(|tools| tools.hooks.is_some())
     }
 
     /// Lets a hook change the last message before a turn; tells what it was changed to.

@@ -1,5 +1,6 @@
 //! One turn with a model: calls, retries, other models.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -139,8 +140,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn lane_at(&self, index: usize) -> Option<&'a Lane> {
-        self.row.shared.lane(self.voice, index)
+    fn lane_at(&self, index: usize) -> Option<&'a Arc<Lane>> {
+        self.row.crew.lane(self.voice, index)
     }
 
     /// Whether this row may be the cause itself: no other is left to show that the provider
@@ -171,11 +172,11 @@ impl<'a> Turn<'a> {
 
     /// Goes on with the next model that is up, if this one's provider is down.
     fn leave_lane_that_is_down(&mut self) {
-        let shared = self.row.shared;
-        if shared.is_up(self.voice, self.lane) {
+        let crew = &self.row.crew;
+        if crew.is_up(self.voice, self.lane) {
             return;
         }
-        if let Some(next) = shared.next_up(self.voice, self.lane) {
+        if let Some(next) = crew.next_up(self.voice, self.lane) {
             self.lane = next;
             self.failed = 0;
         }
@@ -190,7 +191,8 @@ impl<'a> Turn<'a> {
             };
             let asking = lane.asking(&request.messages);
             let (voice, index) = (self.voice, self.lane);
-            let elsewhere = move || shared.next_up(voice, index).is_some();
+            let crew = &self.row.crew;
+            let elsewhere = move || crew.next_up(voice, index).is_some();
             let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
             tokio::select! {
                 biased;
@@ -205,7 +207,7 @@ impl<'a> Turn<'a> {
     }
 
     /// The run stops: a row that was answered may finish if it need not wait.
-    fn leave_at_once(&self, lane: &'a Lane, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
+    fn leave_at_once(&self, lane: &Arc<Lane>, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
         let account = &self.row.shared.account;
         let ticket = self.row.was_answered().then(|| Ticket::try_take(account, lane, asking));
         match ticket.flatten() {
@@ -292,7 +294,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         false => Ok(None),
     };
     let key = format!("{}-{}-{number}", context.shared.run, context.number);
-    let mut request = Request { key, attempt: 1, messages };
+    let mut request = Request { key, row: context.number, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
     let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
     let mut turn = Turn { row: context, voice, lane, ticket, calls: Calls::default(), failed: 0 };

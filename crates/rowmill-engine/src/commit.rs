@@ -1,7 +1,7 @@
 //! Writing down what happened, in one write, and only then telling anyone.
 
 use rowmill_core::ports::{Event, Group, Span};
-use rowmill_core::record::{Record, total_cost, total_usage};
+use rowmill_core::record::{Record, RowReport, total_cost, total_usage};
 
 use crate::Worker;
 use crate::drive::Driver;
@@ -20,7 +20,14 @@ impl Driver {
             return;
         }
         let worker = &shared.worker;
-        let records: Vec<Record> = happened.ended.iter().map(|ended| ended.record(worker)).collect();
+        let (again, ended): (Vec<Ended>, Vec<Ended>) = match self.finishes() {
+            true => happened.ended.into_iter().partition(|ended| ended.again),
+            false => (Vec::new(), happened.ended),
+        };
+        let records: Vec<Record> = match self.keeps_records {
+            true => ended.iter().map(|ended| ended.record(worker)).collect(),
+            false => Vec::new(),
+        };
         let group = Group {
             taken: &happened.taken,
             records: &records,
@@ -37,8 +44,12 @@ impl Driver {
                 if appended.trouble.is_some() {
                     self.held_back.get_or_insert_default();
                 }
-                self.publish(happened.kept, &happened.ended, records, appended.records);
-                happened.ended.iter().for_each(|ended| self.settle(ended, worker));
+                self.publish(happened.kept, &ended, records, appended.records);
+                for kept in &again {
+                    let error = kept.result().as_ref().err();
+                    self.observer.observe(&Event::Kept { number: kept.number, error });
+                }
+                ended.iter().for_each(|ended| self.settle(ended, worker));
                 if !happened.released.is_empty() {
                     self.observer.observe(&Event::Released { rows: happened.released.len() });
                 }
@@ -61,26 +72,27 @@ impl Driver {
             offset += length as u64;
             parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
         }
-        match &mut self.held_back {
-            Some(held) => held.append(&mut parcels),
-            None => self.publisher.send(parcels),
+        match (&mut self.held_back, &self.publisher) {
+            (Some(held), _) => held.append(&mut parcels),
+            (None, Some(publisher)) => publisher.send(parcels),
+            (None, None) => {}
         }
     }
 
     /// Counts a row that the ledger has.
     fn settle(&mut self, ended: &Ended, worker: &Worker) {
         let called = self.in_flight.remove(&ended.ordinal).is_some();
-        let report = ended.report(worker);
-        self.tally.add(&report);
+        let result = ended.result();
+        self.tally.add(&RowReport { outcome: result, ..ended.report(worker) });
         self.tally.unknown_calls += ended.unknown_calls;
         self.tally.saved += ended.saved;
-        let ok = ended.outcome.is_ok();
         let usage = total_usage(&ended.calls);
         // Answers that are of no use were paid for, too.
         if ended.calls.iter().any(|call| call.usage.is_some()) {
             self.history.add(&usage, ended.end.saturating_sub(ended.start));
         }
         let cost = total_cost(&ended.calls);
-        self.observer.observe(&Event::Ended { ok, called, usage, cost });
+        let (number, error) = (ended.number, result.as_ref().err());
+        self.observer.observe(&Event::Ended { number, error, called, usage, cost });
     }
 }

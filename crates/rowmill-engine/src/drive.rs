@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{Event, Observer};
+use rowmill_core::ports::{Event, Finish, Observer};
 use rowmill_core::summary::Tally;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, RowError, RowId};
 use tokio::sync::mpsc;
@@ -25,8 +25,8 @@ use crate::policy::{Policy, StopCause};
 use crate::prepared::Ended;
 use crate::publish::{Parcel, Publisher};
 use crate::wake::Woke;
-use crate::work::{Done, Shared};
-use crate::{Gate, Plan, Stop, Worker};
+use crate::work::{Done, Fate, Shared};
+use crate::{Casting, Gate, Plan, Stop};
 
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
 /// waits for it, so that what is held for its turn stays bounded.
@@ -56,7 +56,11 @@ pub struct RunEnd {
 /// The run could not start. What happens later is told by [`RunEnd::stopped`].
 pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
-    let publisher = Publisher::start(plan.sinks, plan.ledger.reader()?)?;
+    let keeps_records = plan.ledger.keeps() || !plan.sinks.is_empty();
+    let publisher = match plan.sinks.is_empty() {
+        true => None,
+        false => Some(Publisher::start(plan.sinks, plan.ledger.reader()?)?),
+    };
     let feed = Feed {
         source: plan.source,
         selector: plan.selector,
@@ -64,8 +68,10 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         id_check: plan.id_check,
         resume: plan.resume,
         ledger: plan.ledger.reader()?,
+        finishes: plan.worker.finish.is_some(),
     };
-    let intake = Intake::new(plan.worker.attachments.clone(), plan.worker.answers.clone());
+    let intake = Intake::new(&plan.worker);
+    let finish = plan.worker.finish.clone();
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,
@@ -75,7 +81,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         account: Account::new(plan.budget, plan.ledger),
         all_sent: AtomicBool::new(false),
     };
-    let gates = gates(&shared.worker);
+    let gates = shared.worker.casting.same().map(|crew| crew.gates());
     let mut driver = Driver {
         gates,
         feed: Some(feed.start()?),
@@ -85,6 +91,8 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
         policy: Policy::new(plan.stop_rules),
+        finish,
+        keeps_records,
         publisher,
         observer: plan.observer,
         stop: plan.stop,
@@ -98,27 +106,18 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     };
     let unknown_rows = driver.drive(&shared).await;
     let Driver { tally, history, mut stopped, publisher, held_back, .. } = driver;
-    publisher.send(held_back.unwrap_or_default());
-    let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
-    let published = published.unwrap_or_else(|error| {
-        Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
-    });
-    if let (Err(problem), true) = (published, !matches!(stopped, Some(StopCause::Problem(_)))) {
-        stopped = Some(StopCause::Problem(problem));
+    if let Some(publisher) = publisher {
+        publisher.send(held_back.unwrap_or_default());
+        let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
+        let published = published.unwrap_or_else(|error| {
+            Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
+        });
+        if let (Err(problem), true) = (published, !matches!(stopped, Some(StopCause::Problem(_)))) {
+            stopped = Some(StopCause::Problem(problem));
+        }
     }
     let spent = shared.account.budget().spent();
     Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
-}
-
-/// The ways to all models of a worker, each once: voices may share them.
-fn gates(worker: &Worker) -> Vec<Arc<Gate>> {
-    let mut gates: Vec<Arc<Gate>> = Vec::new();
-    for lane in worker.voices.iter().flat_map(|voice| &voice.lanes) {
-        if !gates.iter().any(|gate| Arc::ptr_eq(gate, &lane.gate)) {
-            gates.push(Arc::clone(&lane.gate));
-        }
-    }
-    gates
 }
 
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
@@ -129,8 +128,8 @@ pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
     pub(crate) feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
     pub(crate) intake: Intake,
-    /// The ways to all models, each once.
-    gates: Vec<Arc<Gate>>,
+    /// The ways to all models, each once, where all rows have the same.
+    gates: Option<Vec<Arc<Gate>>>,
     /// Rows that have ended, whose tools give back what they kept for them.
     pub(crate) releasing: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The next row, while it waits for leave to be sent.
@@ -138,7 +137,11 @@ pub(crate) struct Driver {
     pub(crate) next_ordinal: u64,
     parallel: usize,
     pub(crate) policy: Policy,
-    pub(crate) publisher: Publisher,
+    finish: Option<Arc<dyn Finish>>,
+    /// Whether anybody reads the records of rows.
+    pub(crate) keeps_records: bool,
+    /// `None` where there are no sinks.
+    pub(crate) publisher: Option<Publisher>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
     pub(crate) tally: Tally,
@@ -192,7 +195,7 @@ impl Driver {
                     }
                 }
                 Woke::Leave(Err(NoTicket::Halt(halt))) => self.halt(halt, shared),
-                Woke::Leave(Err(NoTicket::Down)) => self.route_head(shared),
+                Woke::Leave(Err(NoTicket::Down)) => self.route_head(),
                 Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
@@ -202,11 +205,15 @@ impl Driver {
                     return self.abandon(shared);
                 }
             }
-            if self.publisher.progress.has_failed() {
+            if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
                 // The publisher tells what went wrong when it is joined.
                 self.close_feed();
             }
         }
+    }
+
+    pub(crate) fn finishes(&self) -> bool {
+        self.finish.is_some()
     }
 
     pub(crate) fn has_room(&self, in_flight: usize) -> bool {
@@ -216,12 +223,14 @@ impl Driver {
     /// Rows that may be under way at once. Those that wait between two tries hold no slot of
     /// a gate, but a provider that fails must not swallow the whole input meanwhile.
     pub(crate) fn places(&self) -> usize {
-        let slots: usize = self.gates.iter().map(|gate| gate.allowed()).sum();
+        let Some(gates) = &self.gates else { return self.parallel };
+        let slots: usize = gates.iter().map(|gate| gate.allowed()).sum();
         self.parallel.min(slots.saturating_mul(2))
     }
 
     pub(crate) fn lags_behind(&self) -> bool {
-        let progress = &self.publisher.progress;
+        let Some(publisher) = &self.publisher else { return false };
+        let progress = &publisher.progress;
         progress.is_full() || self.next_ordinal - progress.published() >= MAX_AHEAD
     }
 
@@ -248,24 +257,22 @@ impl Driver {
     fn heed_done(&mut self, done: Vec<Done>, shared: &Shared) {
         let ended = done
             .iter()
-            .filter_map(|done| if let Done::Ended { ended, .. } = done { Some(&**ended) } else { None });
+            .filter_map(|done| if let Fate::Ended(ended) = &done.fate { Some(&**ended) } else { None });
         self.policy.saw_answers(ended);
         for done in done {
             self.release(&done, shared);
-            let halt = match done {
-                Done::Ended { ended, halt } => {
-                    let others = self.intake.asked(&ended, shared.worker.cast.schema());
+            match done.fate {
+                Fate::Ended(ended) => {
+                    let others = self.intake.asked(&ended, done.crew.cast.schema());
                     self.heed(*ended);
                     others.into_iter().for_each(|row| self.heed(row));
-                    halt
                 }
-                Done::Released { prepared, halt } => {
+                Fate::Released(prepared) => {
                     self.in_flight.remove(&prepared.ordinal);
                     self.now.released.push(prepared.row.number());
-                    halt
                 }
-            };
-            if let Some(halt) = halt {
+            }
+            if let Some(halt) = done.halt {
                 self.halt(halt, shared);
             }
         }
@@ -274,19 +281,32 @@ impl Driver {
     /// Lets tools give back what they kept for a row. What the row was answered is written down
     /// first, because that may take a while.
     fn release(&mut self, done: &Done, shared: &Shared) {
-        let Some(tools) = &shared.worker.tools else { return };
-        let host = Arc::clone(&tools.host);
-        let row = match done {
-            Done::Ended { ended, .. } => ended.number,
-            Done::Released { prepared, .. } => prepared.row.number(),
+        let host = done.crew.tools.as_ref().map(|tools| Arc::clone(&tools.host));
+        let crews = match &shared.worker.casting {
+            Casting::Same(_) => None,
+            Casting::Each(crews) => Some((Arc::clone(crews), Arc::clone(&done.crew))),
         };
-        self.releasing.push(Box::pin(async move { host.release(row).await }));
+        if host.is_none() && crews.is_none() {
+            return;
+        }
+        let row = done.row();
+        self.releasing.push(Box::pin(async move {
+            if let Some(host) = host {
+                host.release(row).await;
+            }
+            if let Some((crews, crew)) = crews {
+                crews.ended(crew).await;
+            }
+        }));
     }
 
-    pub(crate) fn heed(&mut self, ended: Ended) {
+    pub(crate) fn heed(&mut self, mut ended: Ended) {
         if self.stopped == Some(StopCause::FirstResult) {
             // Rows that ask the same are not wanted any more, though their answer is there.
             return;
+        }
+        if let Some(finish) = &self.finish {
+            ended.finish(&**finish);
         }
         if let Some(cause) = self.policy.heed(&ended) {
             let cancels = cause == StopCause::FirstResult;

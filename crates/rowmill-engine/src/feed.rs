@@ -6,6 +6,7 @@
 use std::thread;
 
 use rowmill_core::ports::{LedgerReader, Position, Room, RowSource, Span, TurnLine};
+use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
@@ -40,6 +41,8 @@ pub(crate) enum Work {
     Fail(RowError, Option<Row>),
     /// The ledger has its record already; publish it.
     Kept(Span),
+    /// The same, and something is made out of what it came to.
+    Again(Span, Result<String, RowError>),
 }
 
 /// What was read since the batch before.
@@ -61,6 +64,8 @@ pub(crate) struct Feed {
     pub(crate) resume: Resume,
     /// Reads back what happened to rows before a crash.
     pub(crate) ledger: Box<dyn LedgerReader>,
+    /// Whether something is made out of answers, those of an earlier run included.
+    pub(crate) finishes: bool,
 }
 
 impl Feed {
@@ -129,7 +134,7 @@ impl Feed {
                 }
                 Standing::Kept(span) => {
                     batch.skipped += 1;
-                    taken.work = Work::Kept(span);
+                    taken.work = if self.finishes { self.again(span)? } else { Work::Kept(span) };
                 }
                 Standing::Unknown => self.recall(&mut taken)?,
                 Standing::New | Standing::Failed => {}
@@ -155,6 +160,15 @@ impl Feed {
             recalled.happenings.push(happening);
         }
         Ok(())
+    }
+
+    /// Reads back what a row came to in an earlier run.
+    fn again(&mut self, span: Span) -> Result<Work, Problem> {
+        let record = Record::parse(self.ledger.read(span)?).and_then(|record| record.outcome());
+        let outcome = record.map_err(|error| {
+            Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
+        })?;
+        Ok(Work::Again(span, outcome))
     }
 
     fn identify(&self, row: SourceRow, seen: &mut IdSet) -> Taken {

@@ -1,19 +1,25 @@
 //! Rows on their way to their first call: their place, their prompt, and leave to be sent.
 
-use rowmill_core::agent::Course;
-use rowmill_types::Message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use rowmill_core::agent::Course;
+use rowmill_core::ports::Prompts;
+use rowmill_types::{ErrorKind, Message, Row, RowError};
+
+use crate::Crew;
 use crate::drive::Driver;
 use crate::feed::{Taken, Work};
 use crate::lane::{Asking, Ticket};
 use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel};
 use crate::replay::{asked, replay};
-use crate::work::{Done, FirstCall, Shared, work};
+use crate::work::{Done, FirstCall, Shared, said, work};
 
 /// A row that waits for leave.
 pub(crate) struct Head {
     prepared: Prepared,
+    pub(crate) crew: Arc<Crew>,
     /// The voice and the model that it begins with.
     pub(crate) voice: usize,
     pub(crate) lane: usize,
@@ -22,16 +28,17 @@ pub(crate) struct Head {
 
 impl Head {
     fn new(shared: &Shared, mut prepared: Prepared) -> Option<Self> {
+        let crew = prepared.crew.take()?;
         prepared.asked = shared.worker.checkpoint.then(|| asked(&prepared.messages));
         let messages = &mut prepared.messages;
         let course = prepared
             .course
-            .get_or_insert_with(|| Box::new(Course::start(&shared.worker.cast, std::mem::take(messages))));
+            .get_or_insert_with(|| Box::new(Course::start(&crew.cast, std::mem::take(messages))));
         // A row that goes on with a tool asks its model soon after.
         let (voice, messages) = course.first_call().unwrap_or_default();
-        let lane = shared.route(voice);
-        let asking = shared.lane(voice, lane)?.asking(messages);
-        Some(Self { prepared, voice, lane, asking })
+        let lane = crew.route(voice);
+        let asking = crew.lane(voice, lane)?.asking(messages);
+        Some(Self { prepared, crew, voice, lane, asking })
     }
 
     pub(crate) fn begin<'a>(
@@ -39,8 +46,8 @@ impl Head {
         shared: &'a Shared,
         ticket: Ticket<'a>,
     ) -> impl Future<Output = Done> + use<'a> {
-        let Self { prepared, voice, lane, .. } = self;
-        work(shared, prepared, FirstCall { voice, lane, ticket })
+        let Self { prepared, crew, voice, lane, .. } = self;
+        work(shared, crew, prepared, FirstCall { voice, lane, ticket })
     }
 }
 
@@ -58,7 +65,7 @@ impl Driver {
             self.head = self.next_head(shared, in_flight);
         }
         let head = self.head.as_ref()?;
-        match Ticket::try_take(&shared.account, shared.lane(head.voice, head.lane)?, head.asking)? {
+        match Ticket::try_take(&shared.account, head.crew.lane(head.voice, head.lane)?, head.asking)? {
             Ok(ticket) => {
                 let head = self.head.take()?;
                 self.sends(&head);
@@ -81,7 +88,7 @@ impl Driver {
     fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
         loop {
             if let Some(prepared) = self.intake.next_ready() {
-                match self.go_on(shared, prepared) {
+                match self.go_on(prepared) {
                     Some(prepared) => return Head::new(shared, prepared),
                     None => continue,
                 }
@@ -92,18 +99,18 @@ impl Driver {
             let taken = self.intake.queue.pop_front()?;
             let Some(prepared) = self.take(taken, shared) else { continue };
             let considered = self.intake.consider(prepared);
-            if let Some(prepared) = considered.and_then(|prepared| self.go_on(shared, prepared)) {
+            if let Some(prepared) = considered.and_then(|prepared| self.go_on(prepared)) {
                 return Head::new(shared, prepared);
             }
         }
     }
 
     /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
-    fn go_on(&mut self, shared: &Shared, mut prepared: Prepared) -> Option<Prepared> {
-        if prepared.recalled.happenings.is_empty() {
+    fn go_on(&mut self, mut prepared: Prepared) -> Option<Prepared> {
+        let Some(crew) = prepared.crew.clone().filter(|_| !prepared.recalled.happenings.is_empty()) else {
             return Some(prepared);
-        }
-        let before = replay(&shared.worker.cast, &mut prepared);
+        };
+        let before = replay(&crew.cast, &mut prepared);
         let error = match before {
             Ok(()) => return Some(prepared),
             Err(error) => error,
@@ -115,10 +122,10 @@ impl Driver {
     }
 
     /// Sends the next row to another model, because the one that it waits for is down.
-    pub(crate) fn route_head(&mut self, shared: &Shared) {
+    pub(crate) fn route_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        let lane = shared.route(head.voice);
-        if let Some(found) = shared.lane(head.voice, lane) {
+        let lane = head.crew.route(head.voice);
+        if let Some(found) = head.crew.lane(head.voice, lane) {
             let call = head.prepared.course.as_ref().and_then(|course| course.first_call());
             (head.lane, head.asking) = (lane, found.asking(call.unwrap_or_default().1));
         }
@@ -134,11 +141,18 @@ impl Driver {
                 self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
                 return None;
             }
+            Work::Again(span, outcome) => {
+                self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
+                let unasked = Ended::unasked(ordinal, id, number, None, outcome, self.began.elapsed());
+                self.heed(Ended { again: true, ..unasked });
+                return None;
+            }
             Work::Fail(error, row) => (error, row),
-            Work::Call(row, recalled) => match shared.worker.template.render(&row) {
+            Work::Call(row, recalled) => match prompt(&*shared.worker.prompts, &row) {
                 Ok(prompt) => {
                     let messages = vec![Message::user(prompt)];
-                    return Some(Prepared::new(ordinal, id, row, messages, recalled));
+                    let crew = shared.worker.casting.same().cloned();
+                    return Some(Prepared { crew, ..Prepared::new(ordinal, id, row, messages, recalled) });
                 }
                 Err(error) => (error, Some(row)),
             },
@@ -146,4 +160,11 @@ impl Driver {
         self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()));
         None
     }
+}
+
+/// The prompt of a row. A panic is the row's failure.
+fn prompt(prompts: &dyn Prompts, row: &Row) -> Result<String, RowError> {
+    catch_unwind(AssertUnwindSafe(|| prompts.prompt(row))).unwrap_or_else(|panic| {
+        Err(RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", said(&*panic))))
+    })
 }

@@ -15,12 +15,15 @@ use rowmill_core::record::Reused;
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, ErrorKind, RowError};
 
-use crate::Answers;
 use crate::feed::Taken;
 use crate::prepared::{Ended, Prepared};
+use crate::work::said;
+use crate::{Answers, Casting, Crew, Crews, Worker};
 
 /// What was found out about a row before it may be sent.
 enum Finding {
+    /// Those who work on it, or why there is nobody.
+    Crew(Prepared, Result<Arc<Crew>, RowError>),
     /// The files that go with it, or why there are none.
     Files(Prepared, Result<Vec<Attachment>, RowError>),
     /// The answer to what it asks, if there is one.
@@ -33,6 +36,8 @@ pub(crate) struct Intake {
     pub(crate) queue: VecDeque<Taken>,
     /// Rows that must be asked, before any that is still in the queue.
     ready: VecDeque<Prepared>,
+    /// Where rows have crews of their own.
+    crews: Option<Arc<dyn Crews>>,
     attachments: Option<Arc<dyn Attachments>>,
     answers: Option<Answers>,
     lookups: FuturesUnordered<BoxFuture<'static, Finding>>,
@@ -42,8 +47,13 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new(attachments: Option<Arc<dyn Attachments>>, answers: Option<Answers>) -> Self {
-        Self { attachments, answers, ..Self::default() }
+    pub(crate) fn new(worker: &Worker) -> Self {
+        let crews = match &worker.casting {
+            Casting::Same(_) => None,
+            Casting::Each(crews) => Some(Arc::clone(crews)),
+        };
+        let (attachments, answers) = (worker.attachments.clone(), worker.answers.clone());
+        Self { crews, attachments, answers, ..Self::default() }
     }
 
     /// Whether nothing is left that could become a call.
@@ -60,9 +70,25 @@ impl Intake {
         self.ready.pop_front()
     }
 
-    /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its
-    /// files are read, its answer is looked up, or it waits for the row that asks the same.
+    /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its crew
+    /// is found, its files are read, its answer is looked up, or it waits for the row that asks
+    /// the same.
     pub(crate) fn consider(&mut self, prepared: Prepared) -> Option<Prepared> {
+        let Some(crews) = &self.crews else { return self.load(prepared) };
+        let crews = Arc::clone(crews);
+        self.lookups.push(Box::pin(async move {
+            let finding = AssertUnwindSafe(crews.of(&prepared.row)).catch_unwind();
+            let crew = finding.await.unwrap_or_else(|panic| {
+                let message = format!("choosing the worker panicked: {}", said(&*panic));
+                Err(RowError::new(ErrorKind::Function, message))
+            });
+            Finding::Crew(prepared, crew)
+        }));
+        None
+    }
+
+    /// Reads the files of a row that has its crew.
+    fn load(&mut self, prepared: Prepared) -> Option<Prepared> {
         let Some(attachments) = &self.attachments else { return self.look_up(prepared) };
         let attachments = Arc::clone(attachments);
         self.lookups.push(Box::pin(async move {
@@ -106,9 +132,27 @@ impl Intake {
         now: impl Fn() -> Duration,
     ) -> Vec<Ended> {
         match self.lookups.next().await {
+            Some(Finding::Crew(prepared, crew)) => self.manned(prepared, crew, now()),
             Some(Finding::Files(prepared, files)) => self.loaded(prepared, files, now()),
             Some(Finding::Answer(prepared, found)) => self.found(prepared, found, schema, now()),
             None => Vec::new(),
+        }
+    }
+
+    fn manned(
+        &mut self,
+        mut prepared: Prepared,
+        crew: Result<Arc<Crew>, RowError>,
+        now: Duration,
+    ) -> Vec<Ended> {
+        match crew {
+            Ok(crew) => {
+                prepared.crew = Some(crew);
+                let asked_now = self.load(prepared);
+                self.ready.extend(asked_now);
+                Vec::new()
+            }
+            Err(error) => vec![failed(prepared, error, now)],
         }
     }
 
@@ -127,10 +171,7 @@ impl Intake {
                 self.ready.extend(asked_now);
                 Vec::new()
             }
-            Err(error) => {
-                let Prepared { ordinal, id, row, .. } = prepared;
-                vec![Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), now)]
-            }
+            Err(error) => vec![failed(prepared, error, now)],
         }
     }
 
@@ -211,4 +252,10 @@ impl Intake {
         self.followers.clear();
         self.parked = 0;
     }
+}
+
+/// A row that failed before anything was sent for it.
+fn failed(prepared: Prepared, error: RowError, now: Duration) -> Ended {
+    let Prepared { ordinal, id, row, .. } = prepared;
+    Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), now)
 }

@@ -92,7 +92,7 @@ pub(crate) enum NoTicket {
 /// Leave to make one call: a share of the limits and of the budget.
 pub(crate) struct Ticket<'a> {
     account: &'a Account,
-    lane: &'a Lane,
+    lane: Arc<Lane>,
     permit: Option<Permit>,
     reservation: Option<Reservation>,
     sent: bool,
@@ -102,7 +102,7 @@ impl<'a> Ticket<'a> {
     /// A ticket, if it can be had at once.
     pub(crate) fn try_take(
         account: &'a Account,
-        lane: &'a Lane,
+        lane: &Arc<Lane>,
         asking: Asking,
     ) -> Option<Result<Self, Halt>> {
         let mut ticket = match account.try_reserve(asking.worst)? {
@@ -116,7 +116,7 @@ impl<'a> Ticket<'a> {
     /// Waits for a ticket; every wait is told.
     pub(crate) async fn take(
         account: &'a Account,
-        lane: &'a Lane,
+        lane: &Arc<Lane>,
         asking: Asking,
         waiting: Waiting<'_>,
     ) -> Result<Self, NoTicket> {
@@ -138,12 +138,12 @@ impl<'a> Ticket<'a> {
         Ok(ticket)
     }
 
-    fn reserved(account: &'a Account, lane: &'a Lane, reservation: Reservation) -> Self {
-        Self { account, lane, permit: None, reservation: Some(reservation), sent: false }
+    fn reserved(account: &'a Account, lane: &Arc<Lane>, reservation: Reservation) -> Self {
+        Self { account, lane: Arc::clone(lane), permit: None, reservation: Some(reservation), sent: false }
     }
 
-    pub(crate) fn lane(&self) -> &'a Lane {
-        self.lane
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
     }
 
     /// The call goes out now; from here on nobody can say that it was not billed.

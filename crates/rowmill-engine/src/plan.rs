@@ -1,18 +1,20 @@
 //! What a run needs, complete: no default is left to the engine.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, BudgetLimits};
-use rowmill_core::ports::{AnswerStore, Attachments, Hooks, Ledger, Observer, RowSource, Sink, ToolHost};
-use rowmill_core::prompt::Template;
+use rowmill_core::ports::{
+    AnswerStore, Attachments, Finish, Hooks, Ledger, Observer, Prompts, RowSource, Sink, ToolHost,
+};
 use rowmill_core::record::TraceSettings;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_types::AttachmentRules;
+use rowmill_types::{AttachmentRules, Row, RowError};
 
 use crate::{Lane, Stop};
 
@@ -66,21 +68,19 @@ pub enum IdCheck {
     WhileReading,
 }
 
-/// What answers a row.
+/// What answers rows.
 #[derive(Debug)]
 pub struct Worker {
-    /// Who works on a row, what results must satisfy, and how often answers are corrected.
-    pub cast: Arc<Cast>,
-    /// The models of each voice of the cast, in its order. Never empty.
-    pub voices: Vec<Voice>,
-    /// The tools of its agents.
-    pub tools: Option<Tools>,
+    /// Who works on them.
+    pub casting: Casting,
     /// What one row may spend.
     pub row_budget: BudgetLimits,
     /// Whether every finished turn goes to the ledger, to go on from after a crash.
     pub checkpoint: bool,
     /// How a row becomes a prompt.
-    pub template: Template,
+    pub prompts: Arc<dyn Prompts>,
+    /// What has the last word on rows that were answered, if anything does.
+    pub finish: Option<Arc<dyn Finish>>,
     /// Where the files come from that go with a row, if any do.
     pub attachments: Option<Arc<dyn Attachments>>,
     /// When failed calls are tried again.
@@ -97,11 +97,61 @@ pub struct Worker {
     pub traces: Option<Arc<TraceSettings>>,
 }
 
+/// Who works on which row.
+#[derive(Debug, Clone)]
+pub enum Casting {
+    /// The same crew works on all rows.
+    Same(Arc<Crew>),
+    /// Every row has its own.
+    Each(Arc<dyn Crews>),
+}
+
+impl Casting {
+    /// The models of all rows, where they have the same.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<Arc<Lane>> {
+        let voices = self.same().map(|crew| crew.voices.as_slice()).unwrap_or_default();
+        voices.iter().flat_map(|voice| voice.lanes.iter().cloned()).collect()
+    }
+
+    /// The crew of all rows, if there is one.
+    pub(crate) fn same(&self) -> Option<&Arc<Crew>> {
+        match self {
+            Self::Same(crew) => Some(crew),
+            Self::Each(_) => None,
+        }
+    }
+}
+
+/// Finds a crew for every row.
+pub trait Crews: Send + Sync + Debug {
+    /// The crew of a row.
+    ///
+    /// # Errors
+    ///
+    /// The row's failure: nothing is sent for it.
+    fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>>;
+
+    /// The row has ended, and with it the work of its crew, unless others share it.
+    fn ended(&self, crew: Arc<Crew>) -> BoxFuture<'static, ()>;
+}
+
+/// Those who work on a row.
+#[derive(Debug)]
+pub struct Crew {
+    /// Who they are, what results must satisfy, and how often answers are corrected.
+    pub cast: Arc<Cast>,
+    /// The models of each voice of the cast, in its order. Never empty.
+    pub voices: Vec<Voice>,
+    /// The tools of its agents.
+    pub tools: Option<Tools>,
+}
+
 /// The models that one voice asks.
 #[derive(Debug, Clone)]
 pub struct Voice {
     /// The model, then those that are asked when it gives no answer. Never empty.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<Arc<Lane>>,
     /// What files the model takes.
     pub files: AttachmentRules,
 }
@@ -148,6 +198,12 @@ pub struct Sinks {
     pub ordered: Vec<Box<dyn Sink>>,
     /// Get every record as its row ends.
     pub arrival: Vec<Box<dyn Sink>>,
+}
+
+impl Sinks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ordered.is_empty() && self.arrival.is_empty()
+    }
 }
 
 impl fmt::Debug for Sinks {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::limits::Spend;
+use rowmill_core::ports::Verdict;
 use rowmill_types::{CallFailure, Problem, ProblemCode};
 
 use crate::StopRules;
@@ -81,11 +82,12 @@ impl Policy {
     /// Why the run ends after this row, if it does.
     pub(crate) fn heed(&mut self, ended: &Ended) -> Option<StopCause> {
         self.ended += 1;
-        self.failed += u64::from(ended.outcome.is_err());
+        let ok = ended.result().is_ok();
+        self.failed += u64::from(!ok);
         if let Some(problem) = self.run_stopper(ended) {
             return Some(StopCause::Problem(problem));
         }
-        if self.rules.first_result && ended.outcome.is_ok() {
+        if self.rules.first_result && ok && ended.verdict == Verdict::Result {
             return Some(StopCause::FirstResult);
         }
         if let Some(limit) = self.rules.max_errors.filter(|&limit| self.failed >= limit) {

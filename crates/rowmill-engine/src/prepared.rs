@@ -1,18 +1,21 @@
 //! A row that is ready to be sent, and a row that has ended.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::agent::{Course, Happening, Transcript};
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{AskedKey, KeptAnswer};
+use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Verdict};
 use rowmill_core::record::{
     CallReport, InputField, Record, Reused, RowReport, ToolReport, TraceReport, total_cost, total_usage,
 };
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{CallError, Completion, Message, Row, RowError, RowId};
+use rowmill_types::{CallError, Completion, ErrorKind, Message, Row, RowError, RowId};
 
-use crate::Worker;
+use crate::work::said;
+use crate::{Crew, Worker};
 
 /// A row with its prompt.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Prepared {
     pub(crate) ordinal: u64,
     pub(crate) id: RowId,
     pub(crate) row: Row,
+    /// Those who work on it, once they are known.
+    pub(crate) crew: Option<Arc<Crew>>,
     pub(crate) messages: Vec<Message>,
     /// What it asks, where answers are used again.
     pub(crate) key: Option<AskedKey>,
@@ -71,6 +76,7 @@ impl Prepared {
             ordinal,
             id,
             row,
+            crew: None,
             messages,
             key: None,
             recalled,
@@ -127,6 +133,12 @@ pub(crate) struct Ended {
     pub(crate) reused: Option<Reused>,
     /// What was said and done, where traces are kept and anything was.
     pub(crate) trace: Option<Box<Transcript>>,
+    /// What its answer amounts to, once that is known.
+    pub(crate) verdict: Verdict,
+    /// Why it failed although it was answered, if it did.
+    pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
+    /// Whether the ledger has its record from an earlier run.
+    pub(crate) again: bool,
 }
 
 impl Ended {
@@ -156,7 +168,29 @@ impl Ended {
             kept: None,
             reused: None,
             trace: None,
+            verdict: Verdict::Result,
+            unfinished: None,
+            again: false,
         }
+    }
+
+    /// Lets something be made out of the answer, if there is one. A panic is the row's failure.
+    pub(crate) fn finish(&mut self, finish: &dyn Finish) {
+        let Ok(result) = &self.outcome else { return };
+        let finishing = Finishing { row: self.number, result, calls: &self.calls };
+        let finished = catch_unwind(AssertUnwindSafe(|| finish.finish(finishing)));
+        let finished = finished.unwrap_or_else(|panic| {
+            Err(RowError::new(ErrorKind::Output, format!("the output panicked: {}", said(&*panic))))
+        });
+        match finished {
+            Ok(verdict) => self.verdict = verdict,
+            Err(error) => self.unfinished = Some(Box::new(Err(error))),
+        }
+    }
+
+    /// What the row came to, for everybody but the ledger, which keeps the answer.
+    pub(crate) fn result(&self) -> &Result<String, RowError> {
+        self.unfinished.as_deref().unwrap_or(&self.outcome)
     }
 
     pub(crate) fn report<'a>(&'a self, worker: &'a Worker) -> RowReport<'a> {

@@ -1,7 +1,7 @@
 //! What the steps of one row share while they are under way.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::agent::Happening;
@@ -10,6 +10,7 @@ use rowmill_core::ports::{AskedKey, Group, TurnLine};
 use rowmill_types::{ErrorKind, RowError, RowId};
 use tokio::sync::Notify;
 
+use crate::Crew;
 use crate::account::Halt;
 use crate::ask::NoAnswer;
 use crate::prepared::Prepared;
@@ -18,6 +19,8 @@ use crate::work::Shared;
 /// A row that is being worked on.
 pub(crate) struct RowContext<'a> {
     pub(crate) shared: &'a Shared,
+    /// Those who work on it.
+    pub(crate) crew: Arc<Crew>,
     pub(crate) number: u64,
     /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
     pub(crate) worked: AtomicU64,
@@ -34,10 +37,11 @@ pub(crate) struct RowContext<'a> {
 }
 
 impl<'a> RowContext<'a> {
-    pub(crate) fn new(shared: &'a Shared, prepared: &Prepared, spent: Spend) -> Self {
+    pub(crate) fn new(shared: &'a Shared, crew: Arc<Crew>, prepared: &Prepared, spent: Spend) -> Self {
         let limits = shared.worker.row_budget;
         Self {
             shared,
+            crew,
             number: prepared.row.number(),
             mark: prepared.asked.map(|asked| (prepared.id.clone(), asked)),
             worked: AtomicU64::new(0),

@@ -1,5 +1,6 @@
 //! What the loop waits for between two steps.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -7,11 +8,14 @@ use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
 use tokio::time::Instant;
 
+use crate::Crew;
 use crate::arrivals::{gather, receive_from};
 use crate::drive::Driver;
 use crate::feed::Batch;
+use crate::heads::Head;
 use crate::lane::{Asking, NoTicket, Ticket, Waiting};
 use crate::prepared::Ended;
+use crate::publish::Publisher;
 use crate::work::{Done, Shared};
 
 /// What the loop woke up for.
@@ -49,8 +53,8 @@ impl Driver {
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
         let Self { feed, intake, head, stop, publisher, releasing, .. } = self;
-        let asking = head.as_ref().filter(|_| has_room).map(|head| (head.voice, head.lane, head.asking));
-        let schema = shared.worker.cast.schema();
+        let asking = head.as_ref().filter(|_| has_room).map(Sought::of);
+        let schema = shared.worker.casting.same().and_then(|crew| crew.cast.schema());
         tokio::select! {
             biased;
             () = stop.aborted() => Woke::Abort,
@@ -61,19 +65,42 @@ impl Driver {
             ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
             leave = leave(shared, asking) => Woke::Leave(leave),
             batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
-            () = publisher.progress.moved(), if lags_behind => Woke::Published,
+            () = moved(publisher.as_ref()), if lags_behind => Woke::Published,
         }
     }
 }
 
+/// What leave is sought for.
+struct Sought {
+    crew: Arc<Crew>,
+    voice: usize,
+    lane: usize,
+    asking: Asking,
+}
+
+impl Sought {
+    fn of(head: &Head) -> Self {
+        Self { crew: Arc::clone(&head.crew), voice: head.voice, lane: head.lane, asking: head.asking }
+    }
+}
+
 /// Waits for leave to send the row that is next; for ever if there is none.
-async fn leave(shared: &Shared, asking: Option<(usize, usize, Asking)>) -> Result<Ticket<'_>, NoTicket> {
-    let found =
-        asking.and_then(|(voice, index, asking)| Some(((voice, index), shared.lane(voice, index)?, asking)));
-    let Some(((voice, index), lane, asking)) = found else { return std::future::pending().await };
-    let elsewhere = || shared.has_other(voice, index);
+async fn leave(shared: &Shared, sought: Option<Sought>) -> Result<Ticket<'_>, NoTicket> {
+    let Some(Sought { crew, voice, lane: index, asking }) = sought else {
+        return std::future::pending().await;
+    };
+    let Some(lane) = crew.lane(voice, index) else { return std::future::pending().await };
+    let elsewhere = || crew.has_other(voice, index);
     let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
     Ticket::take(&shared.account, lane, asking, waiting).await
+}
+
+/// Waits until the publisher has come further; for ever if there is none.
+async fn moved(publisher: Option<&Publisher>) {
+    match publisher {
+        Some(publisher) => publisher.progress.moved().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the deadline; for ever if there is none.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::agent::{Course, Happening, Step, TurnNote};
-use rowmill_core::ports::KeptAnswer;
+use rowmill_core::ports::{KeptAnswer, Verdict};
 use rowmill_core::record::{CallReport, ToolReport, total_usage};
 use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
 
@@ -171,7 +171,7 @@ impl<'r> Walk<'r> {
         let before = self.lanes.iter().find(|(known, _)| *known == voice).map(|(_, lane)| *lane);
         let (lane, ticket) = match self.first.take() {
             Some(first) if first.voice == voice => (first.lane, Some(first.ticket)),
-            _ => (before.unwrap_or_else(|| self.context.shared.route(voice)), None),
+            _ => (before.unwrap_or_else(|| self.context.crew.route(voice)), None),
         };
         let member = member_of(self.context, voice);
         ModelStep { node, voice, member, lane, ticket, turn: self.course.turns(), messages }
@@ -184,7 +184,7 @@ impl<'r> Walk<'r> {
             Arrived::Time { node, limit } => {
                 if !self.course.has_ended(node) {
                     let line = self.line(&Happening::Expired { node, limit });
-                    self.course.expired(&self.context.shared.worker.cast, node, limit);
+                    self.course.expired(&self.context.crew.cast, node, limit);
                     self.keep(line);
                 }
             }
@@ -193,7 +193,7 @@ impl<'r> Walk<'r> {
 
     fn heed_model(&mut self, mut asked: Asked) {
         let context = self.context;
-        let cast = &context.shared.worker.cast;
+        let cast = &context.crew.cast;
         self.asking -= 1;
         self.count(&mut asked);
         let Asked { node, messages, prompt, outcome, calls, .. } = &mut asked;
@@ -237,7 +237,7 @@ impl<'r> Walk<'r> {
         let Asked { voice, lane, calls, .. } = asked;
         self.unknown_calls += calls.unknown;
         self.saved += calls.saved;
-        let plain = self.context.shared.worker.cast.members().len() == 1;
+        let plain = self.context.crew.cast.members().len() == 1;
         let name = self.context.member_name(asked.member);
         if !plain || !name.is_empty() {
             for report in &mut calls.reports {
@@ -255,7 +255,7 @@ impl<'r> Walk<'r> {
 
     fn turn_note(&self, asked: &Asked, completion: &Completion) -> TurnNote {
         let last = self.calls.last();
-        let lane = self.context.shared.lane(asked.voice, asked.lane);
+        let lane = self.context.crew.lane(asked.voice, asked.lane);
         let model = last.and_then(|call| call.model.clone());
         TurnNote {
             start: asked.start,
@@ -269,7 +269,7 @@ impl<'r> Walk<'r> {
     }
 
     fn heed_tool(&mut self, node: usize, index: usize, acted: Acted) {
-        let cast = &self.context.shared.worker.cast;
+        let cast = &self.context.crew.cast;
         self.acting -= 1;
         self.tools.push(acted.report);
         match acted.output {
@@ -350,11 +350,11 @@ impl<'r> Walk<'r> {
             KeptAnswer { text, usage: told.then(|| total_usage(&self.calls)), model }
         });
         let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
-        let outcome = self.course.take_outcome(&shared.worker.cast).unwrap_or_else(|| {
+        let outcome = self.course.take_outcome(&self.context.crew.cast).unwrap_or_else(|| {
             Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
         });
         let failure = if outcome.is_err() { self.failure } else { None };
-        let traced = shared.worker.cast.keeps_transcripts();
+        let traced = self.context.crew.cast.keeps_transcripts();
         Ended {
             ordinal,
             number: self.context.number,
@@ -372,10 +372,13 @@ impl<'r> Walk<'r> {
             kept,
             reused: None,
             trace: traced.then(|| Box::new(self.course.into_transcript())),
+            verdict: Verdict::Result,
+            unfinished: None,
+            again: false,
         }
     }
 }
 
 fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
-    context.shared.worker.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
+    context.crew.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
 }

@@ -68,7 +68,7 @@ fn cases() -> Vec<(&'static str, Expected)> {
 }
 
 fn request(prompt: &str) -> Request {
-    Request { key: "conformance".to_owned(), attempt: 1, messages: vec![Message::user(prompt)] }
+    Request { key: "conformance".to_owned(), row: 1, attempt: 1, messages: vec![Message::user(prompt)] }
 }
 
 fn deviation(result: &Result<Completion, CallError>, expected: &Expected) -> Option<String> {

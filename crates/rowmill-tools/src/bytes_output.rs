@@ -21,7 +21,7 @@ pub(crate) fn output_of(bytes: Vec<u8>, name: &str) -> ToolOutput {
     let name = if name.contains('.') { name.to_owned() } else { format!("{name}.{ending}") };
     let attachment = attachment(name, media_type.to_owned(), bytes.into());
     let text = format!("{}: {}, {} bytes", attachment.name, attachment.media_type, attachment.bytes.len());
-    ToolOutput { text, attachments: vec![attachment], is_error: false }
+    ToolOutput { attachments: vec![attachment], ..ToolOutput::of_text(text) }
 }
 
 /// A file with its digest.

@@ -46,7 +46,7 @@ impl Message {
     /// What a tool gave for a call.
     #[must_use]
     pub fn tool(call: &ToolCall, output: ToolOutput) -> Self {
-        let ToolOutput { text, attachments, is_error } = output;
+        let ToolOutput { text, attachments, is_error, .. } = output;
         let answers = Answered { call: call.id.clone(), tool: call.name.clone(), is_error };
         Self { attachments, answers: Some(Box::new(answers)), ..Self::of(Role::Tool, text) }
     }
@@ -63,6 +63,8 @@ pub struct Request {
     /// Names the run, the row and the turn; the same for every try, and sent as an
     /// idempotency key where the provider has one.
     pub key: String,
+    /// The number of the row.
+    pub row: u64,
     /// Which try at this turn it is, counted from 1.
     pub attempt: u32,
     /// The conversation so far; the last message is the user's or a tool's.

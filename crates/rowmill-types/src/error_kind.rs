@@ -79,6 +79,12 @@ error_kinds! {
         "Raise `--max-row-cost` or `--max-row-tokens`, or bound answers with `?max_tokens=` in the model string.";
     Hook = "HookError", "A hook of the agent card failed.",
         "Read the message, correct the hook and run again with `--resume`.";
+    Prompt = "PromptError", "The program's own function that makes prompts failed on this item; nothing was sent.",
+        "Correct the function or the item and run again.";
+    Function = "FunctionError", "The program's own function that works on items failed.",
+        "Read the message, correct the function and run again.";
+    Output = "OutputError", "The program's own function that makes results out of answers failed; the answer is in the ledger, if there is one.",
+        "Correct the function; a resume applies it to the kept answer and sends nothing.";
     OutcomeUnknown = "OutcomeUnknown", "The run was cut while a tool ran that must not run twice; whether it took effect is unknown.",
         "Look at what the tool did; then `--resume --retry-unknown` works on the row again from its start.";
     Interrupted = "Interrupted", "The run was aborted while this row was being worked on; whether the call was billed is unknown.",

@@ -35,12 +35,19 @@ pub struct ToolOutput {
     pub attachments: Vec<Attachment>,
     /// Whether it says that it failed. The model is told, and may try something else.
     pub is_error: bool,
+    /// Whether its text is the result: the model is not asked again.
+    pub is_final: bool,
 }
 
 impl ToolOutput {
     /// A text.
     pub fn of_text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A text that is the result of the row.
+    pub fn result(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_final: true, ..Self::default() }
     }
 
     /// A failure, told to the model.

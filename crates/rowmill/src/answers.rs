@@ -19,7 +19,7 @@ pub(crate) fn answers(
     identity: String,
     control: &Control,
 ) -> Result<Option<Answers>, Problem> {
-    let (place, kept_before) = match (&spec.cache, spec.dedupe) {
+    let (place, kept_before) = match (&spec.work.cache, spec.work.dedupe) {
         (Some(folder), _) => (folder.clone(), Reused::Cache),
         (None, true) => (folder.answers(), Reused::Duplicate),
         (None, false) => return Ok(None),

@@ -68,6 +68,10 @@ impl Ledger for NoLedger {
     fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
         Ok(Box::new(Self))
     }
+
+    fn keeps(&self) -> bool {
+        false
+    }
 }
 
 impl LedgerReader for NoLedger {

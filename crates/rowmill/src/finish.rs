@@ -104,7 +104,7 @@ fn tidy(
             return Ok(false);
         }
         // Rows that were cut go on from their turns, which only the ledger has.
-        Some(_) if spec.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
+        Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
         Some(_) => {
             compact(spec, folder, header, (end, all_ok))?;
             if all_ok {
@@ -157,7 +157,7 @@ fn summary(
             Schema::None | Schema::Source(_) => None,
         },
         instruction: spec.instruction.as_deref().map(shown_source),
-        agent_card: spec.agents.cards.iter().map(|source| shown_source(source)).collect(),
+        agent_card: spec.work.agents.cards.iter().map(|source| shown_source(source)).collect(),
         agent,
         variables,
         template: match &spec.prompt {
@@ -167,7 +167,7 @@ fn summary(
         },
         export_traces: spec.traces.as_ref().map(|path| path.to_string_lossy().into_owned()),
         output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
-        parallel: match spec.parallel {
+        parallel: match spec.work.parallel {
             Parallel::Auto => "auto".into(),
             Parallel::AtMost(rows) => rows.into(),
         },

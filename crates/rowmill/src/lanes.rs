@@ -15,7 +15,7 @@ use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSp
 
 use crate::environment::environment;
 use crate::run::{Control, Notice};
-use crate::spec::RunSpec;
+use crate::work::WorkSpec;
 
 /// Answers of built-in models are short; this is more than any of them has.
 const BUILTIN_OUTPUT: u64 = 4_096;
@@ -53,7 +53,7 @@ pub(crate) struct Lanes {
     /// The model that is asked first.
     pub(crate) model: ModelString,
     /// All of them, ready to be called.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Arc<Lane>>,
     /// Names everything that shapes an answer besides the messages.
     pub(crate) identity: String,
     /// What files the model takes that is asked first.
@@ -64,7 +64,7 @@ pub(crate) struct Lanes {
 
 /// Makes models ready; no call is made.
 pub(crate) struct Maker<'a> {
-    spec: &'a RunSpec,
+    spec: &'a WorkSpec,
     providers: Providers,
     prices: PriceTable,
     http: HttpClient,
@@ -72,7 +72,7 @@ pub(crate) struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    pub(crate) fn new(spec: &'a RunSpec, http: &HttpClient, control: &'a Control) -> Result<Self, Problem> {
+    pub(crate) fn new(spec: &'a WorkSpec, http: &HttpClient, control: &'a Control) -> Result<Self, Problem> {
         Ok(Self {
             spec,
             providers: Providers::with_config(spec.providers.clone())?,
@@ -100,7 +100,7 @@ impl<'a> Maker<'a> {
                 check_budget(flag, limits, &setup.model, &facts, priced.as_ref())?;
             }
             secrets.extend_from_slice(setup.connection.secrets());
-            lanes.push(lane(self.spec, setup, facts, priced, &self.http, self.control)?);
+            lanes.push(Arc::new(lane(self.spec, setup, facts, priced, &self.http, self.control)?));
         }
         let (model, identity, rules) =
             first.ok_or_else(|| Problem::new(ProblemCode::Internal, "a run needs a model"))?;
@@ -164,7 +164,7 @@ pub(crate) fn max_output(facts: &LaneFacts, priced: Option<&Priced<'_>>) -> Opti
 }
 
 fn lane(
-    spec: &RunSpec,
+    spec: &WorkSpec,
     setup: Setup,
     facts: LaneFacts,
     priced: Option<Priced<'_>>,

@@ -30,6 +30,7 @@ mod schema_model;
 mod spec;
 mod texts;
 mod traces;
+mod work;
 
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use environment::environment;
@@ -57,3 +58,4 @@ pub use run::{Control, Notice, run};
 pub use spec::{
     AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
 };
+pub use work::WorkSpec;

@@ -7,12 +7,11 @@ use rowmill_core::agent::Cast;
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
 use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
 use rowmill_core::record::Reused;
-use rowmill_core::retry;
 use rowmill_engine::{
-    Answers, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause, StopRules, Voice,
-    Worker,
+    Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause,
+    StopRules, Voice, Worker,
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
@@ -35,6 +34,7 @@ use crate::resume::done_before;
 use crate::run::{Control, blocking, run};
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
+use crate::work::WorkSpec;
 
 /// What a run would come to.
 #[derive(Debug, Clone, Serialize)]
@@ -111,10 +111,10 @@ pub async fn plan(
         return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
             .hint("run a few rows with `--limit 10` and look at what they cost"));
     }
-    let providers = Providers::with_config(spec.providers.clone())?;
-    let prices = PriceTable::with_config(&spec.prices)?;
+    let providers = Providers::with_config(spec.work.providers.clone())?;
+    let prices = PriceTable::with_config(&spec.work.prices)?;
     let asks = asks(&spec, &texts, texts.schema.as_ref());
-    let setup = keyless(|environment| setup(&spec.model, &providers, &asks, control, environment))?;
+    let setup = keyless(|environment| setup(&spec.work.model, &providers, &asks, control, environment))?;
     let priced = priced(&prices, &setup.model);
     inputs::fetch(&mut spec, control).await?;
     let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
@@ -253,7 +253,7 @@ async fn experience(
         history: None,
         judged_by: "the longest answers that are allowed (`--sample-calls N` tells more)".into(),
         cost: Money::ZERO,
-        limits: spec.rates,
+        limits: spec.work.rates,
     };
     if let Some(calls) = sample_calls {
         return Box::pin(sample(spec, calls, control)).await;
@@ -290,10 +290,10 @@ async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experie
         (set, learned) => set.or(learned),
     };
     let limits = RateFlags {
-        requests: or(spec.rates.requests, learned.requests),
-        tokens: or(spec.rates.tokens, learned.tokens),
-        input_tokens: or(spec.rates.input_tokens, learned.input_tokens),
-        output_tokens: or(spec.rates.output_tokens, learned.output_tokens),
+        requests: or(spec.work.rates.requests, learned.requests),
+        tokens: or(spec.work.rates.tokens, learned.tokens),
+        input_tokens: or(spec.work.rates.input_tokens, learned.input_tokens),
+        output_tokens: or(spec.work.rates.output_tokens, learned.output_tokens),
     };
     Ok(Experience {
         judged_by: format!("{} sample calls", report.history.rows),
@@ -328,6 +328,18 @@ async fn count(
     let identity = crate::lanes::identity(setup);
     let folder = WorkFolder::open(home.path())?;
     let store = answers(&spec, &folder, identity, control)?;
+    let voices = vec![Voice { lanes: vec![Arc::new(lane)], files: attachment_rules(setup) }];
+    let crew = Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None };
+    let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };
+    let worker = Worker {
+        attachments: files,
+        answers: store.map(|store| Answers {
+            store: Arc::new(ReadOnly::new(store.store)),
+            kept_before: Reused::Cache,
+            ..store
+        }),
+        ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
+    };
     let plan = Plan {
         run: "plan".into(),
         source: rows.dataset.open()?,
@@ -335,25 +347,7 @@ async fn count(
         ids: rows.ids,
         id_check: rows.id_check,
         resume: done_before(&spec)?,
-        worker: Worker {
-            cast: Arc::new(Cast::plain(None, 0)?),
-            voices: vec![Voice { lanes: vec![lane], files: attachment_rules(setup) }],
-            tools: None,
-            row_budget: BudgetLimits::default(),
-            checkpoint: false,
-            attachments: files,
-            template: texts.template.clone(),
-            retry: retry::Policy { retries: 0, ..retry::Policy::default() },
-            timeout: spec.timeout,
-            row_timeout: None,
-            answers: store.map(|store| Answers {
-                store: Arc::new(ReadOnly::new(store.store)),
-                kept_before: Reused::Cache,
-                ..store
-            }),
-            include_input: false,
-            traces: None,
-        },
+        worker,
         parallel: 1,
         stop_rules: StopRules::default(),
         budget: Budget::default(),

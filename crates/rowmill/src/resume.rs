@@ -61,7 +61,7 @@ pub(crate) fn resumed(
     if let Some(before) = &before {
         compare(&before.fingerprint, &now.fingerprint, spec.existing)?;
     }
-    let mut resume = Resume::new(spec.agents.retry_unknown);
+    let mut resume = Resume::new(spec.work.agents.retry_unknown);
     let mut settings_unknown = false;
     if let Some(file) = output {
         let found = scan_output(file.path(), |head| {
@@ -76,7 +76,7 @@ pub(crate) fn resumed(
         None => (0, Spend::default()),
     };
     let mut turns_from = before.as_ref().map_or(0, |before| before.turns_from);
-    if !spec.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
+    if !spec.work.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
         // They are of other agents, or nobody wants them; rows begin anew, and so do their turns.
         resume.forget_turns();
         turns_from = length;
@@ -102,7 +102,7 @@ fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
 
 /// What an earlier run did, only looked at: a resume would pass over it.
 pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
-    let mut resume = Resume::new(spec.agents.retry_unknown);
+    let mut resume = Resume::new(spec.work.agents.retry_unknown);
     let Some(folder) = spec.work_folder() else { return Ok(resume) };
     let Some(path) = spec.output.envelopes(&folder) else { return Ok(resume) };
     if !spec.existing.resumes() || !path.exists() {
@@ -119,7 +119,7 @@ pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
 }
 
 fn reserved_rows(spec: &RunSpec) -> usize {
-    let places = match spec.parallel {
+    let places = match spec.work.parallel {
         Parallel::Auto => PLACES_OF_AUTO,
         Parallel::AtMost(rows) => rows,
     };

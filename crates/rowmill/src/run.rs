@@ -4,14 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, RateFlags, Spend};
-use rowmill_core::ports::{Attachments, Dataset, Observer};
-use rowmill_core::prompt::Template;
-use rowmill_core::retry;
+use rowmill_core::ports::{Dataset, Observer};
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
 use rowmill_data::traces::TraceFolder;
-use rowmill_engine::{Answers, Lane, Limits, Plan, RunEnd, Sinks, Stop, Voice, Worker};
+use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Sinks, Stop, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -148,6 +145,14 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
     let traced = Traced { folder: traces, run: &header.run, speakers, secrets };
     let traces = traces::begin(&spec, traced, &mut sinks)?;
+    let casting = Casting::Same(Arc::new(Crew { cast, voices, tools }));
+    let worker = Worker {
+        attachments: files,
+        answers,
+        include_input: spec.keeps_input(),
+        traces,
+        ..spec.work.worker(casting, Arc::new(texts.template))
+    };
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
@@ -155,10 +160,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         ids: rows.ids,
         id_check: rows.id_check,
         resume,
-        worker: Worker { traces, tools, ..worker(&spec, cast, voices, files, texts.template, answers) },
-        parallel: spec.parallel.ceiling(),
-        stop_rules: spec.stop_rules,
-        budget: Budget::new(spec.budget, spent),
+        worker,
+        parallel: spec.work.parallel.ceiling(),
+        stop_rules: spec.work.stop_rules,
+        budget: Budget::new(spec.work.budget, spent),
         ledger: Box::new(ledger),
         sinks,
         observer: control.observer.clone(),
@@ -179,7 +184,7 @@ async fn carry_out(
     dataset: &dyn Dataset,
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
-    let lanes: Vec<Lane> = plan.worker.voices.iter().flat_map(|voice| voice.lanes.clone()).collect();
+    let lanes = plan.worker.casting.lanes();
     let end = rowmill_engine::run(plan).await?;
     for lane in &lanes {
         lane.model.close().await;
@@ -189,31 +194,6 @@ async fn carry_out(
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))
-}
-
-fn worker(
-    spec: &RunSpec,
-    cast: Arc<Cast>,
-    voices: Vec<Voice>,
-    attachments: Option<Arc<dyn Attachments>>,
-    template: Template,
-    answers: Option<Answers>,
-) -> Worker {
-    Worker {
-        cast,
-        voices,
-        tools: None,
-        row_budget: spec.agents.row_budget,
-        checkpoint: spec.agents.checkpoint_turns,
-        attachments,
-        template,
-        retry: retry::Policy { retries: spec.retries, base: spec.retry_wait, ..retry::Policy::default() },
-        timeout: spec.timeout,
-        row_timeout: spec.row_timeout,
-        answers,
-        include_input: spec.keeps_input(),
-        traces: None,
-    }
 }
 
 /// What is ours for the length of the run, and what it begins from.

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::BudgetLimits;
 use rowmill_core::select::Selection;
 use rowmill_data::InputSpec;
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
-use rowmill_engine::{OnQuota, StopRules};
-use rowmill_http::Timeouts;
-use rowmill_models::{PriceConfig, ProviderConfig};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
+
+use crate::work::WorkSpec;
 
 /// Everything that defines a run.
 #[derive(Debug, Clone)]
@@ -33,10 +32,8 @@ pub struct RunSpec {
     pub instruction: Option<String>,
     /// Variables of the instruction.
     pub variables: VariableFlags,
-    /// The model string; empty only where agent cards name their own.
-    pub model: String,
-    /// The agents that work on rows, and what they may do.
-    pub agents: AgentFlags,
+    /// What answers rows, and within which limits.
+    pub work: WorkSpec,
     /// What results must satisfy.
     pub schema: Schema,
     /// Where results go.
@@ -53,48 +50,10 @@ pub struct RunSpec {
     pub summary_output: Option<PathBuf>,
     /// The folder that gets the trace of every row.
     pub traces: Option<PathBuf>,
-    /// How many rows are worked on at once.
-    pub parallel: Parallel,
-    /// Whether limits that a provider tells are kept to.
-    pub pace: Pace,
-    /// Limits per minute that the user sets.
-    pub rates: RateFlags,
-    /// What happens when the quota is used up.
-    pub on_quota: OnQuota,
-    /// How long a provider that lets no call through is waited for.
-    pub max_outage: Duration,
-    /// Model strings that are asked, in order, when the model gives no answer.
-    pub fallback_models: Vec<String>,
-    /// When the run ends before its input does.
-    pub stop_rules: StopRules,
-    /// What the run may spend, over all its resumes.
-    pub budget: BudgetLimits,
-    /// Whether rows that ask the same are sent once.
-    pub dedupe: bool,
-    /// The folder in which answers are kept for later runs.
-    pub cache: Option<PathBuf>,
-    /// Whether a first call goes alone where that fills the provider's cache.
-    pub prime: bool,
-    /// Further tries after a call that failed.
-    pub retries: u32,
-    /// The first wait between tries.
-    pub retry_wait: Duration,
-    /// How long one call may take.
-    pub timeout: Duration,
-    /// How long the calls of a row may take together.
-    pub row_timeout: Option<Duration>,
-    /// How long parts of a call may take.
-    pub timeouts: Timeouts,
-    /// How often an answer that breaks the schema may be corrected.
-    pub repairs: u32,
     /// Where the ledger is kept; beside the output without it.
     pub work_dir: Option<PathBuf>,
     /// Keep the ledger of a finished run.
     pub keep_temp: bool,
-    /// Providers of the configuration file.
-    pub providers: BTreeMap<String, ProviderConfig>,
-    /// Prices of the configuration file.
-    pub prices: BTreeMap<String, PriceConfig>,
 }
 
 /// The agents of a run and their tools, as given.

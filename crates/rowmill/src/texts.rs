@@ -84,12 +84,13 @@ async fn cards(
     fetcher: &Fetcher<'_>,
     control: &Control,
 ) -> Result<Option<LoadedCards>, Problem> {
-    if spec.agents.cards.is_empty() {
+    if spec.work.agents.cards.is_empty() {
         return Ok(None);
     }
-    let flags = CardFlags { sources: &spec.agents.cards, agent: spec.agents.agent.as_deref(), variables };
+    let flags =
+        CardFlags { sources: &spec.work.agents.cards, agent: spec.work.agents.agent.as_deref(), variables };
     let mut loaded = agents::load(&flags, &environment, fetcher).await?;
-    loaded.digest = agents::with_routes(&loaded.digest, &spec.agents);
+    loaded.digest = agents::with_routes(&loaded.digest, &spec.work.agents);
     for name in &loaded.unused_variables {
         (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
     }

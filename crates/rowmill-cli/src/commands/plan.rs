@@ -13,7 +13,7 @@ pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
     let Resolved { spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let sample_calls = flags.sample_calls;
-    let planned = conduct(show, spec.parallel, async |control| {
+    let planned = conduct(show, spec.work.parallel, async |control| {
         Box::pin(rowmill::plan(spec, sample_calls, control)).await
     })?;
     let Some(report) = planned else { return Ok(ExitCode::Interrupted) };

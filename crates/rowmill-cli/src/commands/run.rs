@@ -11,7 +11,8 @@ use crate::resolve::{Resolved, current_folder, resolve};
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
     let Resolved { spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
-    let report = conduct(show, spec.parallel, async |control| Box::pin(rowmill::run(spec, control)).await)?;
+    let report =
+        conduct(show, spec.work.parallel, async |control| Box::pin(rowmill::run(spec, control)).await)?;
     tell(&report, show.json_summary);
     Ok(report.exit)
 }

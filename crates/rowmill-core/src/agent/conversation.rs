@@ -237,7 +237,7 @@ impl Conversation {
         let mut passed = None;
         for open in std::mem::take(&mut self.calls) {
             let CallState::Ended(output) = open.state else { continue };
-            if open.passes && !output.is_error && passed.is_none() {
+            if (open.passes || output.is_final) && !output.is_error && passed.is_none() {
                 passed = Some(output.text.clone());
             }
             self.messages.push(Message::tool(&open.call, output));

@@ -4,18 +4,20 @@
 //! the engine.
 
 mod dataset;
+mod own;
 mod tools;
 
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{CallError, Completion, Problem, Request, RowId};
+use rowmill_types::{CallError, Completion, Problem, Request, RowError, RowId};
 pub use rowmill_types::{Comparison, Scalar};
 
 pub use dataset::{
     Attachments, Column, ColumnKind, Condition, Dataset, InputIdentity, Part, Position, Room, RowSource,
 };
 
+pub use own::{Finish, Finishing, Prompts, Verdict};
 pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolRequest};
 
 use crate::limits::{Spend, WaitReason};
@@ -98,6 +100,11 @@ pub trait Ledger: Send {
     ///
     /// The ledger cannot be opened for reading.
     fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem>;
+
+    /// Whether it keeps anything; where not, records are not even made for it.
+    fn keeps(&self) -> bool {
+        true
+    }
 }
 
 /// Events that are written together.
@@ -241,14 +248,23 @@ pub enum Event<'a> {
     },
     /// A row has ended and the ledger has it.
     Ended {
-        /// Whether it is ok.
-        ok: bool,
+        /// The row.
+        number: u64,
+        /// Why it failed, if it did.
+        error: Option<&'a RowError>,
         /// Whether it was taken to be sent; a row that could not be read never was.
         called: bool,
         /// What its calls used.
         usage: rowmill_types::Usage,
         /// What they cost, as far as prices are known.
         cost: rowmill_types::Money,
+    },
+    /// A row that an earlier run answered was finished again, and nothing was sent for it.
+    Kept {
+        /// The row.
+        number: u64,
+        /// Why it failed, if it did.
+        error: Option<&'a RowError>,
     },
     /// Rows that were taken are given back unsent, because the run stops.
     Released {

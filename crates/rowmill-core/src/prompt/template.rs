@@ -6,6 +6,7 @@ use rowmill_types::{ErrorKind, Row, RowError};
 
 use super::{Piece, pieces};
 use crate::json_text::{decode_string, start_line, write_indented_at, write_spaced, write_string};
+use crate::ports::Prompts;
 
 /// What a run without a template asks each row with.
 const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
@@ -96,6 +97,12 @@ impl Template {
             }
         }
         if missing.is_empty() { Ok(out) } else { Err(missing_fields(&missing)) }
+    }
+}
+
+impl Prompts for Template {
+    fn prompt(&self, row: &Row) -> Result<String, RowError> {
+        self.render(row)
     }
 }
 

@@ -153,6 +153,25 @@ impl Record {
         self.trace.clone().and_then(|range| self.line.get(range))
     }
 
+    /// What the row came to, as its envelope tells.
+    ///
+    /// # Errors
+    ///
+    /// The envelope is none.
+    pub fn outcome(&self) -> Result<Result<String, RowError>, serde_json::Error> {
+        #[derive(serde::Deserialize)]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            result: Option<&'a RawValue>,
+            error: Option<RowError>,
+        }
+        let fields: Fields<'_> = serde_json::from_slice(self.envelope())?;
+        Ok(match fields.error {
+            Some(error) => Err(error),
+            None => Ok(fields.result.map_or("null", RawValue::get).to_owned()),
+        })
+    }
+
     /// Its parts, for sinks to choose from.
     #[must_use]
     pub fn published(&self) -> Published<'_> {

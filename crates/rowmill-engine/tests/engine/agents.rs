@@ -68,10 +68,9 @@ fn bench(rows: usize, model: FakeModel) -> (Bench, Arc<FakeModel>) {
     let tools: Vec<Tool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
     let agent = Agent { tools: (0..tools.len()).collect(), max_iterations: 9, ..Agent::default() };
     let member = Member { name: "agent".into(), description: String::new(), kind: Kind::Agent(agent) };
-    let worker = &mut bench.plan.worker;
-    worker.cast = Arc::new(Cast::new(vec![member], tools, 0, None).unwrap());
+    bench.crew().cast = Arc::new(Cast::new(vec![member], tools, 0, None).unwrap());
     let host = Arc::new(FakeTools(bench.log()));
-    bench.plan.worker.tools = Some(Tools { host, hooks: None, result_limit: 101 });
+    bench.crew().tools = Some(Tools { host, hooks: None, result_limit: 101 });
     (bench, model)
 }
 
@@ -130,7 +129,7 @@ async fn a_row_never_spends_more_than_it_may() {
     let turns: Vec<_> = (0..9).map(|_| Ok(calls(&["look"]))).collect();
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
     let bounded = Lane { max_output: Some(100), ..lane("model", model.clone(), LANE) };
-    bench.plan.worker.voices = vec![voice(vec![bounded])];
+    bench.crew().voices = vec![voice(vec![bounded])];
     bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(680) };
     let (plan, watched) = bench.split();
     run(plan).await.unwrap();

@@ -28,7 +28,7 @@ fn priced(mut bench: Bench, limits: BudgetLimits, spent: Spend) -> Bench {
         output: pico(10),
         reasoning: pico(10),
     };
-    let lane = &mut bench.plan.worker.voices[0].lanes[0];
+    let lane = bench.lane();
     lane.price = Some(Price { tokens, long: None, batch_percent: None });
     lane.max_output = Some(MAX_OUTPUT);
     bench.plan.budget = Budget::new(limits, spent);

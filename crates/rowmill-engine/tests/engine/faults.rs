@@ -10,7 +10,7 @@ use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
 use crate::acting::{Acting, broken, refused, seconds};
-use crate::support::{Bench, LANE, lane};
+use crate::support::{Bench, LANE, lane, shared};
 
 /// A provider that is down for some seconds and answers after one otherwise.
 fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
@@ -48,7 +48,7 @@ async fn after_an_outage_calls_begin_with_one_and_double() {
     let mut bench = Bench::new(600, model.clone());
     bench.plan.parallel = 16;
     let settings = LaneSettings { parallel: Parallel::AtMost(16), ..LANE };
-    bench.plan.worker.voices[0].lanes = vec![lane("model", model.clone(), settings)];
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
     let (plan, _) = bench.split();
     run(plan).await.unwrap();
     let times = model.times();
@@ -68,7 +68,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
         let model = down(20.0..1e9, error);
         let mut bench = Bench::new(300, model.clone());
         let settings = LaneSettings { max_outage: seconds(120.0), ..LANE };
-        bench.plan.worker.voices[0].lanes = vec![lane("model", model.clone(), settings)];
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
@@ -115,7 +115,7 @@ async fn a_row_that_breaks_the_provider_fails_alone_after_its_tries() {
 
 fn two_lanes(rows: usize, first: Arc<dyn Model>, second: Arc<dyn Model>) -> Bench {
     let mut bench = Bench::new(rows, first.clone());
-    bench.plan.worker.voices[0].lanes = vec![lane("first", first, LANE), lane("second", second, LANE)];
+    bench.crew().voices[0].lanes = shared(vec![lane("first", first, LANE), lane("second", second, LANE)]);
     bench
 }
 
@@ -189,7 +189,7 @@ async fn waiting_for_leave_is_not_the_time_of_a_row() {
     let mut bench = Bench::new(20, model.clone());
     bench.plan.worker.row_timeout = Some(seconds(5.0));
     let rates = RateFlags { requests: Some(12), ..RateFlags::default() };
-    bench.plan.worker.voices[0].lanes = vec![lane("model", model.clone(), LaneSettings { rates, ..LANE })];
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), LaneSettings { rates, ..LANE })]);
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 20]);

@@ -8,10 +8,10 @@ use rowmill_testkit::answer;
 use rowmill_types::{Completion, ProblemCode, RateLimits, RateWindow};
 
 use crate::acting::{Acting, exhausted, refused, seconds};
-use crate::support::{Bench, LANE, lane};
+use crate::support::{Bench, LANE, lane, shared};
 
 fn with_lane(mut bench: Bench, model: &Arc<Acting>, settings: LaneSettings) -> Bench {
-    bench.plan.worker.voices[0].lanes = vec![lane("model", model.clone(), settings)];
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
     bench.plan.parallel = settings.parallel.ceiling();
     bench
 }
@@ -94,7 +94,7 @@ async fn a_model_that_must_wait_does_not_slow_another_of_the_same_provider() {
     let mut plans = [("slow", slow.clone()), ("fast", fast.clone())].map(|(name, model)| {
         let mut bench = Bench::new(40, model.clone());
         let key = LaneKey { provider: "one".into(), account: "mine".into(), model: name.into() };
-        bench.plan.worker.voices[0].lanes[0].gate = limits.gate(key, LANE);
+        bench.lane().gate = limits.gate(key, LANE);
         bench.plan
     });
     plans[0].parallel = 1;
@@ -113,7 +113,7 @@ async fn runs_that_share_a_model_share_its_limits() {
     let plans = [1, 2].map(|_| {
         let mut bench = Bench::new(60, model.clone());
         let key = LaneKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
-        bench.plan.worker.voices[0].lanes[0].gate = limits.gate(key, LaneSettings { rates, ..LANE });
+        bench.lane().gate = limits.gate(key, LaneSettings { rates, ..LANE });
         bench.plan
     });
     let [first, second] = plans.map(run);

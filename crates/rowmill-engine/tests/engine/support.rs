@@ -17,7 +17,8 @@ use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selection, Selector};
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules, Voice, Worker,
+    Casting, Crew, IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules,
+    Voice, Worker,
 };
 use rowmill_testkit::FakeDataset;
 use rowmill_types::{AttachmentRules, Problem, ProblemCode};
@@ -159,9 +160,17 @@ impl Observer for Watcher {
     }
 }
 
+/// Lanes as a voice has them.
+pub(crate) fn shared(lanes: Vec<Lane>) -> Vec<Arc<Lane>> {
+    lanes.into_iter().map(Arc::new).collect()
+}
+
 /// A voice whose models take no files but text.
 pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
-    Voice { lanes, files: AttachmentRules { kinds: Vec::new(), max_total: 1 << 20, max_count: 8 } }
+    Voice {
+        lanes: shared(lanes),
+        files: AttachmentRules { kinds: Vec::new(), max_total: 1 << 20, max_count: 8 },
+    }
 }
 
 /// How lanes are paced unless a test says otherwise.
@@ -218,13 +227,16 @@ impl Bench {
             id_check: IdCheck::Done,
             resume: Resume::default(),
             worker: Worker {
-                cast: Arc::new(Cast::plain(None, 1).unwrap()),
-                voices: vec![voice(vec![lane("model", model, LANE)])],
-                tools: None,
+                casting: Casting::Same(Arc::new(Crew {
+                    cast: Arc::new(Cast::plain(None, 1).unwrap()),
+                    voices: vec![voice(vec![lane("model", model, LANE)])],
+                    tools: None,
+                })),
                 row_budget: BudgetLimits::default(),
                 checkpoint: false,
                 attachments: None,
-                template: Template::parse("{{p}}".into()),
+                prompts: Arc::new(Template::parse("{{p}}".into())),
+                finish: None,
                 retry: retry::Policy::default(),
                 timeout: Duration::from_secs(600),
                 row_timeout: None,
@@ -244,7 +256,20 @@ impl Bench {
     }
 
     pub(crate) fn with_schema(&mut self, schema: ResultSchema) {
-        self.plan.worker.cast = Arc::new(Cast::plain(Some(schema), 1).unwrap());
+        self.crew().cast = Arc::new(Cast::plain(Some(schema), 1).unwrap());
+    }
+
+    /// Those who work on its rows.
+    pub(crate) fn crew(&mut self) -> &mut Crew {
+        match &mut self.plan.worker.casting {
+            Casting::Same(crew) => Arc::get_mut(crew).unwrap(),
+            Casting::Each(_) => panic!("rows have crews of their own"),
+        }
+    }
+
+    /// The first model.
+    pub(crate) fn lane(&mut self) -> &mut Lane {
+        Arc::get_mut(&mut self.crew().voices[0].lanes[0]).unwrap()
     }
 
     pub(crate) fn ledger(&self) -> FakeLedger {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::provider::{HANGS, MAX_OUTPUT, Scene, Server, utilisation};
-use crate::support::{Bench, LANE, Watched, lane};
+use crate::support::{Bench, LANE, Watched, lane, shared};
 use rowmill_core::limits::{Budget, BudgetLimits, Spend};
 use rowmill_core::ports::{Event, Observer};
 use rowmill_core::retry;
@@ -72,8 +72,8 @@ fn play(scene: Scene) -> Option<Played> {
         let settings = LaneSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..LANE };
         let mut lane = lane("model", server.clone(), settings);
         lane.price = Some(scene.price);
+        bench.crew().voices[0].lanes = shared(vec![lane]);
         let plan = &mut bench.plan;
-        plan.worker.voices[0].lanes = vec![lane];
         plan.worker.timeout = HANGS;
         // One fault in twenty at most, so that no row ever meets so many in turn.
         plan.worker.retry = retry::Policy { retries: 14, ..retry::Policy::default() };

@@ -147,5 +147,5 @@ pub fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn 
 
 /// A request of one message.
 pub fn ask(text: &str) -> Request {
-    Request { key: format!("run-1/{text}"), attempt: 1, messages: vec![Message::user(text)] }
+    Request { key: format!("run-1/{text}"), row: 1, attempt: 1, messages: vec![Message::user(text)] }
 }

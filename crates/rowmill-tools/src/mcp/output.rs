@@ -109,7 +109,7 @@ impl Parts {
     }
 
     fn output(self, is_error: bool) -> ToolOutput {
-        ToolOutput { text: self.texts.join("\n"), attachments: self.attachments, is_error }
+        ToolOutput { text: self.texts.join("\n"), attachments: self.attachments, is_error, is_final: false }
     }
 }
 

@@ -72,7 +72,7 @@ impl Line<'_> {
             other => other.to_string(),
         };
         let attachments = files.into_iter().map(FileLine::read).collect::<Result<_, _>>()?;
-        Ok(ToolOutput { text, attachments, is_error })
+        Ok(ToolOutput { text, attachments, is_error, is_final: false })
     }
 }
 

@@ -22,7 +22,8 @@ pub(crate) fn model(
     }
     let schema = texts.schema.take();
     let asks = asks(spec, texts, schema.as_ref());
-    plain(spec, &Maker::new(spec, http, control)?, &asks, schema).map(Some)
+    let traced = spec.traces.is_some();
+    plain(&spec.work, &Maker::new(&spec.work, http, control)?, &asks, (schema, traced)).map(Some)
 }
 
 /// The agents of cards. Their tools are started.
@@ -32,10 +33,10 @@ pub(crate) async fn of_cards(
     http: &HttpClient,
     control: &Control,
 ) -> Result<Stage, Problem> {
-    let maker = Maker::new(spec, http, control)?;
+    let maker = Maker::new(&spec.work, http, control)?;
     let schema = texts.schema.take();
     match &texts.cards {
-        Some(cards) => stage(spec, &maker, cards, schema).await,
+        Some(cards) => stage(&spec.work, &maker, cards, (schema, spec.traces.is_some())).await,
         None => Err(Problem::new(ProblemCode::Internal, "there are no cards")),
     }
 }
@@ -43,7 +44,7 @@ pub(crate) async fn of_cards(
 /// How a model is asked that has no card.
 pub(crate) fn asks(spec: &RunSpec, texts: &Texts, schema: Option<&ResultSchema>) -> Asks {
     Asks {
-        models: std::iter::once(&spec.model).chain(&spec.fallback_models).cloned().collect(),
+        models: std::iter::once(&spec.work.model).chain(&spec.work.fallback_models).cloned().collect(),
         instruction: texts.instruction.clone(),
         schema: schema.map(|schema| schema.value().clone()),
         ..Asks::default()

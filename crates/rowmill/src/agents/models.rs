@@ -4,11 +4,11 @@ use rowmill_cards::{Card, RequestParams, ServiceTier};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::lanes::CardKey;
-use crate::spec::RunSpec;
+use crate::work::WorkSpec;
 
 /// The model string of a card. `--model` replaces the worker's own; the others keep theirs, and
 /// those that have none ask the model of the run, or else the worker's.
-pub(super) fn model_of(spec: &RunSpec, card: &Card, worker: Option<&Card>) -> Result<String, Problem> {
+pub(super) fn model_of(spec: &WorkSpec, card: &Card, worker: Option<&Card>) -> Result<String, Problem> {
     let is_worker = worker.is_some_and(|worker| worker.name == card.name);
     let given = spec.agents.model_given.then_some(&spec.model);
     let default = Some(&spec.model).filter(|model| !model.is_empty());

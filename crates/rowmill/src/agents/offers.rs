@@ -14,7 +14,7 @@ use rowmill_types::{Problem, Secret, ToolSpec};
 
 use super::servers::{Servers, secrets, servers};
 use crate::environment::environment;
-use crate::spec::RunSpec;
+use crate::work::WorkSpec;
 
 /// Python processes that there may be at once, at most, where nobody says how many rows there are.
 const MOST_PROCESSES: usize = 64;
@@ -40,7 +40,7 @@ pub(super) struct Offers {
 }
 
 /// Starts what the members need. What was started before something fails is ended by being dropped.
-pub(super) async fn offers(spec: &RunSpec, members: &[&Card]) -> Result<Offers, Problem> {
+pub(super) async fn offers(spec: &WorkSpec, members: &[&Card]) -> Result<Offers, Problem> {
     let mut offers = Offers {
         tools: members.iter().map(|_| Vec::new()).collect(),
         server_texts: vec![String::new(); members.len()],
@@ -66,7 +66,7 @@ impl Offers {
         }
     }
 
-    fn add_shell(&mut self, spec: &RunSpec, member: usize, card: &Card) -> Result<(), Problem> {
+    fn add_shell(&mut self, spec: &WorkSpec, member: usize, card: &Card) -> Result<(), Problem> {
         let wanted = card.shell || (spec.agents.shell && member == 0);
         if !wanted {
             return Ok(());
@@ -81,7 +81,7 @@ impl Offers {
         Ok(())
     }
 
-    fn add_skills(&mut self, spec: &RunSpec, member: usize, card: &Card) -> Result<(), Problem> {
+    fn add_skills(&mut self, spec: &WorkSpec, member: usize, card: &Card) -> Result<(), Problem> {
         if card.skills.is_empty() {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Offers {
         Ok(())
     }
 
-    async fn add_functions(&mut self, spec: &RunSpec, members: &[&Card]) -> Result<(), Problem> {
+    async fn add_functions(&mut self, spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
         let settings = functions(spec, members);
         if settings.is_empty() {
             return Ok(());
@@ -121,7 +121,7 @@ impl Offers {
         Ok(())
     }
 
-    async fn add_servers(&mut self, spec: &RunSpec, members: &[&Card]) -> Result<(), Problem> {
+    async fn add_servers(&mut self, spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
         let Servers { all, seen } = servers(spec, members)?;
         if all.is_empty() {
             return Ok(());
@@ -156,11 +156,11 @@ impl Offers {
 }
 
 /// How many rows there are at once, for hosts that keep something for each.
-fn places(spec: &RunSpec) -> usize {
+fn places(spec: &WorkSpec) -> usize {
     spec.parallel.ceiling().min(4096)
 }
 
-fn functions(spec: &RunSpec, members: &[&Card]) -> PythonSettings {
+fn functions(spec: &WorkSpec, members: &[&Card]) -> PythonSettings {
     let mut settings = PythonSettings::new(interpreter(), PathBuf::from("."));
     settings.parallel = spec.parallel.ceiling().min(MOST_PROCESSES.max(places_wanted(spec)));
     settings.timeout = Some(spec.agents.tool_timeout);
@@ -192,7 +192,7 @@ fn functions(spec: &RunSpec, members: &[&Card]) -> PythonSettings {
     settings
 }
 
-fn places_wanted(spec: &RunSpec) -> usize {
+fn places_wanted(spec: &WorkSpec) -> usize {
     match spec.parallel {
         rowmill_core::limits::Parallel::AtMost(rows) => rows,
         rowmill_core::limits::Parallel::Auto => 0,

@@ -9,7 +9,7 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
 use crate::environment::{environment, is_secret};
-use crate::spec::RunSpec;
+use crate::work::WorkSpec;
 
 /// The servers of the members.
 pub(super) struct Servers {
@@ -20,7 +20,7 @@ pub(super) struct Servers {
 }
 
 /// The servers that some member needs.
-pub(super) fn servers(spec: &RunSpec, members: &[&Card]) -> Result<Servers, Problem> {
+pub(super) fn servers(spec: &WorkSpec, members: &[&Card]) -> Result<Servers, Problem> {
     let mut found: BTreeMap<String, (McpServer, Option<&Card>)> = BTreeMap::new();
     let mut brought: BTreeMap<(&str, &str), View> = BTreeMap::new();
     for card in members {
@@ -92,7 +92,7 @@ fn narrowed(card: &Card, server: &str, entry: View) -> View {
     }
 }
 
-fn configured(spec: &RunSpec, card: &Card, name: &str) -> Result<McpServer, Problem> {
+fn configured(spec: &WorkSpec, card: &Card, name: &str) -> Result<McpServer, Problem> {
     let Some(config) = spec.agents.servers.get(name) else {
         let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
         let message =
@@ -107,7 +107,12 @@ fn configured(spec: &RunSpec, card: &Card, name: &str) -> Result<McpServer, Prob
 }
 
 /// The server that is meant; where nothing is said of its time, that of all tools counts.
-fn server(spec: &RunSpec, config: &McpServerConfig, name: &str, folder: &Path) -> Result<McpServer, Problem> {
+fn server(
+    spec: &WorkSpec,
+    config: &McpServerConfig,
+    name: &str,
+    folder: &Path,
+) -> Result<McpServer, Problem> {
     let mut server = config.server(Some(name), folder, &environment)?;
     if config.timeout.is_none() {
         server.timeout = spec.agents.tool_timeout;

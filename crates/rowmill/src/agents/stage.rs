@@ -20,8 +20,8 @@ use super::models::{key_of, model_of};
 use super::offers::{Offers, offers};
 use super::routes::Routes;
 use crate::lanes::{Asks, Lanes, Maker};
-use crate::spec::RunSpec;
 use crate::traces::Speakers;
+use crate::work::WorkSpec;
 
 /// How many model calls one conversation may have, where a card does not say.
 const MAX_ITERATIONS: u32 = 50;
@@ -47,15 +47,15 @@ pub(crate) struct Stage {
 
 /// A model and nothing else.
 pub(super) fn plain(
-    spec: &RunSpec,
+    spec: &WorkSpec,
     maker: &Maker<'_>,
     asks: &Asks,
-    schema: Option<ResultSchema>,
+    (schema, traced): (Option<ResultSchema>, bool),
 ) -> Result<Stage, Problem> {
     let Lanes { model, lanes, identity, rules, secrets } = maker.lanes(asks)?;
     let cast = Cast::plain(schema, spec.repairs)?.with_turns(spec.agents.turns);
     Ok(Stage {
-        cast: Arc::new(cast.with_transcripts(spec.traces.is_some())),
+        cast: Arc::new(cast.with_transcripts(traced)),
         voices: vec![Voice { lanes, files: rules.clone() }],
         tools: None,
         speakers: Speakers::plain(model.to_string(), asks.instruction.clone()),
@@ -69,10 +69,10 @@ pub(super) fn plain(
 
 /// The agents of cards. Their tools are started.
 pub(super) async fn stage(
-    spec: &RunSpec,
+    spec: &WorkSpec,
     maker: &Maker<'_>,
     loaded: &LoadedCards,
-    schema: Option<ResultSchema>,
+    (schema, traced): (Option<ResultSchema>, bool),
 ) -> Result<Stage, Problem> {
     let members = loaded.set.members(&loaded.worker);
     let routes = Routes::read(&spec.agents)?;
@@ -87,7 +87,7 @@ pub(super) async fn stage(
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
-    let cast = cast(spec, &members, &routes, &mut offers, schema)?;
+    let cast = cast(spec, &members, &routes, &mut offers, schema)?.with_transcripts(traced);
     let (host, recorder) = host(spec, hosts, &cast)?;
     let mut stage = Stage {
         voices: Vec::new(),
@@ -141,7 +141,7 @@ impl Stage {
 /// One host for all tools, which writes down what they give if that is wanted.
 #[expect(clippy::type_complexity, reason = "a host, and the same host where it records")]
 fn host(
-    spec: &RunSpec,
+    spec: &WorkSpec,
     hosts: Vec<(Vec<rowmill_tools::Names>, Arc<dyn ToolHost>)>,
     cast: &Cast,
 ) -> Result<(Arc<dyn ToolHost>, Option<Arc<Recorder>>), Problem> {
@@ -173,7 +173,7 @@ fn own_instruction(card: &Card, offers: &Offers, index: usize) -> Option<String>
 }
 
 fn cast(
-    spec: &RunSpec,
+    spec: &WorkSpec,
     cards: &[&Card],
     routes: &Routes,
     offers: &mut Offers,
@@ -193,7 +193,7 @@ fn cast(
         check_names(card, &tools, members.last())?;
     }
     let cast = Cast::new(members, tools, 0, schema)?;
-    Ok(cast.with_turns(spec.agents.turns).with_repairs(spec.repairs).with_transcripts(spec.traces.is_some()))
+    Ok(cast.with_turns(spec.agents.turns).with_repairs(spec.repairs))
 }
 
 /// Two tools of one agent must not have the same name.

@@ -111,6 +111,8 @@ pub(super) struct ToolOutputForm {
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "attachments")]
     attachments: Vec<Attachment>,
     is_error: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_final: bool,
 }
 
 /// A provider may spread its JSON over lines; ours must stay on one.

@@ -106,7 +106,7 @@ fn every_happening() -> Vec<Happening> {
         Happening::ToolEnded {
             node: 1,
             index: 2,
-            output: ToolOutput { text: "t".into(), attachments: vec![file], is_error: true },
+            output: ToolOutput { text: "t".into(), attachments: vec![file], is_error: true, is_final: true },
             note: Some(note),
         },
         Happening::ToolEnded { node: 1, index: 0, output: ToolOutput::of_text("t"), note: None },

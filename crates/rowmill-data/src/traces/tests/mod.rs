@@ -73,7 +73,7 @@ pub(super) fn transcript() -> Transcript {
     question.attachments.push(file.clone());
     let mut asking = Message::assistant("Let me see.");
     asking.calls = vec![read.clone(), look.clone()];
-    let seen = ToolOutput { text: format!("it says {KEY}"), attachments: vec![file], is_error: false };
+    let seen = ToolOutput { attachments: vec![file], ..ToolOutput::of_text(format!("it says {KEY}")) };
     let citations = vec![Citation { url: "https://x/".into(), title: Some("X".into()), text: None }];
     let hosted = Hosted { citations, uses: vec![("web_search".into(), 2)] };
     let tool = |call: &ToolCall, start, end, is_error| ToolNote {

@@ -1,0 +1,110 @@
+//! What answers rows, and within which limits, as plain data with its defaults.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::ports::Prompts;
+use rowmill_core::retry;
+use rowmill_engine::{Casting, OnQuota, StopRules, Worker};
+use rowmill_http::Timeouts;
+use rowmill_models::{PriceConfig, ProviderConfig};
+
+use crate::spec::AgentFlags;
+
+/// What answers rows, and within which limits: the same for every way to start a run.
+#[derive(Debug, Clone)]
+pub struct WorkSpec {
+    /// The model string; empty only where agent cards name their own.
+    pub model: String,
+    /// The agents that work on rows, and what they may do.
+    pub agents: AgentFlags,
+    /// How many rows are worked on at once.
+    pub parallel: Parallel,
+    /// Whether limits that a provider tells are kept to.
+    pub pace: Pace,
+    /// Limits per minute that the user sets.
+    pub rates: RateFlags,
+    /// What happens when the quota is used up.
+    pub on_quota: OnQuota,
+    /// How long a provider that lets no call through is waited for.
+    pub max_outage: Duration,
+    /// Model strings that are asked, in order, when the model gives no answer.
+    pub fallback_models: Vec<String>,
+    /// When the run ends before its input does.
+    pub stop_rules: StopRules,
+    /// What the run may spend, over all its resumes.
+    pub budget: BudgetLimits,
+    /// Whether rows that ask the same are sent once.
+    pub dedupe: bool,
+    /// The folder in which answers are kept for later runs.
+    pub cache: Option<PathBuf>,
+    /// Whether a first call goes alone where that fills the provider's cache.
+    pub prime: bool,
+    /// Further tries after a call that failed.
+    pub retries: u32,
+    /// The first wait between tries.
+    pub retry_wait: Duration,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How long the calls of a row may take together.
+    pub row_timeout: Option<Duration>,
+    /// How long parts of a call may take.
+    pub timeouts: Timeouts,
+    /// How often an answer that breaks the schema may be corrected.
+    pub repairs: u32,
+    /// Providers of the configuration file.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Prices of the configuration file.
+    pub prices: BTreeMap<String, PriceConfig>,
+}
+
+impl Default for WorkSpec {
+    fn default() -> Self {
+        Self {
+            model: String::new(),
+            agents: AgentFlags::default(),
+            parallel: Parallel::Auto,
+            pace: Pace::Auto,
+            rates: RateFlags::default(),
+            on_quota: OnQuota::Wait,
+            max_outage: Duration::from_secs(3_600),
+            fallback_models: Vec::new(),
+            stop_rules: StopRules::default(),
+            budget: BudgetLimits::default(),
+            dedupe: false,
+            cache: None,
+            prime: true,
+            retries: 4,
+            retry_wait: Duration::from_millis(500),
+            timeout: Duration::from_secs(600),
+            row_timeout: None,
+            timeouts: Timeouts::default(),
+            repairs: 1,
+            providers: BTreeMap::new(),
+            prices: BTreeMap::new(),
+        }
+    }
+}
+
+impl WorkSpec {
+    /// What the engine needs to know of it, for rows without files whose answers are not reused.
+    pub(crate) fn worker(&self, casting: Casting, prompts: Arc<dyn Prompts>) -> Worker {
+        Worker {
+            casting,
+            row_budget: self.agents.row_budget,
+            checkpoint: self.agents.checkpoint_turns,
+            attachments: None,
+            prompts,
+            finish: None,
+            retry: retry::Policy { retries: self.retries, base: self.retry_wait, ..retry::Policy::default() },
+            timeout: self.timeout,
+            row_timeout: self.row_timeout,
+            answers: None,
+            include_input: false,
+            traces: None,
+        }
+    }
+}
