@@ -21,6 +21,12 @@ impl Stop {
         self.abort.cancel();
     }
 
+    /// A handle that stops a part of what this one stops.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { drain: self.drain.child_token(), abort: self.abort.child_token() }
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.drain.is_cancelled()
     }

@@ -57,6 +57,10 @@ pub enum CallFailure {
     UnknownModel,
     /// The call was cancelled. It may have been billed.
     Cancelled,
+    /// The program's own function failed.
+    Function,
+    /// The program's own function failed, and says that it may work when tried again.
+    FunctionBusy,
     /// The client itself failed.
     Internal,
 }
@@ -77,6 +81,7 @@ impl CallFailure {
             Self::Unauthorized => ErrorKind::Unauthorized,
             Self::UnknownModel => ErrorKind::ModelNotFound,
             Self::Cancelled => ErrorKind::Interrupted,
+            Self::Function | Self::FunctionBusy => ErrorKind::Function,
             Self::Internal => ErrorKind::Internal,
         }
     }
@@ -123,10 +128,13 @@ impl CallError {
             | CallFailure::Timeout
             | CallFailure::Connect
             | CallFailure::Broken
-            | CallFailure::Malformed => Fault::Transient { after: self.retry_after },
-            CallFailure::Refused | CallFailure::Filtered | CallFailure::Cancelled | CallFailure::Internal => {
-                Fault::Permanent
-            }
+            | CallFailure::Malformed
+            | CallFailure::FunctionBusy => Fault::Transient { after: self.retry_after },
+            CallFailure::Refused
+            | CallFailure::Filtered
+            | CallFailure::Cancelled
+            | CallFailure::Function
+            | CallFailure::Internal => Fault::Permanent,
             CallFailure::Unauthorized | CallFailure::UnknownModel => Fault::Fatal,
         }
     }

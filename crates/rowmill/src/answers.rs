@@ -1,5 +1,6 @@
 //! Answers that are used again: within a run, or from a cache.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::record::Reused;
@@ -24,7 +25,12 @@ pub(crate) fn answers(
         (None, true) => (folder.answers(), Reused::Duplicate),
         (None, false) => return Ok(None),
     };
+    Ok(Some(Answers { kept_before, ..cached(&place, identity, control)? }))
+}
+
+/// Opens a store of answers that earlier runs may have filled.
+pub(crate) fn cached(folder: &Path, identity: String, control: &Control) -> Result<Answers, Problem> {
     let notice = control.notice.clone();
-    let store = SqliteAnswers::open(&place, Arc::new(move |text| notice(Notice::Warning(text))))?;
-    Ok(Some(Answers { store: Arc::new(store), identity, kept_before }))
+    let store = SqliteAnswers::open(folder, Arc::new(move |text| notice(Notice::Warning(text))))?;
+    Ok(Answers { store: Arc::new(store), identity, kept_before: Reused::Cache })
 }

@@ -120,6 +120,14 @@ impl ConfigFile {
     }
 }
 
+impl ConfigFile {
+    /// The folder of the file, which paths in it begin at.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned()
+    }
+}
+
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
 }

@@ -5,6 +5,7 @@
 
 mod agents;
 mod answers;
+mod batch;
 pub mod cache;
 mod config;
 mod counting;
@@ -32,6 +33,11 @@ mod texts;
 mod traces;
 mod work;
 
+pub use batch::{
+    Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
+    LedgerFolder, OfferedTool, OnFailure, Progress, Raise, ResultStream, Results, ReturnError, ReturnNone,
+    Tools, Worker,
+};
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use environment::environment;
 pub use export::{ExportReport, ExportSpec, export};

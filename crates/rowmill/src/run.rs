@@ -344,7 +344,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Names the run by its time, with enough of the process to tell two of them apart.
-fn run_id(started: jiff::Timestamp) -> String {
+pub(crate) fn run_id(started: jiff::Timestamp) -> String {
     let noise =
         xxhash_rust::xxh3::xxh3_64(format!("{}-{}", started.as_nanosecond(), std::process::id()).as_bytes());
     format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), noise as u32)

@@ -264,6 +264,33 @@ impl TableOutput {
 pub(crate) const FOLDER_IN_OUTPUT: &str = ".rowmill";
 
 impl RunSpec {
+    /// Everything in a row's place: the whole row is the prompt, text is the result, and nothing
+    /// that exists is touched. What is to be different is set afterwards, the model above all.
+    #[must_use]
+    pub fn new(input: InputSpec, output: Output) -> Self {
+        Self {
+            input,
+            query: Query::default(),
+            selection: Selection::default(),
+            id_field: None,
+            files: FileFlags::default(),
+            prompt: Prompt::Default,
+            instruction: None,
+            variables: VariableFlags::default(),
+            work: WorkSpec::default(),
+            schema: Schema::None,
+            output,
+            existing: Existing::Refuse,
+            include_input: false,
+            error_output: None,
+            telemetry_output: None,
+            summary_output: None,
+            traces: None,
+            work_dir: None,
+            keep_temp: false,
+        }
+    }
+
     /// The work folder, where the output tells it or the user names it.
     pub(crate) fn work_folder(&self) -> Option<PathBuf> {
         self.work_dir.clone().or_else(|| match &self.output {

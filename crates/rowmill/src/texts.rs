@@ -7,11 +7,11 @@ use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::agents::{self, CardFlags, LoadedCards};
+use crate::agents::{CardFlags, LoadedCards, load as load_agents, with_routes};
 use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
-use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
+use crate::spec::{AgentFlags, Prompt, RunSpec, Schema, VariableFlags};
 
 /// What is the same for every row.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         Prompt::Source(source) => Template::parse(text(source, "--template", fetcher).await?),
     };
     let variables = variables(&spec.variables, fetcher).await?;
-    let cards = cards(spec, &variables, fetcher, control).await?;
+    let cards = cards(&spec.work.agents, &variables, fetcher, control).await?;
     let instruction = match &spec.instruction {
         None if cards.is_some() => None,
         None if variables.is_empty() => None,
@@ -79,18 +79,17 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
 
 /// Loads the cards that are named, and says what of them means nothing here.
 async fn cards(
-    spec: &RunSpec,
+    agents: &AgentFlags,
     variables: &Variables,
     fetcher: &Fetcher<'_>,
     control: &Control,
 ) -> Result<Option<LoadedCards>, Problem> {
-    if spec.work.agents.cards.is_empty() {
+    if agents.cards.is_empty() {
         return Ok(None);
     }
-    let flags =
-        CardFlags { sources: &spec.work.agents.cards, agent: spec.work.agents.agent.as_deref(), variables };
-    let mut loaded = agents::load(&flags, &environment, fetcher).await?;
-    loaded.digest = agents::with_routes(&loaded.digest, &spec.work.agents);
+    let flags = CardFlags { sources: &agents.cards, agent: agents.agent.as_deref(), variables };
+    let mut loaded = load_agents(&flags, &environment, fetcher).await?;
+    loaded.digest = with_routes(&loaded.digest, agents);
     for name in &loaded.unused_variables {
         (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
     }
@@ -100,6 +99,20 @@ async fn cards(
         (control.notice)(Notice::Warning(text));
     }
     Ok(Some(loaded))
+}
+
+/// Loads the cards of a worker.
+pub(crate) async fn load_cards(
+    agents: &AgentFlags,
+    flags: &VariableFlags,
+    http: &HttpClient,
+    control: &Control,
+) -> Result<LoadedCards, Problem> {
+    let settings = FetchSettings::from_environment(&environment);
+    let fetcher = &Fetcher { settings: &settings, http, told: &|_| {} };
+    let variables = variables(flags, fetcher).await?;
+    let loaded = cards(agents, &variables, fetcher, control).await?;
+    loaded.ok_or_else(|| Problem::new(ProblemCode::InvalidCard, "no agent card is named"))
 }
 
 /// Loads one text for a command that runs nothing.

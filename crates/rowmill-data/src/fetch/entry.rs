@@ -50,7 +50,11 @@ pub(crate) struct Entry {
 impl Entry {
     /// Opens the folder of an address. While another process has it, `waits` is called once
     /// and the folder waited for.
-    pub(crate) async fn open(downloads: &Path, address: &str, waits: &dyn Fn()) -> Result<Self, Problem> {
+    pub(crate) async fn open(
+        downloads: &Path,
+        address: &str,
+        waits: &(dyn Fn() + Sync),
+    ) -> Result<Self, Problem> {
         let key: String = digest_of(address).chars().take(32).collect();
         let folder = downloads.join(key);
         make_folder(&folder).map_err(|error| cannot_write(&folder, &error))?;

@@ -15,4 +15,4 @@ mod stage;
 pub(crate) use choose::{asks, model, of_cards};
 pub(crate) use load::{CardFlags, LoadedCards, load};
 pub(crate) use routes::with_routes;
-pub(crate) use stage::Stage;
+pub(crate) use stage::{Stage, stage};

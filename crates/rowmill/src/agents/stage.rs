@@ -68,7 +68,7 @@ pub(super) fn plain(
 }
 
 /// The agents of cards. Their tools are started.
-pub(super) async fn stage(
+pub(crate) async fn stage(
     spec: &WorkSpec,
     maker: &Maker<'_>,
     loaded: &LoadedCards,

@@ -1,0 +1,113 @@
+//! A worker for every item.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use rowmill_engine::{Crew, Crews};
+use rowmill_types::{ErrorKind, Row, RowError};
+use tokio::sync::OnceCell;
+
+use super::builder::ChooseFn;
+use super::collect::locked;
+use super::crew::{Ready, Scene};
+use super::shelf::{Shelf, index};
+use super::worker::{Inner, Worker};
+
+/// A worker that several items share, and what was made ready for it.
+struct Shared {
+    /// Kept, so that no other worker can come to stand in the same place of memory.
+    _worker: Arc<Inner>,
+    ready: Arc<OnceCell<Ready>>,
+}
+
+/// Chooses the worker of every item, and makes it ready.
+pub(super) struct Chooser<T, A, U> {
+    pub(super) choose: ChooseFn<T>,
+    pub(super) shelf: Arc<Shelf<T, A, U>>,
+    pub(super) scene: Scene,
+    shared: Mutex<HashMap<usize, Shared>>,
+    /// Workers that were made for one item only, by their crew.
+    single: Mutex<HashMap<usize, Ready>>,
+}
+
+impl<T, A, U> fmt::Debug for Chooser<T, A, U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Chooser({} shared workers)", locked(&self.shared).len())
+    }
+}
+
+impl<T, A, U> Chooser<T, A, U> {
+    pub(super) fn new(choose: ChooseFn<T>, shelf: Arc<Shelf<T, A, U>>, scene: Scene) -> Self {
+        Self { choose, shelf, scene, shared: Mutex::default(), single: Mutex::default() }
+    }
+
+    fn chosen(&self, number: u64) -> Result<Worker, RowError> {
+        let item = self.shelf.item(number);
+        let item = item.ok_or_else(|| RowError::new(ErrorKind::Internal, "the item is gone"))?;
+        let chosen = catch_unwind(AssertUnwindSafe(|| (self.choose)(index(number), &item)));
+        match chosen {
+            Ok(chosen) => chosen.map_err(|failure| failure.row_error(ErrorKind::Function)),
+            Err(_) => Err(RowError::new(ErrorKind::Function, "choosing the worker panicked")),
+        }
+    }
+
+    async fn crew(&self, worker: Worker) -> Result<Arc<Crew>, RowError> {
+        let failed = |problem: rowmill_types::Problem| {
+            let cause = problem.cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            RowError::new(ErrorKind::Function, format!("{}{cause}", problem.message))
+        };
+        if Arc::strong_count(&worker.inner) == 1 {
+            // Nobody else has it, so no other item can be given it.
+            let ready = self.scene.ready(&worker).await.map_err(failed)?;
+            let crew = Arc::clone(&ready.crew);
+            locked(&self.single).insert(Arc::as_ptr(&crew).addr(), ready);
+            return Ok(crew);
+        }
+        let cell = {
+            let mut shared = locked(&self.shared);
+            let place = Arc::as_ptr(&worker.inner).addr();
+            let known = shared
+                .entry(place)
+                .or_insert_with(|| Shared { _worker: Arc::clone(&worker.inner), ready: Arc::default() });
+            Arc::clone(&known.ready)
+        };
+        let ready = cell.get_or_try_init(|| self.scene.ready(&worker)).await.map_err(failed)?;
+        Ok(Arc::clone(&ready.crew))
+    }
+
+    /// Ends what was started for workers and is not ended yet.
+    pub(super) async fn close(&self) {
+        let shared = std::mem::take(&mut *locked(&self.shared));
+        let single = std::mem::take(&mut *locked(&self.single));
+        let shared = shared.into_values().filter_map(|worker| worker.ready.get().cloned());
+        for ready in single.into_values().chain(shared) {
+            ready.close().await;
+        }
+    }
+}
+
+impl<T, A, U> Crews for Chooser<T, A, U>
+where
+    T: Send + Sync,
+    A: Send,
+    U: Send,
+{
+    fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>> {
+        Box::pin(async move {
+            let worker = self.chosen(row.number())?;
+            self.crew(worker).await
+        })
+    }
+
+    fn ended(&self, crew: Arc<Crew>) -> BoxFuture<'static, ()> {
+        let single = locked(&self.single).remove(&Arc::as_ptr(&crew).addr());
+        Box::pin(async move {
+            if let Some(ready) = single {
+                ready.close().await;
+            }
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! From the description of a worker to what the engine needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::agent::{Agent, Cast, Kind, Member, instruction};
+use rowmill_core::fingerprint::digest;
+use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::ports::Model;
+use rowmill_core::validate::ResultSchema;
+use rowmill_engine::{Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Tools as CrewTools, Voice};
+use rowmill_http::HttpClient;
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
+
+use super::worker::{Asked, Brief, Inner, Worker};
+use crate::agents::{Stage, stage};
+use crate::lanes::{Asks, CardKey, Lanes, Maker};
+use crate::run::Control;
+use crate::spec::{AgentFlags, VariableFlags};
+use crate::texts::load_cards;
+use crate::work::WorkSpec;
+
+/// How many model calls one conversation with tools may have.
+const MAX_ITERATIONS: u32 = 50;
+
+/// What all workers of a batch have in common.
+pub(super) struct Scene {
+    pub(super) work: WorkSpec,
+    pub(super) http: HttpClient,
+    pub(super) control: Control,
+    /// The JSON Schema of answers.
+    pub(super) schema: Option<serde_json::Value>,
+}
+
+/// A worker that is made ready.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) crew: Arc<Crew>,
+    /// The model string, or what the worker goes by.
+    pub(super) name: String,
+    /// Names everything that shapes an answer besides the messages.
+    pub(super) identity: String,
+}
+
+impl Ready {
+    /// Ends what was started for it.
+    pub(super) async fn close(&self) {
+        if let Some(tools) = &self.crew.tools {
+            tools.host.close().await;
+        }
+        for lane in self.crew.voices.iter().flat_map(|voice| &voice.lanes) {
+            lane.model.close().await;
+        }
+    }
+}
+
+impl Scene {
+    pub(super) fn result_schema(&self) -> Result<Option<ResultSchema>, Problem> {
+        let text = self.schema.as_ref().map(ToString::to_string);
+        text.map(|text| ResultSchema::parse(&text, "the type of answers")).transpose()
+    }
+
+    /// Makes a worker ready.
+    pub(super) async fn ready(&self, worker: &Worker) -> Result<Ready, Problem> {
+        let inner = &*worker.inner;
+        match &inner.asked {
+            Asked::Cards { sources, agent, model, variables } => {
+                let flags = AgentFlags {
+                    cards: sources.clone(),
+                    agent: agent.clone(),
+                    model_given: model.is_some(),
+                    ..self.work.agents.clone()
+                };
+                let variables = VariableFlags { pairs: variables.clone(), ..VariableFlags::default() };
+                let model = model.clone().unwrap_or_default();
+                self.of_cards(inner, WorkSpec { agents: flags, model, ..self.work.clone() }, &variables).await
+            }
+            Asked::Model(_) | Asked::Own { .. } => self.of_model(inner),
+        }
+    }
+
+    async fn of_cards(
+        &self,
+        inner: &Inner,
+        work: WorkSpec,
+        variables: &VariableFlags,
+    ) -> Result<Ready, Problem> {
+        if inner.instruction.is_some() || inner.tools.is_some() {
+            let message = "an agent card brings its instruction and its tools itself";
+            return Err(Problem::new(ProblemCode::InvalidCard, message)
+                .hint("put them into the card, or use `Worker::model`"));
+        }
+        let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
+        let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
+        let maker = Maker::new(&work, &self.http, &self.control)?;
+        let Stage { cast, voices, tools, model, identity, .. } =
+            Box::pin(stage(&work, &maker, &loaded, (self.result_schema()?, false))).await?;
+        Ok(Ready { crew: Arc::new(Crew { cast, voices, tools }), name: model, identity })
+    }
+
+    /// One agent that asks a model, with tools or without.
+    fn of_model(&self, inner: &Inner) -> Result<Ready, Problem> {
+        let tools = inner.tools.as_ref();
+        let cast_tools = tools.map(|tools| tools.tools()).unwrap_or_default();
+        let agent = Agent {
+            tools: (0..cast_tools.len()).collect(),
+            max_iterations: if tools.is_some() { MAX_ITERATIONS } else { u32::MAX },
+            ..Agent::default()
+        };
+        let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
+        let cast = Cast::new(vec![member], cast_tools, 0, self.result_schema()?)?;
+        let cast = cast.with_turns(self.work.agents.turns).with_repairs(self.work.repairs);
+        let (mut voices, mut identity, mut name) = (Vec::new(), String::new(), String::new());
+        for index in 0..cast.voices().len() {
+            let brief = Brief {
+                instruction: instruction(&cast, index, inner.instruction.as_deref()),
+                schema: cast.told_schema(index),
+                tools: tools.map(|tools| tools.specs()).unwrap_or_default(),
+            };
+            let Spoken { voice, model, identity: own } = self.voice(inner, brief)?;
+            voices.push(voice);
+            identity = digest(&format!("{identity}\n{own}"));
+            name = model;
+        }
+        let tools = tools.map(|tools| CrewTools {
+            host: tools.host(),
+            hooks: None,
+            result_limit: self.work.agents.tool_result_limit,
+        });
+        Ok(Ready { crew: Arc::new(Crew { cast: Arc::new(cast), voices, tools }), name, identity })
+    }
+
+    fn voice(&self, inner: &Inner, brief: Brief) -> Result<Spoken, Problem> {
+        let own = format!("{:?}\n{:?}\n{:?}", brief.instruction, brief.schema, brief.tools);
+        let (model, lane) = match &inner.asked {
+            Asked::Own { name, make } => (name.clone(), self.own_lane(inner, name, make(&brief)?)?),
+            Asked::Model(name) => return self.known_voice(inner, name, brief),
+            Asked::Cards { .. } => return Err(Problem::new(ProblemCode::Internal, "cards have voices")),
+        };
+        let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
+        Ok(Spoken { voice: Voice { lanes: vec![Arc::new(lane)], files }, model, identity: own })
+    }
+
+    /// The models of a provider that is known.
+    fn known_voice(&self, inner: &Inner, name: &str, brief: Brief) -> Result<Spoken, Problem> {
+        let maker = Maker::new(&self.work, &self.http, &self.control)?;
+        let asks = Asks {
+            models: std::iter::once(name.to_owned()).chain(inner.fallbacks.iter().cloned()).collect(),
+            instruction: brief.instruction,
+            schema: brief.schema,
+            tools: brief.tools,
+            parallel_tool_calls: None,
+            key: inner.key.clone().map(|key| CardKey { model: name.to_owned(), key }),
+        };
+        let Lanes { model, lanes, identity, rules, .. } = maker.lanes(&asks)?;
+        Ok(Spoken { voice: Voice { lanes, files: rules }, model: model.to_string(), identity })
+    }
+
+    fn own_lane(&self, inner: &Inner, name: &str, model: Arc<dyn Model>) -> Result<Lane, Problem> {
+        for limits in [self.work.budget, self.work.agents.row_budget] {
+            check_own_budget(limits, name, inner)?;
+        }
+        let settings = LaneSettings {
+            parallel: self.work.parallel,
+            pace: self.work.pace,
+            rates: self.work.rates,
+            max_output: inner.max_output,
+            reserves_output: false,
+            priming: false,
+            on_quota: self.work.on_quota,
+            max_outage: self.work.max_outage,
+        };
+        let key = LaneKey { provider: format!("own {name}"), account: String::new(), model: name.to_owned() };
+        Ok(Lane {
+            name: name.to_owned(),
+            model,
+            gate: self.control.limits.gate(key, settings),
+            price: inner.price,
+            max_output: inner.max_output,
+            fixed_bytes: 0,
+        })
+    }
+}
+
+/// A voice, and the name and the identity of who speaks.
+struct Spoken {
+    voice: Voice,
+    model: String,
+    identity: String,
+}
+
+/// A budget can be kept only if the worst case of a call is known.
+fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(), Problem> {
+    let unknown = |what: &str, method: &str| {
+        let message = format!("a limit on what is spent needs {what} of `{name}`, which is not known");
+        Problem::new(ProblemCode::UnknownPrice, message).hint(format!("tell it with `Worker::{method}`"))
+    };
+    if limits.cost.is_some() && inner.price.is_none() {
+        return Err(unknown("the price", "price"));
+    }
+    if limits.any() && inner.max_output.is_none() {
+        return Err(unknown("the longest answer", "max_output"));
+    }
+    let worst = inner.price.zip(inner.max_output).map_or(Money::ZERO, |(price, most)| price.worst(0, most));
+    match limits.cost {
+        Some(most) if worst > most => {
+            let message =
+                format!("one answer of `{name}` can cost {worst}, more than the {most} that may be spent");
+            Err(Problem::new(ProblemCode::UnknownPrice, message).hint("bound answers, or allow more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The crew that a function of the program is. Its answers may be anything.
+pub(super) fn function_crew(
+    model: Arc<dyn Model>,
+    parallel: Parallel,
+    keeps_answers: bool,
+) -> Result<Crew, Problem> {
+    let anything =
+        keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;
+    let settings = LaneSettings {
+        parallel,
+        pace: Pace::Off,
+        rates: RateFlags::default(),
+        max_output: None,
+        reserves_output: false,
+        priming: false,
+        on_quota: OnQuota::Stop,
+        // A function in this process is never down.
+        max_outage: Duration::ZERO,
+    };
+    let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
+    let lane = Lane {
+        name: "function".into(),
+        model,
+        gate: Limits::default().gate(key, settings),
+        price: None,
+        max_output: None,
+        fixed_bytes: 0,
+    };
+    let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
+    let voices = vec![Voice { lanes: vec![Arc::new(lane)], files }];
+    Ok(Crew { cast: Arc::new(Cast::plain(anything, 0)?), voices, tools: None })
+}

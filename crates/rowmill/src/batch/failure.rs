@@ -1,0 +1,213 @@
+//! What goes wrong: in a function, with an item, with a batch.
+
+use std::error::Error;
+use std::fmt;
+
+use rowmill_engine::StopCause;
+use rowmill_types::{ErrorKind, Problem, RowError};
+
+use super::report::BatchReport;
+
+/// Why a function of the program could not do its work on an item.
+///
+/// Every error becomes one by `?`. It does not implement [`Error`] itself, because then it
+/// could not be made from all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    message: String,
+    temporary: bool,
+}
+
+impl Failure {
+    /// A failure that another try cannot mend.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), temporary: false }
+    }
+
+    /// A failure that may be gone with the next try: it is tried again as often as
+    /// [`Batch::retries`](super::Batch::retries) says.
+    pub fn temporary(message: impl Into<String>) -> Self {
+        Self { message: message.into(), temporary: true }
+    }
+
+    /// Whether another try may help.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(super) fn row_error(self, kind: ErrorKind) -> RowError {
+        RowError::new(kind, self.message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            source = error.source();
+        }
+        Self::new(message)
+    }
+}
+
+/// Why there is no result for an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemError {
+    /// It failed.
+    Failed {
+        /// The place of the item, counted from 0.
+        index: usize,
+        /// What happened.
+        error: RowError,
+    },
+    /// It was not worked on, because the batch ended before.
+    NotRun {
+        /// The place of the item, counted from 0.
+        index: usize,
+    },
+}
+
+impl ItemError {
+    /// The place of the item, counted from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        match self {
+            Self::Failed { index, .. } | Self::NotRun { index } => *index,
+        }
+    }
+
+    /// What kind of failure it is; none for an item that was not worked on.
+    #[must_use]
+    pub fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Failed { error, .. } => Some(error.kind),
+            Self::NotRun { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for ItemError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { index, error } => write!(out, "item {index} failed: {}", error.message),
+            Self::NotRun { index } => write!(out, "item {index} was not run: the batch ended before"),
+        }
+    }
+}
+
+impl Error for ItemError {}
+
+/// Why a batch gave no results for all items. What it has is inside.
+pub struct BatchError<U> {
+    inner: Box<Inner<U>>,
+}
+
+struct Inner<U> {
+    cause: BatchCause,
+    partial: Vec<Option<U>>,
+    report: Option<BatchReport>,
+}
+
+/// What kept a batch from giving results for all items.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum BatchCause {
+    /// An item failed, and the batch raises failures.
+    Item(ItemError),
+    /// A limit was reached, or it was stopped from outside.
+    Stopped(StopCause),
+    /// It could not start, or no further item could succeed.
+    Problem(Problem),
+}
+
+impl<U> BatchError<U> {
+    pub(super) fn new(cause: BatchCause, partial: Vec<Option<U>>, report: Option<BatchReport>) -> Self {
+        Self { inner: Box::new(Inner { cause, partial, report }) }
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn cause(&self) -> &BatchCause {
+        &self.inner.cause
+    }
+
+    /// The results that there are, in the order of the items; `None` where there is none.
+    #[must_use]
+    pub fn partial(&self) -> &[Option<U>] {
+        &self.inner.partial
+    }
+
+    /// Takes the results that there are.
+    #[must_use]
+    pub fn into_partial(self) -> Vec<Option<U>> {
+        self.inner.partial
+    }
+
+    /// What the batch came to; nothing where it could not start.
+    #[must_use]
+    pub fn report(&self) -> Option<&BatchReport> {
+        self.inner.report.as_ref()
+    }
+}
+
+impl<U> fmt::Debug for BatchError<U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let results = self.inner.partial.iter().flatten().count();
+        out.debug_struct("BatchError")
+            .field("cause", &self.inner.cause)
+            .field("results", &results)
+            .field("report", &self.inner.report)
+            .finish()
+    }
+}
+
+impl<U> fmt::Display for BatchError<U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.inner.cause {
+            BatchCause::Item(error) => write!(out, "{error}"),
+            BatchCause::Stopped(cause) => write!(out, "the batch ended early: {}", told(cause)),
+            BatchCause::Problem(problem) => {
+                write!(out, "{}", problem.message)?;
+                problem.cause.iter().try_for_each(|cause| write!(out, ": {cause}"))?;
+                problem.hint.iter().try_for_each(|hint| write!(out, " ({hint})"))
+            }
+        }
+    }
+}
+
+impl<U> Error for BatchError<U> {}
+
+/// Why a batch ended early, for a person.
+fn told(cause: &StopCause) -> String {
+    match cause {
+        StopCause::Problem(problem) => problem.message.clone(),
+        StopCause::Interrupted => "it was stopped".into(),
+        StopCause::MaxErrors(most) => format!("{most} items failed"),
+        StopCause::ErrorRate { failed, ended, allowed } => {
+            format!("{failed} of {ended} items failed, and {} % are allowed", allowed * 100.0)
+        }
+        StopCause::Deadline(after) => format!("its {} s were over", after.as_secs_f64()),
+        StopCause::FirstResult => "the first result was there".into(),
+        StopCause::Budget { spent, worst } => format!(
+            "{} and {} tokens were spent, and the next call could use {} and {} tokens",
+            spent.cost, spent.tokens, worst.cost, worst.tokens
+        ),
+    }
+}

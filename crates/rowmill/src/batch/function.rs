@@ -1,0 +1,63 @@
+//! A function of the program as the model of the engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::Model;
+use rowmill_types::{CallError, CallFailure, Completion, Request};
+
+use super::builder::Encode;
+use super::failure::Failure;
+use super::item::Item;
+use super::shelf::Shelf;
+
+/// Stands for an answer that waits on the shelf.
+const ON_THE_SHELF: &str = "null";
+
+/// A function that works on items.
+pub(super) type WorkFn<T, A> = Arc<dyn Fn(Item<T>) -> BoxFuture<'static, Result<A, Failure>> + Send + Sync>;
+
+/// Answers rows with a function. What it gives waits on the shelf, unless a ledger is to have it.
+pub(super) struct FunctionModel<T, A, U> {
+    pub(super) work: WorkFn<T, A>,
+    pub(super) shelf: Arc<Shelf<T, A, U>>,
+    /// How answers become JSON, where they are kept.
+    pub(super) encode: Option<Encode<A>>,
+}
+
+impl<T, A, U> fmt::Debug for FunctionModel<T, A, U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("FunctionModel")
+    }
+}
+
+impl<T, A, U> Model for FunctionModel<T, A, U>
+where
+    T: Send + Sync + 'static,
+    A: Send + 'static,
+    U: Send + 'static,
+{
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        Box::pin(async move {
+            let Some(item) = self.shelf.item(request.row) else {
+                return Err(CallError::new(CallFailure::Internal, "the item is gone"));
+            };
+            let answer = (self.work)(item).await.map_err(call_error)?;
+            match self.encode {
+                Some(encode) => encode(&answer).map(Completion::of_text).map_err(|what| {
+                    CallError::new(CallFailure::Function, format!("the answer is not JSON: {what}"))
+                }),
+                None => {
+                    self.shelf.put_answer(request.row, answer);
+                    Ok(Completion::of_text(ON_THE_SHELF))
+                }
+            }
+        })
+    }
+}
+
+fn call_error(failure: Failure) -> CallError {
+    let kind = if failure.is_temporary() { CallFailure::FunctionBusy } else { CallFailure::Function };
+    CallError::new(kind, failure.message())
+}

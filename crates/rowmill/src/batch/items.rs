@@ -1,0 +1,174 @@
+//! Where items come from, and the source of rows that stand for them.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+use rowmill_core::fingerprint::digest;
+use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_types::{BadRow, ErrorKind, Problem, Row, SourceRow};
+use tokio::sync::mpsc;
+
+use super::builder::{IdFn, PromptFn};
+use super::shelf::Shelf;
+use super::turnstile::Turnstile;
+
+/// The field of rows that names items.
+pub(super) const ID_FIELD: &str = "id";
+
+/// What one read found in the place of an item.
+type Pulled<T> = Result<T, BadRow>;
+
+/// The items of a batch.
+pub(super) enum Items<T> {
+    /// From an iterator, with their number where it tells.
+    Iterator(Box<dyn Iterator<Item = T> + Send>),
+    /// From a stream.
+    Stream(BoxStream<'static, T>),
+    /// Rows of a dataset; the function makes an item of a row.
+    Rows(Box<dyn RowSource>, fn(Row) -> T),
+}
+
+impl<T> Items<T> {
+    /// How many there are, where that is known.
+    pub(super) fn total(&self) -> Option<u64> {
+        match self {
+            Self::Iterator(iterator) => match iterator.size_hint() {
+                (least, Some(most)) if least == most => Some(most as u64),
+                _ => None,
+            },
+            Self::Stream(_) | Self::Rows(..) => None,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Items<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Iterator(_) => "Iterator",
+            Self::Stream(_) => "Stream",
+            Self::Rows(..) => "Rows",
+        })
+    }
+}
+
+/// Items as the reading thread takes them.
+pub(super) enum Pull<T> {
+    Iterator(Box<dyn Iterator<Item = T> + Send>),
+    Channel(mpsc::Receiver<T>),
+    Rows(Box<dyn RowSource>, fn(Row) -> T),
+}
+
+impl<T> Pull<T> {
+    /// Appends up to `most` items; `false` once there are no more.
+    fn pull(&mut self, into: &mut Vec<Pulled<T>>, most: usize) -> Result<bool, Problem> {
+        match self {
+            Self::Iterator(iterator) => {
+                let before = into.len();
+                into.extend(iterator.by_ref().take(most).map(Ok));
+                Ok(into.len() - before == most)
+            }
+            Self::Channel(channel) => {
+                let Some(first) = channel.blocking_recv() else { return Ok(false) };
+                into.push(Ok(first));
+                // What comes later is not waited for: the first may be what it depends on.
+                while into.len() < most
+                    && let Ok(next) = channel.try_recv()
+                {
+                    into.push(Ok(next));
+                }
+                Ok(true)
+            }
+            Self::Rows(source, make) => {
+                let mut rows = Vec::new();
+                let more = source.read(&mut rows, Room { rows: most, bytes: usize::MAX })?;
+                into.extend(rows.into_iter().map(|row| row.map(*make)));
+                Ok(more)
+            }
+        }
+    }
+}
+
+/// How items are known again.
+pub(super) enum Naming<T> {
+    /// By their place.
+    Place,
+    /// By what the program calls them.
+    Own(IdFn<T>),
+    /// By their place and what is asked about them.
+    Asked(PromptFn<T>),
+}
+
+/// Rows that stand for items.
+pub(super) struct ItemSource<T, A, U> {
+    pub(super) pull: Pull<T>,
+    pub(super) naming: Naming<T>,
+    pub(super) shelf: Arc<Shelf<T, A, U>>,
+    pub(super) turnstile: Arc<Turnstile>,
+    pub(super) number: u64,
+    pub(super) pulled: Vec<Pulled<T>>,
+}
+
+impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
+    /// Names an item; with the text of its row comes its prompt, where that was needed.
+    fn name(&self, number: u64, item: &T) -> Result<(String, Option<String>), BadRow> {
+        let named = |id: &str| format!("{{\"{ID_FIELD}\":{}}}", serde_json::Value::from(id));
+        match &self.naming {
+            Naming::Place => Ok(("{}".to_owned(), None)),
+            Naming::Own(id) => match catch_unwind(AssertUnwindSafe(|| id(item))) {
+                Ok(id) => Ok((named(&id), None)),
+                Err(_) => {
+                    let message = "the function that names items panicked".to_owned();
+                    Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
+                }
+            },
+            // Where there is no prompt, the row fails when it is asked for again.
+            Naming::Asked(prompt) => match catch_unwind(AssertUnwindSafe(|| prompt(item))) {
+                Ok(Ok(text)) => {
+                    let asked = digest(&text);
+                    let id = format!("{}-{}", number - 1, asked.get(..16).unwrap_or_default());
+                    Ok((named(&id), Some(text)))
+                }
+                Ok(Err(_)) | Err(_) => Ok((named(&(number - 1).to_string()), None)),
+            },
+        }
+    }
+
+    fn row(&mut self, pulled: Pulled<T>, placed: &mut Vec<(u64, Arc<T>, Option<String>)>) -> SourceRow {
+        self.number += 1;
+        let number = self.number;
+        let item = pulled.map_err(|bad| BadRow { number, ..bad })?;
+        let (text, prompt) = self.name(number, &item)?;
+        let row = match &self.naming {
+            Naming::Place => Row::from_parts(number, text, Vec::new()),
+            Naming::Own(_) | Naming::Asked(_) => Row::parse(number, text)?,
+        };
+        placed.push((number, Arc::new(item), prompt));
+        Ok(row)
+    }
+}
+
+impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let most = self.turnstile.admit(room.rows.max(1));
+        if most == 0 {
+            return Ok(false);
+        }
+        let mut pulled = std::mem::take(&mut self.pulled);
+        let more = self.pull.pull(&mut pulled, most)?;
+        self.turnstile.took(pulled.len());
+        let mut placed = Vec::with_capacity(pulled.len());
+        for item in pulled.drain(..) {
+            let row = self.row(item, &mut placed);
+            batch.push(row);
+        }
+        self.shelf.put(placed.into_iter());
+        self.pulled = pulled;
+        Ok(more)
+    }
+
+    fn position(&self) -> Position {
+        Position::default()
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a batch keeps its ledger, and what it goes on from.
+
+use std::path::PathBuf;
+
+use rowmill_core::fingerprint::{Fingerprint, digest};
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::{InputIdentity, Ledger};
+use rowmill_core::resume::Resume;
+use rowmill_store::file::{FolderLock, Header, WorkFolder};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::items::ID_FIELD;
+use crate::counting::NoLedger;
+use crate::resume::{Beginning, fresh, resumed};
+use crate::run::{blocking, run_id, seconds};
+use crate::spec::{Existing, Output, RunSpec};
+use crate::work::WorkSpec;
+use rowmill_data::{InputSpec, Location};
+
+/// A folder on disk with the ledger of a batch, and what may be done with one that is there.
+///
+/// An answer is in the ledger before anything is made of it. A resume gives the results of items
+/// that are done without asking again, and works on the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerFolder {
+    path: PathBuf,
+    existing: Existing,
+}
+
+impl LedgerFolder {
+    fn of(path: impl Into<PathBuf>, existing: Existing) -> Self {
+        Self { path: path.into(), existing }
+    }
+
+    /// A folder for a new ledger; one that is there already is an error.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self::of(path, Existing::Refuse)
+    }
+
+    /// Goes on with the ledger that is there, if there is one. Another worker, instruction or type
+    /// of answers is an error.
+    pub fn resume(path: impl Into<PathBuf>) -> Self {
+        Self::of(path, Existing::Resume)
+    }
+
+    /// Goes on with the ledger that is there, even with another worker, instruction or type.
+    pub fn resume_changed(path: impl Into<PathBuf>) -> Self {
+        Self::of(path, Existing::ResumeChanged)
+    }
+
+    /// Forgets the ledger that is there, if there is one.
+    pub fn replace(path: impl Into<PathBuf>) -> Self {
+        Self::of(path, Existing::Overwrite)
+    }
+}
+
+/// What a batch begins from.
+pub(super) struct Begun {
+    pub(super) run: String,
+    pub(super) ledger: Box<dyn Ledger>,
+    pub(super) resume: Resume,
+    pub(super) spent: Spend,
+    /// Kept for as long as the batch runs.
+    pub(super) held: Option<(WorkFolder, FolderLock)>,
+}
+
+/// Who answers, as far as a resume has to know.
+pub(super) struct Speaker {
+    pub(super) name: String,
+    pub(super) identity: String,
+    pub(super) schema: Option<String>,
+}
+
+/// Opens the ledger of a batch; nothing is kept where none is wanted.
+pub(super) async fn begin(
+    folder: Option<LedgerFolder>,
+    work: &WorkSpec,
+    speaker: Speaker,
+) -> Result<Begun, Problem> {
+    let started = jiff::Timestamp::now();
+    let run = run_id(started);
+    let Some(LedgerFolder { path, existing }) = folder else {
+        let (resume, spent) = (Resume::default(), Spend::default());
+        return Ok(Begun { run, ledger: Box::new(NoLedger), resume, spent, held: None });
+    };
+    // A batch is a run whose results go to the program.
+    let input = InputSpec { location: Location::Stdin, format: None, document_ids: Default::default() };
+    let spec = RunSpec { existing, work: work.clone(), ..RunSpec::new(input, Output::Stdout) };
+    let header = Header::new(&run, &seconds(started), &fingerprint(speaker), None);
+    let (_, begun) = blocking(spec, move |spec| {
+        let folder = WorkFolder::open(&path)?;
+        let lock = folder.lock()?;
+        if existing == Existing::Refuse && folder.header()?.is_some() {
+            let message = format!("`{}` has the ledger of an earlier batch", path.display());
+            return Err(Problem::new(ProblemCode::OutputExists, message)
+                .hint("go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)"));
+        }
+        let beginning = match existing.resumes() {
+            true => resumed(spec, &folder, None, header).map_err(hint)?,
+            false => fresh(spec, &folder, header)?,
+        };
+        Ok((folder, lock, beginning))
+    })
+    .await?;
+    let (folder, lock, Beginning { ledger, resume, spent, .. }) = begun;
+    Ok(Begun { run, ledger: Box::new(ledger), resume, spent, held: Some((folder, lock)) })
+}
+
+fn hint(problem: Problem) -> Problem {
+    match problem.code {
+        ProblemCode::ChangedRun => {
+            problem.hint("go back to those settings, or use `LedgerFolder::resume_changed` to mix both")
+        }
+        _ => problem,
+    }
+}
+
+/// Items name what is asked themselves, so only who is asked is looked at.
+fn fingerprint(speaker: Speaker) -> Fingerprint {
+    Fingerprint {
+        input: InputIdentity { path: "items".into(), size: None, probe: None },
+        id_field: Some(ID_FIELD.into()),
+        model: speaker.name,
+        prompt: String::new(),
+        instruction: Some(digest(&speaker.identity)),
+        schema: speaker.schema.as_deref().map(digest),
+        agents: None,
+        query: None,
+        columns: None,
+        files: None,
+    }
+}

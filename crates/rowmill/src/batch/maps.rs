@@ -1,0 +1,91 @@
+//! The maps of a program at the ports of the engine: items to prompts, answers to results.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rowmill_core::ports::{Finish, Finishing, Prompts, Verdict};
+use rowmill_core::record::{total_cost, total_usage};
+use rowmill_types::{ErrorKind, Row, RowError};
+
+use super::builder::{Decode, OutputFn, PromptFn};
+use super::item::Done;
+use super::shelf::{Shelf, index};
+
+/// Says whether a result is one that a batch can end with.
+pub(super) type CountsFn<U> = Arc<dyn Fn(&U) -> bool + Send + Sync>;
+
+/// Makes prompts of items.
+pub(super) struct PromptMap<T, A, U> {
+    /// `None` where a function works on items, which has no use for prompts.
+    pub(super) prompt: Option<PromptFn<T>>,
+    pub(super) shelf: Arc<Shelf<T, A, U>>,
+}
+
+impl<T, A, U> fmt::Debug for PromptMap<T, A, U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("PromptMap")
+    }
+}
+
+impl<T: Send + Sync, A: Send, U: Send> Prompts for PromptMap<T, A, U> {
+    fn prompt(&self, row: &Row) -> Result<String, RowError> {
+        let Some(prompt) = &self.prompt else { return Ok(String::new()) };
+        if let Some(text) = self.shelf.take_prompt(row.number()) {
+            return Ok(text);
+        }
+        let item = self.shelf.item(row.number()).ok_or_else(gone)?;
+        prompt(&item).map_err(|failure| failure.row_error(ErrorKind::Prompt))
+    }
+}
+
+/// Makes results of answers.
+pub(super) struct OutputMap<T, A, U> {
+    pub(super) output: OutputFn<T, A, U>,
+    /// How an answer is read from JSON; `None` where a function leaves it on the shelf.
+    pub(super) decode: Option<Decode<A>>,
+    pub(super) counts: Option<CountsFn<U>>,
+    pub(super) shelf: Arc<Shelf<T, A, U>>,
+}
+
+impl<T, A, U> fmt::Debug for OutputMap<T, A, U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("OutputMap")
+    }
+}
+
+impl<T, A, U> OutputMap<T, A, U> {
+    fn answer(&self, finishing: &Finishing<'_>) -> Result<A, RowError> {
+        match self.decode {
+            None => self.shelf.take_answer(finishing.row).ok_or_else(gone),
+            Some(decode) => decode(finishing.result).map_err(|what| {
+                let message = format!("the answer does not fit its type: {what}");
+                let raw_text = Some(finishing.result.to_owned());
+                RowError { raw_text, ..RowError::new(ErrorKind::Output, message) }
+            }),
+        }
+    }
+}
+
+impl<T: Send + Sync, A: Send, U: Send> Finish for OutputMap<T, A, U> {
+    fn finish(&self, finishing: Finishing<'_>) -> Result<Verdict, RowError> {
+        let Finishing { row, calls, .. } = finishing;
+        let item = self.shelf.item(row).ok_or_else(gone)?;
+        let answer = self.answer(&finishing)?;
+        let done = Done {
+            index: index(row),
+            item,
+            answer,
+            usage: total_usage(calls),
+            cost: total_cost(calls),
+            calls: calls.len(),
+        };
+        let output = (self.output)(done).map_err(|failure| failure.row_error(ErrorKind::Output))?;
+        let counts = self.counts.as_ref().is_none_or(|counts| counts(&output));
+        self.shelf.put_output(row, output, counts);
+        Ok(if counts { Verdict::Result } else { Verdict::NoResult })
+    }
+}
+
+fn gone() -> RowError {
+    RowError::new(ErrorKind::Internal, "the item is gone")
+}

@@ -1,0 +1,37 @@
+//! Batches: a list of items of the program, a worker, and results in order.
+//!
+//! A [`Batch`] is a run of the engine like any other: its items are rows, its worker asks models
+//! through the same limits, budgets and retries, and its ledger is that of `rowmill run`.
+
+mod builder;
+mod choose;
+mod collect;
+mod crew;
+mod failure;
+mod function;
+mod go;
+mod item;
+mod items;
+mod ledger;
+mod maps;
+mod policy;
+mod progress;
+mod report;
+mod run;
+mod settings;
+mod shelf;
+mod stream;
+mod tools;
+mod turnstile;
+mod worker;
+
+pub use builder::{Batch, IntoPrompt};
+pub use failure::{BatchCause, BatchError, Failure, ItemError};
+pub use item::{Done, Item};
+pub use ledger::LedgerFolder;
+pub use policy::{OnFailure, Raise, ReturnError, ReturnNone};
+pub use progress::Progress;
+pub use report::{BatchReport, First, Results};
+pub use stream::ResultStream;
+pub use tools::{OfferedTool, Tools};
+pub use worker::{Brief, Worker};

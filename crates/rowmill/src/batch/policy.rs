@@ -1,0 +1,74 @@
+//! What becomes of failures, as a type: it decides what a list of results is made of.
+
+use super::failure::ItemError;
+
+/// What becomes of items that fail.
+///
+/// [`Raise`], [`ReturnNone`] and [`ReturnError`] are all there is.
+pub trait OnFailure: sealed::Sealed + Send + 'static {
+    /// What stands in the place of an item.
+    type Slot<U>;
+}
+
+pub(super) mod sealed {
+    use super::ItemError;
+
+    pub trait Sealed {
+        /// Whether the first failure ends the batch.
+        const RAISES: bool;
+
+        fn slot<U>(result: Result<U, ItemError>) -> Option<<Self as super::OnFailure>::Slot<U>>
+        where
+            Self: super::OnFailure;
+    }
+}
+
+/// The first failure ends the batch: calls in flight are finished, no further item is taken, and
+/// the error holds the results that there are. This is what happens unless something else is
+/// said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Raise;
+
+/// An item that fails has `None` in its place, and the batch goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReturnNone;
+
+/// An item that fails has its error in its place, and the batch goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReturnError;
+
+impl OnFailure for Raise {
+    type Slot<U> = U;
+}
+
+impl OnFailure for ReturnNone {
+    type Slot<U> = Option<U>;
+}
+
+impl OnFailure for ReturnError {
+    type Slot<U> = Result<U, ItemError>;
+}
+
+impl sealed::Sealed for Raise {
+    const RAISES: bool = true;
+
+    fn slot<U>(result: Result<U, ItemError>) -> Option<U> {
+        result.ok()
+    }
+}
+
+impl sealed::Sealed for ReturnNone {
+    const RAISES: bool = false;
+
+    fn slot<U>(result: Result<U, ItemError>) -> Option<Option<U>> {
+        Some(result.ok())
+    }
+}
+
+impl sealed::Sealed for ReturnError {
+    const RAISES: bool = false;
+
+    fn slot<U>(result: Result<U, ItemError>) -> Option<Result<U, ItemError>> {
+        Some(result)
+    }
+}

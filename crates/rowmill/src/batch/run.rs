@@ -1,0 +1,167 @@
+//! The ways to run a batch to its end.
+
+use std::sync::{Arc, Mutex};
+
+use rowmill_types::{Problem, ProblemCode};
+
+use super::builder::Batch;
+use super::collect::{FirstOf, Outlet, Slot, locked};
+use super::failure::{BatchCause, BatchError, ItemError};
+use super::go::{Drive, Driven};
+use super::maps::CountsFn;
+use super::policy::OnFailure;
+use super::report::{BatchReport, First, Results};
+use super::turnstile::Turnstile;
+use rowmill_engine::StopCause;
+
+impl<T, A, U, P> Batch<T, A, U, P>
+where
+    T: Send + Sync + 'static,
+    A: Send + 'static,
+    U: Send + 'static,
+    P: OnFailure,
+{
+    /// Runs the batch and gives the results in the order of the items.
+    ///
+    /// It needs a tokio runtime with time and, where models are called, I/O (`enable_all`).
+    /// Dropping the future cancels the batch: nothing of it runs on.
+    ///
+    /// # Errors
+    ///
+    /// The batch could not start, or something made every further item pointless. With
+    /// [`Raise`](super::Raise) also: an item failed, a limit was reached, or the batch was
+    /// stopped. The error holds the results that there are.
+    pub async fn run(self) -> Result<Results<P::Slot<U>>, BatchError<U>> {
+        let list: Arc<Mutex<Vec<Slot<U>>>> = Arc::default();
+        let drive = Drive {
+            outlet: Outlet::List(Arc::clone(&list)),
+            turnstile: self.turnstile(false),
+            raises: P::RAISES,
+            first: false,
+            counts: None,
+        };
+        let Driven { report, items } = Box::pin(self.drive(drive)).await.map_err(not_started)?;
+        let mut list = std::mem::take(&mut *locked(&list));
+        list.resize_with(usize::try_from(items).unwrap_or(usize::MAX).max(list.len()), || None);
+        let failure = list.iter().flatten().find_map(|result| result.as_ref().err());
+        if let Some(cause) = cause::<P>(&report, failure, list.iter().all(Option::is_some)) {
+            let partial = list.into_iter().map(|result| result.and_then(Result::ok)).collect();
+            return Err(BatchError::new(cause, partial, Some(report)));
+        }
+        let slots = list.into_iter().enumerate();
+        let slots =
+            slots.filter_map(|(index, result)| P::slot(result.unwrap_or(Err(ItemError::NotRun { index }))));
+        Ok(Results::new(slots.collect(), report))
+    }
+
+    /// [`Batch::run`] for programs without a runtime: it makes one of its own and blocks until
+    /// the batch has ended. It works inside a runtime as well, and blocks the thread there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::run`].
+    pub fn run_blocking(self) -> Result<Results<P::Slot<U>>, BatchError<U>>
+    where
+        P::Slot<U>: Send,
+    {
+        on_own_runtime(|| self.run()).unwrap_or_else(|problem| Err(not_started(problem)))
+    }
+
+    /// Runs the batch until an item has a result: exactly one is given, and all that is under way
+    /// for other items is cancelled and counted in the report.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::run`]. With [`Raise`](super::Raise) an item that fails before the first result
+    /// ends the batch.
+    pub async fn first(self) -> Result<First<U>, BatchError<U>> {
+        self.first_counting(None).await
+    }
+
+    /// Runs the batch until an item has a result that `counts`; others are passed over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::first`].
+    pub async fn first_where<F>(self, counts: F) -> Result<First<U>, BatchError<U>>
+    where
+        F: Fn(&U) -> bool + Send + Sync + 'static,
+    {
+        self.first_counting(Some(Arc::new(counts))).await
+    }
+
+    async fn first_counting(self, counts: Option<CountsFn<U>>) -> Result<First<U>, BatchError<U>> {
+        let first = Arc::new(Mutex::new(FirstOf::none()));
+        let drive = Drive {
+            outlet: Outlet::First(Arc::clone(&first)),
+            turnstile: self.turnstile(false),
+            raises: P::RAISES,
+            first: true,
+            counts,
+        };
+        let Driven { report, .. } = Box::pin(self.drive(drive)).await.map_err(not_started)?;
+        let FirstOf { result, failure } = std::mem::replace(&mut *locked(&first), FirstOf::none());
+        match cause::<P>(&report, failure.as_ref(), true) {
+            // What was wanted is there, whatever happened to others meanwhile.
+            Some(_) if result.is_some() => Ok(First::new(result, report)),
+            Some(cause) => Err(BatchError::new(cause, Vec::new(), Some(report))),
+            None => Ok(First::new(result, report)),
+        }
+    }
+
+    pub(super) fn turnstile(&self, streams: bool) -> Arc<Turnstile> {
+        let slice = self.settings.batch_size.map(|items| (items as u64).max(1));
+        Arc::new(Turnstile::new(slice, streams))
+    }
+}
+
+/// Why a batch is an error, if it is one.
+pub(super) fn cause<P: OnFailure>(
+    report: &BatchReport,
+    failure: Option<&ItemError>,
+    complete: bool,
+) -> Option<BatchCause> {
+    match &report.stopped {
+        Some(StopCause::Problem(problem)) => Some(BatchCause::Problem(problem.clone())),
+        _ if !P::RAISES => None,
+        Some(StopCause::FirstResult) => None,
+        Some(StopCause::MaxErrors(_)) | None => match failure {
+            Some(failure) => Some(BatchCause::Item(failure.clone())),
+            None if complete => None,
+            None => Some(BatchCause::Problem(internal())),
+        },
+        Some(cause) => Some(BatchCause::Stopped(cause.clone())),
+    }
+}
+
+pub(super) fn not_started<U>(problem: Problem) -> BatchError<U> {
+    BatchError::new(BatchCause::Problem(problem), Vec::new(), None)
+}
+
+pub(super) fn internal() -> Problem {
+    Problem::new(ProblemCode::Internal, "an item of the batch is not accounted for")
+        .hint("please report it with what the batch did")
+}
+
+/// Runs a future to its end on a runtime of its own, on a thread of its own where this one
+/// drives a runtime already.
+fn on_own_runtime<F, R>(make: impl FnOnce() -> F + Send) -> Result<R, Problem>
+where
+    F: Future<Output = R>,
+    R: Send,
+{
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Problem::new(ProblemCode::Internal, "no runtime could be made for the batch").cause(error)
+        })?;
+        Ok(runtime.block_on(make()))
+    };
+    if tokio::runtime::Handle::try_current().is_err() {
+        return run();
+    }
+    std::thread::scope(|scope| match scope.spawn(run).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

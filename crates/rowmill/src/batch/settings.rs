@@ -1,0 +1,321 @@
+//! The controls of a batch. Each means what the flag of `rowmill run` means.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::ports::{Event, Observer};
+use rowmill_engine::{Limits, OnQuota, Stop};
+use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_types::Money;
+
+use super::builder::Batch;
+use super::collect::Hooks;
+use super::ledger::LedgerFolder;
+use super::progress::Progress;
+use crate::config::ConfigFile;
+use crate::run::Notice;
+use crate::work::WorkSpec;
+
+/// Everything about a batch that has nothing to do with the types of its items.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) work: WorkSpec,
+    /// How many items are worked on at once, where that was said.
+    pub(super) concurrency: Option<usize>,
+    /// Items of one batch, where there are barriers.
+    pub(super) batch_size: Option<usize>,
+    pub(super) ledger: Option<LedgerFolder>,
+    pub(super) hooks: Hooks,
+    pub(super) notice: Option<Arc<dyn Fn(Notice) + Send + Sync>>,
+    pub(super) stop: Stop,
+    pub(super) limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            work: WorkSpec::default(),
+            concurrency: None,
+            batch_size: None,
+            ledger: None,
+            hooks: Hooks::default(),
+            notice: None,
+            stop: Stop::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Settings")
+            .field("work", &self.work)
+            .field("concurrency", &self.concurrency)
+            .field("batch_size", &self.batch_size)
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An observer that is a function.
+struct EventFn<F>(F);
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
+    fn observe(&self, event: &Event<'_>) {
+        (self.0)(event);
+    }
+}
+
+/// How much at once, and in which order items begin.
+impl<T, A, U, P> Batch<T, A, U, P> {
+    /// Works on so many items at once: as soon as one has ended, the next begins. Without it the
+    /// number is found by the answers of the model, and is 64 where a function works on items.
+    #[must_use]
+    pub fn concurrency(mut self, items: usize) -> Self {
+        self.settings.concurrency = Some(items);
+        self
+    }
+
+    /// Works on one item after the other, in their order.
+    #[must_use]
+    pub fn sequential(self) -> Self {
+        self.concurrency(1)
+    }
+
+    /// Works on so many items, and begins with the next so many when all of them have ended.
+    /// Within a batch all are worked on at once, unless [`Batch::concurrency`] says otherwise.
+    ///
+    /// One slow item holds up all others, so [`Batch::concurrency`] alone is mostly what is
+    /// wanted.
+    #[must_use]
+    pub fn batches_of(mut self, items: usize) -> Self {
+        self.settings.batch_size = Some(items);
+        self
+    }
+
+    /// Limits that are kept to, and shared with every batch that is given a clone of the same
+    /// value. Without it a batch has limits of its own.
+    #[must_use]
+    pub fn limits(mut self, limits: &Limits) -> Self {
+        self.settings.limits = limits.clone();
+        self
+    }
+
+    /// Limits per minute that the provider does not tell.
+    #[must_use]
+    pub fn rates(mut self, rates: RateFlags) -> Self {
+        self.settings.work.rates = rates;
+        self
+    }
+
+    /// Whether limits that the provider tells are kept to.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.settings.work.pace = pace;
+        self
+    }
+}
+
+/// What the batch and its items may use, and when it ends.
+impl<T, A, U, P> Batch<T, A, U, P> {
+    /// How many model calls an item may make. One that has no result by then has failed.
+    #[must_use]
+    pub fn turns(mut self, most: u32) -> Self {
+        self.settings.work.agents.turns = Some(most);
+        self
+    }
+
+    /// What this batch may cost, resumes included. No call is sent that could pass it.
+    #[must_use]
+    pub fn max_cost(mut self, most: Money) -> Self {
+        self.settings.work.budget.cost = Some(most);
+        self
+    }
+
+    /// How many tokens this batch may use, resumes included. No call is sent that could pass it.
+    #[must_use]
+    pub fn max_tokens(mut self, most: u64) -> Self {
+        self.settings.work.budget.tokens = Some(most);
+        self
+    }
+
+    /// What one item may cost, and how many tokens it may use.
+    #[must_use]
+    pub fn item_budget(mut self, limits: BudgetLimits) -> Self {
+        self.settings.work.agents.row_budget = limits;
+        self
+    }
+
+    /// Ends the batch after so long: calls in flight are finished, no further one is sent.
+    #[must_use]
+    pub fn deadline(mut self, after: Duration) -> Self {
+        self.settings.work.stop_rules.deadline = Some(after);
+        self
+    }
+
+    /// Ends the batch once so many items have failed.
+    #[must_use]
+    pub fn max_errors(mut self, most: u64) -> Self {
+        self.settings.work.stop_rules.max_errors = Some(most);
+        self
+    }
+
+    /// Ends the batch once a larger share of items has failed, looked at after so many items.
+    #[must_use]
+    pub fn max_error_rate(mut self, share: f64, after: u64) -> Self {
+        self.settings.work.stop_rules.max_error_rate = Some((share, after));
+        self
+    }
+
+    /// A handle that stops the batch from outside: its clones can be kept elsewhere.
+    #[must_use]
+    pub fn stop(mut self, stop: &Stop) -> Self {
+        self.settings.stop = stop.clone();
+        self
+    }
+}
+
+/// Calls and what happens when they fail.
+impl<T, A, U, P> Batch<T, A, U, P> {
+    /// Further tries after a call that failed and may work when tried again.
+    #[must_use]
+    pub fn retries(mut self, tries: u32) -> Self {
+        self.settings.work.retries = tries;
+        self
+    }
+
+    /// The first wait between tries.
+    #[must_use]
+    pub fn retry_wait(mut self, wait: Duration) -> Self {
+        self.settings.work.retry_wait = wait;
+        self
+    }
+
+    /// How long one call may take.
+    #[must_use]
+    pub fn timeout(mut self, most: Duration) -> Self {
+        self.settings.work.timeout = most;
+        self
+    }
+
+    /// How long the calls of one item may take together.
+    #[must_use]
+    pub fn item_timeout(mut self, most: Duration) -> Self {
+        self.settings.work.row_timeout = Some(most);
+        self
+    }
+
+    /// How often an answer that breaks the schema may be corrected.
+    #[must_use]
+    pub fn repairs(mut self, times: u32) -> Self {
+        self.settings.work.repairs = times;
+        self
+    }
+
+    /// What happens when the provider's quota is used up.
+    #[must_use]
+    pub fn on_quota(mut self, what: OnQuota) -> Self {
+        self.settings.work.on_quota = what;
+        self
+    }
+
+    /// How long a provider that lets no call through is waited for.
+    #[must_use]
+    pub fn max_outage(mut self, most: Duration) -> Self {
+        self.settings.work.max_outage = most;
+        self
+    }
+
+    /// Puts every finished turn of an agent into the ledger, so that a resume goes on after it.
+    #[must_use]
+    pub fn checkpoint_turns(mut self) -> Self {
+        self.settings.work.agents.checkpoint_turns = true;
+        self
+    }
+
+    /// A folder with answers that were paid for, for this batch and others to use again.
+    #[must_use]
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.settings.work.cache = Some(folder.into());
+        self
+    }
+}
+
+/// What the program hears, and what it tells of providers.
+impl<T, A, U, P> Batch<T, A, U, P> {
+    /// Hears of everything that happens. It is called from the loop that drives the batch, so it
+    /// must return at once.
+    #[must_use]
+    pub fn on_event<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(&Event<'_>) + Send + Sync + 'static,
+    {
+        self.settings.hooks.events = Some(Arc::new(EventFn(hear)));
+        self
+    }
+
+    /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
+    /// that drives the batch, so it must return at once.
+    #[must_use]
+    pub fn on_progress<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(&Progress) + Send + Sync + 'static,
+    {
+        self.settings.hooks.progress = Some(Arc::new(hear));
+        self
+    }
+
+    /// Hears what a person should know, such as settings that have no effect.
+    #[must_use]
+    pub fn on_notice<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(Notice) + Send + Sync + 'static,
+    {
+        self.settings.notice = Some(Arc::new(hear));
+        self
+    }
+
+    /// Providers besides those that are known, and what is different about those that are.
+    #[must_use]
+    pub fn providers(mut self, providers: BTreeMap<String, ProviderConfig>) -> Self {
+        self.settings.work.providers = providers;
+        self
+    }
+
+    /// Prices besides those that are known, by `provider.model`.
+    #[must_use]
+    pub fn prices(mut self, prices: BTreeMap<String, PriceConfig>) -> Self {
+        self.settings.work.prices = prices;
+        self
+    }
+
+    /// Takes providers, prices and MCP servers from a configuration file.
+    #[must_use]
+    pub fn config(mut self, file: &ConfigFile) -> Self {
+        let work = &mut self.settings.work;
+        work.providers = file.config.providers.clone();
+        work.prices = file.config.prices.clone();
+        work.agents.servers = file.config.mcp.servers.clone();
+        work.agents.config_folder = file.folder();
+        self
+    }
+}
+
+impl Settings {
+    /// How many items are worked on at once.
+    pub(super) fn parallel(&self, is_function: bool) -> Parallel {
+        match (self.concurrency, self.batch_size) {
+            (Some(items), Some(batch)) => Parallel::AtMost(items.min(batch)),
+            (Some(items), None) | (None, Some(items)) => Parallel::AtMost(items),
+            (None, None) if is_function => Parallel::AtMost(FUNCTIONS_AT_ONCE),
+            (None, None) => Parallel::Auto,
+        }
+    }
+}
+
+/// How many calls of a function are under way at once, unless something else is said.
+const FUNCTIONS_AT_ONCE: usize = 64;

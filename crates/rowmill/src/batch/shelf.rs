@@ -1,0 +1,108 @@
+//! Where the items of a batch are while rows stand for them in the engine.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::item::Item;
+
+/// What is kept for one item.
+struct Slot<T, A, U> {
+    item: Arc<T>,
+    /// Its prompt, where that was needed before.
+    prompt: Option<String>,
+    /// What a function made of it.
+    answer: Option<A>,
+    /// What was made of the answer, and whether that counts as a result.
+    output: Option<(U, bool)>,
+}
+
+/// The items that were read and have not ended, by the numbers of their rows.
+pub(super) struct Shelf<T, A, U> {
+    slots: Mutex<HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>>,
+}
+
+impl<T, A, U> Default for Shelf<T, A, U> {
+    fn default() -> Self {
+        Self { slots: Mutex::default() }
+    }
+}
+
+impl<T, A, U> fmt::Debug for Shelf<T, A, U> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Shelf({} items)", self.locked().len())
+    }
+}
+
+impl<T, A, U> Shelf<T, A, U> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts items down whose rows have consecutive numbers from `first` on.
+    pub(super) fn put(&self, placed: impl Iterator<Item = (u64, Arc<T>, Option<String>)>) {
+        let mut slots = self.locked();
+        for (number, item, prompt) in placed {
+            slots.insert(number, Slot { item, prompt, answer: None, output: None });
+        }
+    }
+
+    pub(super) fn item(&self, number: u64) -> Option<Item<T>> {
+        let slots = self.locked();
+        let slot = slots.get(&number)?;
+        Some(Item::new(index(number), Arc::clone(&slot.item)))
+    }
+
+    pub(super) fn take_prompt(&self, number: u64) -> Option<String> {
+        self.locked().get_mut(&number)?.prompt.take()
+    }
+
+    pub(super) fn put_answer(&self, number: u64, answer: A) {
+        if let Some(slot) = self.locked().get_mut(&number) {
+            slot.answer = Some(answer);
+        }
+    }
+
+    pub(super) fn take_answer(&self, number: u64) -> Option<A> {
+        self.locked().get_mut(&number)?.answer.take()
+    }
+
+    pub(super) fn put_output(&self, number: u64, output: U, counts: bool) {
+        if let Some(slot) = self.locked().get_mut(&number) {
+            slot.output = Some((output, counts));
+        }
+    }
+
+    /// The item has ended: takes what was made of it, and forgets it.
+    pub(super) fn clear(&self, number: u64) -> Option<(U, bool)> {
+        // The item itself is dropped without the lock, because its own code may run then.
+        let slot = self.locked().remove(&number);
+        slot.and_then(|slot| slot.output)
+    }
+}
+
+/// The place of an item, from the number of its row.
+pub(super) fn index(number: u64) -> usize {
+    usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX)
+}
+
+/// Row numbers follow each other, so a multiplication spreads them well enough.
+#[derive(Default)]
+pub(super) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

@@ -1,0 +1,154 @@
+//! Results one by one, in the order in which items end.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use rowmill_types::Problem;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::builder::Batch;
+use super::collect::{Delivered, Outlet};
+use super::failure::{BatchError, ItemError};
+use super::go::Drive;
+use super::policy::OnFailure;
+use super::report::BatchReport;
+use super::run::{cause, not_started};
+use super::turnstile::Turnstile;
+
+impl<T, A, U, P> Batch<T, A, U, P>
+where
+    T: Send + Sync + 'static,
+    A: Send + 'static,
+    U: Send + 'static,
+    P: OnFailure,
+{
+    /// Gives results as items end, each with the place of its item. Memory does not grow with the
+    /// number of items: where results are not taken, no further items are.
+    ///
+    /// The batch starts when the stream is first polled, which needs a tokio runtime, and goes on
+    /// while the program works on a result. Dropping the stream cancels it.
+    ///
+    /// An error is the last thing that the stream gives; when it is given is said at
+    /// [`Batch::run`]. Items that were not worked on are not in the stream.
+    pub fn stream(self) -> ResultStream<U, P> {
+        let turnstile = self.turnstile(true);
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let drive = Drive {
+            outlet: Outlet::Channel(sender),
+            turnstile: Arc::clone(&turnstile),
+            raises: P::RAISES,
+            first: false,
+            counts: None,
+        };
+        let driving = async move {
+            let driven = self.drive(drive).await?;
+            Ok(driven.report)
+        };
+        ResultStream {
+            waiting: Some(Box::pin(driving)),
+            tasks: JoinSet::new(),
+            receiver,
+            turnstile,
+            ended: None,
+            failure: None,
+            report: None,
+            policy: PhantomData,
+        }
+    }
+}
+
+/// The results of a batch, in the order in which items end.
+pub struct ResultStream<U, P> {
+    /// The batch, until it is started.
+    waiting: Option<BoxFuture<'static, Result<BatchReport, Problem>>>,
+    /// The batch, once it is. Dropped with it.
+    tasks: JoinSet<Result<BatchReport, Problem>>,
+    receiver: mpsc::UnboundedReceiver<Delivered<U>>,
+    turnstile: Arc<Turnstile>,
+    /// What it came to, until everything that it gave was taken.
+    ended: Option<Result<BatchReport, Problem>>,
+    /// The failure that is raised at the end.
+    failure: Option<ItemError>,
+    report: Option<BatchReport>,
+    policy: PhantomData<fn() -> P>,
+}
+
+impl<U, P> ResultStream<U, P> {
+    /// What the batch came to, once the stream has ended.
+    #[must_use]
+    pub fn report(&self) -> Option<&BatchReport> {
+        self.report.as_ref()
+    }
+}
+
+impl<U, P> fmt::Debug for ResultStream<U, P> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ResultStream").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+impl<U, P> ResultStream<U, P>
+where
+    P: OnFailure,
+{
+    /// The batch has ended: says what made it an error, if anything did.
+    fn end(&mut self, ended: Result<BatchReport, Problem>) -> Option<BatchError<U>> {
+        let report = match ended {
+            Ok(report) => report,
+            Err(problem) => return Some(not_started(problem)),
+        };
+        let cause = cause::<P>(&report, self.failure.as_ref(), true);
+        let error = cause.map(|cause| BatchError::new(cause, Vec::new(), Some(report.clone())));
+        self.report = Some(report);
+        error
+    }
+}
+
+impl<U, P> Stream for ResultStream<U, P>
+where
+    U: Send + 'static,
+    P: OnFailure,
+{
+    type Item = Result<(usize, P::Slot<U>), BatchError<U>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(batch) = this.waiting.take() {
+            this.tasks.spawn(batch);
+        }
+        loop {
+            if let Poll::Ready(Some((index, result))) = this.receiver.poll_recv(context) {
+                this.turnstile.received();
+                if P::RAISES
+                    && let Err(error) = &result
+                {
+                    this.failure.get_or_insert(error.clone());
+                }
+                match P::slot(result) {
+                    Some(slot) => return Poll::Ready(Some(Ok((index, slot)))),
+                    None => continue,
+                }
+            }
+            if let Some(ended) = this.ended.take() {
+                // Everything that it gave was taken.
+                return Poll::Ready(this.end(ended).map(Err));
+            }
+            match ready!(this.tasks.poll_join_next(context)) {
+                None => return Poll::Ready(None),
+                Some(Ok(ended)) => this.ended = Some(ended),
+                Some(Err(error)) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => return Poll::Ready(None),
+                },
+            }
+        }
+    }
+}
+
+impl<U, P> Unpin for ResultStream<U, P> {}

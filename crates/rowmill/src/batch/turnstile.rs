@@ -1,0 +1,137 @@
+//! Lets items in: batch by batch, and no further ahead of whoever takes the results than is good
+//! for memory.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How many items may be between the reader and whoever takes the results.
+const AHEAD: u64 = 4_096;
+
+#[derive(Debug, Default)]
+struct Passed {
+    /// Items that were let in, that have ended, and whose results were taken.
+    taken: u64,
+    ended: u64,
+    received: u64,
+    closed: bool,
+    /// Whether the reader waits.
+    waiting: bool,
+}
+
+/// Where the reader waits until further items may come in.
+#[derive(Debug)]
+pub(super) struct Turnstile {
+    passed: Mutex<Passed>,
+    moved: Condvar,
+    /// Items of one batch; the next begins when all of them have ended.
+    slice: Option<u64>,
+    /// Whether results are taken one by one.
+    streams: bool,
+}
+
+impl Turnstile {
+    pub(super) fn new(slice: Option<u64>, streams: bool) -> Self {
+        Self { passed: Mutex::default(), moved: Condvar::new(), slice, streams }
+    }
+
+    /// Whether anybody has to wait here at all.
+    fn is_open(&self) -> bool {
+        self.slice.is_none() && !self.streams
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Passed> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until items may come in, and says how many, up to `most`; none once it is closed.
+    pub(super) fn admit(&self, most: usize) -> usize {
+        let mut passed = self.locked();
+        loop {
+            let room = if passed.closed { 0 } else { self.room(&passed) };
+            let room = usize::try_from(room).unwrap_or(usize::MAX).min(most);
+            if room > 0 || passed.closed {
+                return room;
+            }
+            passed.waiting = true;
+            passed = self.moved.wait(passed).unwrap_or_else(PoisonError::into_inner);
+            passed.waiting = false;
+        }
+    }
+
+    fn room(&self, passed: &Passed) -> u64 {
+        let in_slice = self.slice.map_or(u64::MAX, |slice| {
+            // Everything before the batch that is under way has ended.
+            let end = (passed.ended / slice).saturating_add(1).saturating_mul(slice);
+            end.saturating_sub(passed.taken)
+        });
+        let ahead = match self.streams {
+            true => AHEAD.saturating_sub(passed.taken.saturating_sub(passed.received)),
+            false => u64::MAX,
+        };
+        in_slice.min(ahead)
+    }
+
+    /// So many items came in.
+    pub(super) fn took(&self, items: usize) {
+        self.locked().taken += items as u64;
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.locked().taken
+    }
+
+    /// An item has ended.
+    pub(super) fn ended(&self) {
+        if !self.is_open() {
+            self.note(|passed| passed.ended += 1);
+        }
+    }
+
+    /// A result was taken.
+    pub(super) fn received(&self) {
+        if self.streams {
+            self.note(|passed| passed.received += 1);
+        }
+    }
+
+    /// Nothing comes in any more.
+    pub(super) fn close(&self) {
+        self.note(|passed| passed.closed = true);
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Passed)) {
+        let mut passed = self.locked();
+        change(&mut passed);
+        if passed.waiting {
+            self.moved.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_batch_comes_in_when_all_items_of_the_one_before_have_ended() {
+        let turnstile = Turnstile::new(Some(3), false);
+        assert_eq!(turnstile.admit(10), 3);
+        turnstile.took(3);
+        turnstile.ended();
+        turnstile.ended();
+        assert_eq!(turnstile.room(&turnstile.locked()), 0);
+        turnstile.ended();
+        assert_eq!(turnstile.admit(2), 2);
+    }
+
+    #[test]
+    fn no_more_items_come_in_than_results_are_taken() {
+        let turnstile = Turnstile::new(None, true);
+        assert_eq!(turnstile.admit(usize::MAX) as u64, AHEAD);
+        turnstile.took(AHEAD as usize);
+        assert_eq!(turnstile.room(&turnstile.locked()), 0);
+        turnstile.received();
+        assert_eq!(turnstile.admit(10), 1);
+        turnstile.close();
+        assert_eq!(turnstile.admit(10), 0);
+    }
+}

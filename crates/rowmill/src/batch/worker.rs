@@ -1,0 +1,196 @@
+//! Workers: what answers items, as a description that can be cloned and kept.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::cost::Price;
+use rowmill_core::ports::Model;
+use rowmill_types::{Problem, Secret, ToolSpec};
+
+use super::tools::Tools;
+
+/// What answers items: a model, the agents of cards, or an own implementation of [`Model`].
+///
+/// It is a description: nothing is started or sent before a batch runs. Every item gets a fresh
+/// history; connections, servers and limits are shared by all items of a batch.
+///
+/// A text becomes the worker that asks the model of that name, so `"openai.gpt-5.4-mini"` can
+/// stand wherever a worker is wanted.
+#[derive(Clone)]
+pub struct Worker {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+pub(super) struct Inner {
+    pub(super) asked: Asked,
+    pub(super) instruction: Option<String>,
+    pub(super) fallbacks: Vec<String>,
+    pub(super) key: Option<Secret>,
+    pub(super) tools: Option<Tools>,
+    pub(super) price: Option<Price>,
+    pub(super) max_output: Option<u64>,
+}
+
+/// Makes an own model from what it has to tell the provider.
+pub(super) type MakeFn = Arc<dyn Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync>;
+
+/// Who is asked.
+#[derive(Clone)]
+pub(super) enum Asked {
+    /// A model of a provider that is known, by its model string.
+    Model(String),
+    /// A model of the program.
+    Own { name: String, make: MakeFn },
+    /// The agents of cards.
+    Cards { sources: Vec<String>, agent: Option<String>, model: Option<String>, variables: Vec<String> },
+}
+
+/// What an own model has to tell its provider with every request.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Brief {
+    /// The system text.
+    pub instruction: Option<String>,
+    /// The JSON Schema that answers must satisfy.
+    pub schema: Option<serde_json::Value>,
+    /// The tools that can be called.
+    pub tools: Vec<ToolSpec>,
+}
+
+impl Worker {
+    fn asking(asked: Asked) -> Self {
+        let inner = Inner {
+            asked,
+            instruction: None,
+            fallbacks: Vec::new(),
+            key: None,
+            tools: None,
+            price: None,
+            max_output: None,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Asks a model, named as `--model` names it, such as `openai.gpt-5.4-mini?temperature=0`.
+    pub fn model(name: impl Into<String>) -> Self {
+        Self::asking(Asked::Model(name.into()))
+    }
+
+    /// Asks the agents of cards: a file, a folder or an address.
+    pub fn card(source: impl AsRef<Path>) -> Self {
+        let sources = vec![source.as_ref().to_string_lossy().into_owned()];
+        Self::asking(Asked::Cards { sources, agent: None, model: None, variables: Vec::new() })
+    }
+
+    /// Asks a model of the program, which knows everything that it tells its provider already.
+    pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
+        let model: Arc<dyn Model> = Arc::new(model);
+        Self::made(name, move |_| Ok(Arc::clone(&model)))
+    }
+
+    /// Asks a model of the program that is made when the instruction, the schema and the tools
+    /// are known.
+    pub fn made<F>(name: impl Into<String>, make: F) -> Self
+    where
+        F: Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync + 'static,
+    {
+        Self::asking(Asked::Own { name: name.into(), make: Arc::new(make) })
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.inner));
+        self
+    }
+
+    /// The instruction that stands before every item. Cards bring their own.
+    #[must_use]
+    pub fn instruction(self, text: impl Into<String>) -> Self {
+        self.with(|inner| inner.instruction = Some(text.into()))
+    }
+
+    /// A model that is asked when the one before it gives no answer.
+    #[must_use]
+    pub fn fallback(self, model: impl Into<String>) -> Self {
+        self.with(|inner| inner.fallbacks.push(model.into()))
+    }
+
+    /// The key for the model's provider, in place of the one in the environment.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        self.with(|inner| inner.key = Some(Secret::new(key.into())))
+    }
+
+    /// The tools that the model may call. Cards bring their own.
+    #[must_use]
+    pub fn tools(self, tools: Tools) -> Self {
+        self.with(|inner| inner.tools = Some(tools))
+    }
+
+    /// What an own model costs; without it a batch with a limit on cost cannot use it.
+    #[must_use]
+    pub fn price(self, price: Price) -> Self {
+        self.with(|inner| inner.price = Some(price))
+    }
+
+    /// The most tokens that an answer of an own model can have; a batch with a limit on cost or
+    /// tokens needs to know.
+    #[must_use]
+    pub fn max_output(self, tokens: u64) -> Self {
+        self.with(|inner| inner.max_output = Some(tokens))
+    }
+
+    /// The card that works on items, where several could.
+    #[must_use]
+    pub fn agent(self, name: impl Into<String>) -> Self {
+        self.with(|inner| {
+            if let Asked::Cards { agent, .. } = &mut inner.asked {
+                *agent = Some(name.into());
+            }
+        })
+    }
+
+    /// The model that the worker's card asks, whatever the card says.
+    #[must_use]
+    pub fn card_model(self, name: impl Into<String>) -> Self {
+        self.with(|inner| {
+            if let Asked::Cards { model, .. } = &mut inner.asked {
+                *model = Some(name.into());
+            }
+        })
+    }
+
+    /// A value for a variable of the cards' instructions.
+    #[must_use]
+    pub fn variable(self, name: &str, value: &str) -> Self {
+        self.with(|inner| {
+            if let Asked::Cards { variables, .. } = &mut inner.asked {
+                variables.push(format!("{name}={value}"));
+            }
+        })
+    }
+}
+
+impl From<&str> for Worker {
+    fn from(name: &str) -> Self {
+        Self::model(name)
+    }
+}
+
+impl From<String> for Worker {
+    fn from(name: String) -> Self {
+        Self::model(name)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match &self.inner.asked {
+            Asked::Model(name) => ("model", name.clone()),
+            Asked::Own { name, .. } => ("own", name.clone()),
+            Asked::Cards { sources, .. } => ("cards", sources.join(", ")),
+        };
+        out.debug_struct("Worker").field(kind, &name).finish_non_exhaustive()
+    }
+}
