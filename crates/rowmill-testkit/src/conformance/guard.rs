@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 
 /// How long one check may take. No implementation is that slow; what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,14 +71,18 @@ pub(super) type UnderWay<'a> = Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>
 /// Gives up a call: once it is seen under way, or else after its first step.
 ///
 /// A call that is over before that has nothing to give up, which is no deviation.
-pub(super) async fn give_up<T>(call: impl Future<Output = T> + Unpin, under_way: &UnderWay<'_>) -> Checked {
+pub(super) async fn give_up<'c, T>(
+    start: impl FnOnce() -> BoxFuture<'c, T>,
+    under_way: &UnderWay<'_>,
+) -> Checked {
     let Some(count) = under_way else {
-        let mut call = call;
+        let mut call = start();
         drop(futures_util::poll!(&mut call));
         return Ok(());
     };
+    // A call may begin as soon as it is made, before anybody waits for it.
     let before = count();
-    match select(call, Box::pin(settled(|| count() > before))).await {
+    match select(start(), Box::pin(settled(|| count() > before))).await {
         Either::Left(_) => return Ok(()),
         Either::Right((began, call)) => {
             drop(call);

@@ -87,7 +87,7 @@ pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<S
         suite.wait_for(&format!("a call with {what}"), call).await;
     }
     let dropped = request(vec![Message::user("conformance: given up")]);
-    let call = async { give_up(model.complete(&dropped), &facts.under_way).await };
+    let call = async { give_up(|| model.complete(&dropped), &facts.under_way).await };
     suite.wait_for("a call that is given up", call).await;
     suite.wait_for("a call after one was given up", answers(model, facts, "conformance: goes on")).await;
     for time in ["the first", "the second"] {

@@ -15,7 +15,7 @@ const ROW: u64 = 900_001;
 /// Another row, worked on at the same time.
 const OTHER: u64 = 900_002;
 /// A row that the host never hears of before its end.
-const UNSEEN: u64 = 900_003;
+const UNSEEN: u64 = 900_900;
 /// How many calls are made at once.
 const AT_ONCE: u64 = 8;
 /// How long a tool that hangs may take.
@@ -264,7 +264,7 @@ async fn stopped(host: &dyn ToolHost, case: &ToolCase) -> Checked {
 }
 
 async fn given_up(host: &dyn ToolHost, case: &ToolCase, under_way: &UnderWay<'_>) -> Checked {
-    give_up(host.call(request(ROW, case)), under_way).await
+    give_up(|| host.call(request(ROW, case)), under_way).await
 }
 
 async fn released(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Checked {
