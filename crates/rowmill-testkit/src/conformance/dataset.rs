@@ -17,6 +17,18 @@ pub struct DatasetFacts {
     pub bad: Option<Vec<u64>>,
     /// How rows are numbered.
     pub numbering: Numbering,
+    /// Where a read ends.
+    pub reach: Reach,
+}
+
+/// Where a read ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// At the end of the input: the last position is the total, where one is told.
+    #[default]
+    Everything,
+    /// Where nothing more is needed, as in a query with `LIMIT`.
+    WhatIsNeeded,
 }
 
 /// How rows are numbered.
@@ -93,7 +105,12 @@ pub enum Numbering {
 ///     }
 /// }
 ///
-/// let facts = DatasetFacts { rows: Some(20), bad: Some(vec![]), numbering: Numbering::FromOne };
+/// let facts = DatasetFacts {
+///     rows: Some(20),
+///     bad: Some(vec![]),
+///     numbering: Numbering::FromOne,
+///     ..DatasetFacts::default()
+/// };
 /// assert_eq!(check_dataset(&Squares(20), &facts), Vec::<String>::new());
 /// ```
 pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String> {
@@ -111,7 +128,7 @@ pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String>
     });
     let Some((mut source, rows, positions)) = read else { return suite.deviations() };
     suite.check("after the end", || reading::ended(&mut *source));
-    suite.check("how far a read has come", || reading::comes_to_an_end(&positions));
+    suite.check("how far a read has come", || reading::comes_to_an_end(&positions, facts.reach));
     suite.check("the rows", || sound(&rows));
     suite.check("row numbers", || numbered(&rows, facts.numbering));
     suite.check("what the author knows of the rows", || as_known(&rows, facts));

@@ -80,16 +80,15 @@ pub(super) async fn give_up<'c, T>(
         drop(futures_util::poll!(&mut call));
         return Ok(());
     };
-    // A call may begin as soon as it is made, before anybody waits for it.
-    let before = count();
-    match select(start(), Box::pin(settled(|| count() > before))).await {
+    require(settled(|| count() == 0).await, || "calls from before are still under way".to_owned())?;
+    match select(start(), Box::pin(settled(|| count() > 0))).await {
         Either::Left(_) => return Ok(()),
         Either::Right((began, call)) => {
             drop(call);
             require(began, || "it is not seen under way".to_owned())?;
         }
     }
-    require(settled(|| count() <= before).await, || "it goes on although its future was dropped".to_owned())
+    require(settled(|| count() == 0).await, || "it goes on although its future was dropped".to_owned())
 }
 
 /// Waits until something is so; `false` where it does not come to that.

@@ -49,7 +49,7 @@ mod tools;
 
 pub use answers::check_answer_store;
 pub use attachments::{AttachmentFacts, check_attachments};
-pub use dataset::{DatasetFacts, Numbering, check_dataset};
+pub use dataset::{DatasetFacts, Numbering, Reach, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
 pub use ledger::check_ledger;
 pub use model::{ModelFacts, check_own_model};

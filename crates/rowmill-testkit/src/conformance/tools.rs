@@ -108,7 +108,7 @@ impl fmt::Debug for ToolFacts<'_> {
 /// other's answers, and rows do not see each other's state. A call can be given up, and the host
 /// ends what takes longer than the request allows. `release` takes rows that it never heard of and
 /// rows that were released before. `close` comes back, also a second time; it is called last, so
-/// the host is of no more use afterwards.
+/// the host is of no more use afterwards. No more than four rows are worked on at the same time.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};

@@ -256,7 +256,7 @@ fn found(manner: Manner) -> Vec<String> {
         Manner::BeginsAtZero | Manner::GoesBack | Manner::LosesBad => Numbering::Growing,
         _ => Numbering::FromOne,
     };
-    let facts = DatasetFacts { rows: Some(20), bad: Some(vec![2]), numbering };
+    let facts = DatasetFacts { rows: Some(20), bad: Some(vec![2]), numbering, ..DatasetFacts::default() };
     let opened = AtomicUsize::new(0);
     check_dataset(&Broken { manner, opened, asked: AtomicU64::new(0), place: Arc::default() }, &facts)
 }
@@ -334,7 +334,7 @@ fn the_parts_of_a_dataset_are_checked() {
 #[test]
 fn a_dataset_that_can_be_read_once_is_opened_once() {
     let dataset = FakeDataset::from_texts(["{\"a\":1}", "nope", "{\"a\":\"ü\"}"]).once();
-    let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), numbering: Numbering::FromOne };
+    let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), ..DatasetFacts::default() };
     assert_told(&dataset, &check_dataset(&dataset, &facts), "");
     assert_eq!(dataset.opened(), 1);
 }

@@ -24,6 +24,7 @@ enum Manner {
     PanicsAtHistory,
     PanicsAtTools,
     Hangs,
+    LeavesCalls,
     RunsOn,
     Hides,
     BreaksWhenDropped,
@@ -42,11 +43,16 @@ struct Broken {
 }
 
 /// A call that is counted until it is dropped.
-struct Counted<'m>(&'m Broken);
+struct Counted<'m>(&'m Broken, bool);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        if self.0.manner != Manner::RunsOn {
+        let goes_on = match self.0.manner {
+            Manner::LeavesCalls => true,
+            Manner::RunsOn => self.1,
+            _ => false,
+        };
+        if !goes_on {
             self.0.under_way.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -79,8 +85,8 @@ impl Broken {
         if self.manner != Manner::Hides {
             self.under_way.fetch_add(1, Ordering::SeqCst);
         }
-        let _counted = (self.manner != Manner::Hides).then(|| Counted(self));
         let is_given_up = said.ends_with("given up");
+        let _counted = (self.manner != Manner::Hides).then(|| Counted(self, is_given_up));
         self.is_broken.store(is_given_up && self.manner == Manner::BreaksWhenDropped, Ordering::SeqCst);
         tokio::task::yield_now().await;
         if is_given_up || self.manner == Manner::Hangs {
@@ -126,6 +132,7 @@ async fn every_promise_of_a_model_is_checked() {
         (Manner::PanicsAtHistory, "a call with an earlier answer: it panicked: cannot take it"),
         (Manner::PanicsAtTools, "a call with a tool that failed: it panicked: cannot take it"),
         (Manner::Hangs, "a call: it did not come back within 60 seconds"),
+        (Manner::LeavesCalls, "a call that is given up: calls from before are still under way"),
         (Manner::RunsOn, "a call that is given up: it goes on although its future was dropped"),
         (Manner::Hides, "a call that is given up: it is not seen under way"),
         (Manner::BreaksWhenDropped, "a call after one was given up: `conformance: goes on` got no answer: "),
