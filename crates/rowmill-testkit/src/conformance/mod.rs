@@ -4,7 +4,7 @@
 //! what only its author can know: which tool fails, which rows are bad, where a call can be
 //! seen. It returns every deviation from the contract as a sentence, and nothing where the
 //! contract is kept. A panic of the implementation is a deviation, too, and so is a call that
-//! does not come back within half a minute. So a test of an implementation is one line that
+//! does not come back within a minute. So a test of an implementation is one line that
 //! asserts that the list is empty:
 //!
 //! ```
@@ -52,8 +52,8 @@ pub use attachments::{AttachmentFacts, check_attachments};
 pub use dataset::{DatasetFacts, Numbering, Reach, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
 pub use ledger::check_ledger;
-pub use model::{ModelFacts, check_own_model};
+pub use model::{Belongs, ModelFacts, check_own_model};
 pub use observer::check_observer;
 pub use simulator::check_model;
-pub use sink::{SinkFacts, check_sink};
+pub use sink::{Leaves, SinkFacts, check_sink};
 pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};

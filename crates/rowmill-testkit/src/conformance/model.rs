@@ -13,14 +13,17 @@ const AT_ONCE: usize = 16;
 /// The length of a very long text.
 const LONG: usize = 1 << 20;
 
+/// Says whether an answer, given second, belongs to a prompt, given first.
+pub type Belongs<'a> = Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>;
+
 /// What the author of a model knows of it.
 pub struct ModelFacts<'a> {
-    /// Whether an answer, given second, belongs to a prompt, given first. A model that repeats
-    /// the prompt, or a word of it, can be checked for calls that get each other's answers.
-    /// Every answer belongs to every prompt by default.
-    pub belongs: Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>,
+    /// Which answers belong to which prompts. A model that repeats the prompt, or a word of it,
+    /// can be checked for calls that get each other's answers. Every answer belongs to every
+    /// prompt by default.
+    pub belongs: Belongs<'a>,
     /// How many calls are under way right now, where that can be seen: at a server of the test,
-    /// or in a count that the model keeps.
+    /// or in a count that the model keeps. It must come to zero when the suite has no call open.
     pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
 }
 

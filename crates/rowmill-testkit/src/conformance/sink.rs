@@ -11,12 +11,15 @@ use super::records;
 /// The length of a large result.
 const LARGE: usize = 2 << 20;
 
+/// Gives the bytes that a record must leave behind; `None` where it leaves nothing.
+pub type Leaves<'a> = Box<dyn Fn(&Published<'_>) -> Option<Vec<u8>> + 'a>;
+
 /// What the author of a sink knows of it.
 pub struct SinkFacts<'a> {
     /// Everything that has left the sink so far: the content of its file, say.
     pub written: Box<dyn Fn() -> Vec<u8> + 'a>,
-    /// The bytes that a record must leave there; `None` where it leaves nothing.
-    pub leaves: Box<dyn Fn(&Published<'_>) -> Option<Vec<u8>> + 'a>,
+    /// What each record must leave there.
+    pub leaves: Leaves<'a>,
 }
 
 impl fmt::Debug for SinkFacts<'_> {

@@ -80,7 +80,8 @@ pub struct ToolFacts<'a> {
     pub echoes: Option<EchoTool<'a>>,
     /// A call of a tool that never comes back by itself.
     pub hangs: Option<ToolCase>,
-    /// How many calls of `hangs` are under way right now, where that can be seen.
+    /// How many calls of `hangs` are under way right now, where that can be seen. It must come to
+    /// zero when the suite has no call open.
     pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
 }
 
