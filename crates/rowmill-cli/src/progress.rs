@@ -352,3 +352,21 @@ fn live_bar() -> ProgressBar {
 fn say(bar: &ProgressBar, text: &str) {
     if bar.is_hidden() { printer::talk(text) } else { bar.println(text) }
 }
+
+#[cfg(test)]
+mod tests {
+    use rowmill_testkit::conformance::check_observer;
+
+    use super::*;
+
+    #[test]
+    fn progress_keeps_the_contract_of_observers() {
+        for (progress, every) in [(true, Some(1)), (true, None), (false, None)] {
+            let show =
+                Show { progress, every, envelopes_on_stdout: false, wanted: Some(10), json_summary: false };
+            let progress = Progress::start(show);
+            assert_eq!(check_observer(&*progress.observer()), Vec::<String>::new(), "{show:?}");
+            progress.finish();
+        }
+    }
+}

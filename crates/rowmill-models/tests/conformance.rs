@@ -1,19 +1,20 @@
-//! Every protocol keeps the contract of the port, as the testkit's suite checks it.
+//! Every protocol and every built-in model keeps the contract of the port, as the testkit's suites
+//! check it.
 
 use std::sync::Arc;
 
+use rowmill_core::ports::Model;
 use rowmill_http::HttpClient;
 use rowmill_models::{Connection, ModelString, Providers, Setup, build};
-use rowmill_testkit::conformance::check_model;
+use rowmill_testkit::conformance::{ModelFacts, check_model, check_own_model};
 use rowmill_testkit::{Script, Simulator};
 use rowmill_types::Problem;
 
-async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
-    let simulator = Simulator::start(Script::new()).await;
-    let url = simulator.url().to_owned();
-    let environment = move |name: &str| match name {
+/// A model that reaches every provider at `url`.
+fn model_at(model: &str, url: &str) -> Result<Arc<dyn Model>, Problem> {
+    let environment = |name: &str| match name {
         "OPENAI_BASE_URL" | "GENERIC_BASE_URL" => Some(format!("{url}/v1")),
-        "ANTHROPIC_BASE_URL" | "GEMINI_BASE_URL" => Some(url.clone()),
+        "ANTHROPIC_BASE_URL" | "GEMINI_BASE_URL" => Some(url.to_owned()),
         name if name.ends_with("_API_KEY") => Some("a-key".to_owned()),
         _ => None,
     };
@@ -29,8 +30,17 @@ async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
         parallel_tool_calls: None,
         notice: Arc::new(|_| ()),
     };
-    let model = build(setup, &HttpClient::new(&|_| None))?;
-    Ok(check_model(&*model, &simulator).await)
+    build(setup, &HttpClient::new(&|_| None))
+}
+
+async fn deviations(model: &str) -> Result<Vec<String>, Problem> {
+    let simulator = Simulator::start(Script::new()).await;
+    let model = model_at(model, &simulator.url())?;
+    let mut found = check_model(&*model, &simulator).await;
+    let under_way = || usize::try_from(simulator.stats().in_flight).unwrap_or(usize::MAX);
+    let facts = ModelFacts { under_way: Some(Box::new(under_way)), ..ModelFacts::default() };
+    found.extend(check_own_model(&*model, &facts).await);
+    Ok(found)
 }
 
 #[tokio::test]
@@ -50,4 +60,22 @@ async fn every_protocol_and_transport_keeps_the_contract_of_the_port() {
         found.extend(deviations(model).await.unwrap().into_iter().map(|what| format!("{model}: {what}")));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[tokio::test]
+async fn every_built_in_model_keeps_the_contract_of_the_port() {
+    for (name, echoes) in [
+        ("passthrough", true),
+        ("slow?delay=20ms", true),
+        ("silent", false),
+        ("playback", false),
+        ("simulated?latency=1ms", false),
+    ] {
+        let model = model_at(name, "http://127.0.0.1:9").unwrap();
+        let facts = ModelFacts {
+            belongs: Box::new(move |prompt, answer| !echoes || prompt == answer),
+            ..ModelFacts::default()
+        };
+        assert_eq!(check_own_model(&*model, &facts).await, Vec::<String>::new(), "{name}");
+    }
 }

@@ -9,6 +9,7 @@ mod several;
 mod shell;
 mod skills;
 mod stub;
+mod unknown;
 
 pub use mcp::{
     AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,

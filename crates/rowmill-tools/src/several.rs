@@ -7,6 +7,8 @@ use futures_util::future::{BoxFuture, join_all};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_types::ToolOutput;
 
+use crate::unknown::unknown;
+
 /// Which tools a host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
@@ -73,10 +75,7 @@ impl ToolHost for Tools {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         match self.route(request.tool) {
             Some((host, tool)) => host.call(ToolRequest { tool, ..request }),
-            None => {
-                let message = format!("there is no tool `{}`", request.tool);
-                Box::pin(std::future::ready(Err(ToolFailure { message, maybe_ran: false })))
-            }
+            None => Box::pin(std::future::ready(Err(unknown(request.tool)))),
         }
     }
 

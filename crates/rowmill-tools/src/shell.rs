@@ -15,6 +15,7 @@ use tokio::process::Command;
 
 use crate::group::{Graves, Group};
 use crate::inherited::inherited;
+use crate::unknown::unknown;
 
 /// The name of the tool.
 const TOOL: &str = "execute";
@@ -111,6 +112,9 @@ impl Shell {
 
 impl ToolHost for Shell {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        if request.tool != TOOL {
+            return Box::pin(std::future::ready(Err(unknown(request.tool))));
+        }
         Box::pin(self.execute(request.arguments, request.timeout.unwrap_or(self.timeout)))
     }
 

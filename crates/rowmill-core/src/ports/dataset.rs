@@ -123,8 +123,10 @@ pub enum ColumnKind {
 /// Reads rows in input order, in blocking code, without reading ahead more than
 /// it is asked for. The engine gives it a thread of its own.
 pub trait RowSource: Send {
-    /// Appends rows to `batch` until `room` is used up; `false` once the input has ended.
+    /// Appends rows to `batch` until `room` is used up; `false` once the input has ended, and
+    /// from then on each time.
     ///
+    /// Row numbers begin at 1 or later and grow from row to row; there may be gaps.
     /// A record that is no row is appended as a bad row, and reading goes on after it.
     ///
     /// # Errors

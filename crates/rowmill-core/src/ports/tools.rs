@@ -43,7 +43,8 @@ pub struct ToolFailure {
 /// * Dropping the future gives the call up; the host does what it can to end it.
 /// * It never logs, and puts no secret into what it returns.
 /// * A tool that says it failed is an output with `is_error`; a [`ToolFailure`] means that
-///   the tool could not be asked or did not answer.
+///   the tool could not be asked or did not answer. A tool that the host does not have is one
+///   that cannot have run.
 pub trait ToolHost: Send + Sync + Debug {
     /// Calls a tool and waits for what it gives.
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::read::{FILE, Skill, read_all};
 use crate::bytes_output::output_of;
+use crate::unknown::unknown;
 
 /// The name of the tool.
 const TOOL: &str = "read_skill";
@@ -92,6 +93,9 @@ impl Skills {
 
 impl ToolHost for Skills {
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        if request.tool != TOOL {
+            return Box::pin(std::future::ready(Err(unknown(request.tool))));
+        }
         Box::pin(async move { Ok(self.answer(request.arguments).await.unwrap_or_else(ToolOutput::error)) })
     }
 }

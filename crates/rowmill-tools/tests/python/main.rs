@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
 
 mod calls;
+mod contract;
 mod hooks;
 mod problems;
 mod processes;

@@ -1,4 +1,4 @@
-//! What every model must do, whatever its provider.
+//! What every model must do that speaks a protocol of the simulator.
 
 use std::time::Duration;
 

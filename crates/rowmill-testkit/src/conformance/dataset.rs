@@ -1,0 +1,268 @@
+//! What every dataset must do.
+
+use std::collections::HashSet;
+
+use rowmill_core::ports::{Column, ColumnKind, Dataset};
+use rowmill_types::{Row, SourceRow};
+
+use super::guard::{Checked, Suite, require};
+use super::{parts, reading};
+
+/// What the author of a dataset knows of it. What is left out goes unchecked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatasetFacts {
+    /// How many rows there are, bad ones among them.
+    pub rows: Option<usize>,
+    /// The numbers of the bad rows, in order.
+    pub bad: Option<Vec<u64>>,
+    /// How rows are numbered.
+    pub numbering: Numbering,
+    /// Where a read ends.
+    pub reach: Reach,
+}
+
+/// Where a read ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// At the end of the input: the last position is the total, where one is told.
+    #[default]
+    Everything,
+    /// Where nothing more is needed, as in a query with `LIMIT`.
+    WhatIsNeeded,
+}
+
+/// How rows are numbered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// The numbers grow. There may be gaps, as where rows are numbered by their lines and some
+    /// lines are blank. This is all that the port asks for.
+    #[default]
+    Growing,
+    /// The first row is 1, and there are no gaps.
+    FromOne,
+}
+
+/// Every way in which `dataset` breaks the contract of the port; empty when it keeps it.
+///
+/// Row numbers grow. A read appends at least one row and no more than there is room for, leaves
+/// what was in the batch before, and says `false` only at the end, and then again and again. To
+/// pass over rows is the same as to read them. A second read gives the same rows, also while the
+/// first one is under way, and a read of a part gives all rows that belong to it, with the numbers
+/// of the whole. What the dataset tells of itself (how many rows, which columns, how far a
+/// read has come, which field is the id) is true. A bad row stands in its place, and reading goes
+/// on after it.
+///
+/// A dataset that is not `rereadable` is opened once, and what needs a second read goes unchecked.
+/// All rows are held in memory, so use a small input; one with bad rows, text that is not ASCII
+/// and fields that some rows lack shows most.
+///
+/// ```
+/// use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
+/// use rowmill_testkit::conformance::{DatasetFacts, Numbering, check_dataset};
+/// use rowmill_types::{Problem, Row, SourceRow};
+///
+/// /// The squares of the first numbers.
+/// #[derive(Debug)]
+/// struct Squares(u64);
+///
+/// impl Dataset for Squares {
+///     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+///         Ok(Box::new(Read { at: 0, end: self.0 }))
+///     }
+///
+///     fn rereadable(&self) -> bool {
+///         true
+///     }
+///
+///     fn identity(&self) -> Result<InputIdentity, Problem> {
+///         Ok(InputIdentity { path: format!("squares:{}", self.0), size: None, probe: None })
+///     }
+/// }
+///
+/// struct Read {
+///     at: u64,
+///     end: u64,
+/// }
+///
+/// impl RowSource for Read {
+///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+///         let (mut rows, mut bytes) = (0, 0);
+///         while self.at < self.end {
+///             self.at += 1;
+///             let text = format!("{{\"square\": {}}}", self.at * self.at);
+///             bytes += text.len();
+///             rows += 1;
+///             batch.push(Row::parse(self.at, text));
+///             if rows >= room.rows || bytes >= room.bytes {
+///                 return Ok(true);
+///             }
+///         }
+///         Ok(false)
+///     }
+///
+///     fn position(&self) -> Position {
+///         Position { read: self.at, total: Some(self.end) }
+///     }
+/// }
+///
+/// let facts = DatasetFacts {
+///     rows: Some(20),
+///     bad: Some(vec![]),
+///     numbering: Numbering::FromOne,
+///     ..DatasetFacts::default()
+/// };
+/// assert_eq!(check_dataset(&Squares(20), &facts), Vec::<String>::new());
+/// ```
+pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String> {
+    let mut suite = Suite::default();
+    suite.check("what the input is", || same_identity(dataset));
+    suite.check("counting rows before they are read", || {
+        dataset.count().map(drop).map_err(|problem| problem.message)
+    });
+    let mut read = None;
+    suite.check("reading everything", || {
+        let mut source = open(dataset)?;
+        let (rows, positions) = reading::everything(&mut *source)?;
+        read = Some((source, rows, positions));
+        Ok(())
+    });
+    let Some((mut source, rows, positions)) = read else { return suite.deviations() };
+    suite.check("after the end", || reading::ended(&mut *source));
+    suite.check("how far a read has come", || reading::comes_to_an_end(&positions, facts.reach));
+    suite.check("the rows", || sound(&rows));
+    suite.check("row numbers", || numbered(&rows, facts.numbering));
+    suite.check("what the author knows of the rows", || as_known(&rows, facts));
+    suite.check("counting rows", || counted(dataset, &rows));
+    suite.check("columns", || declared(dataset, &rows));
+    suite.check("the field that names rows", || named(dataset, &rows));
+    suite.check("values without types", || untyped(dataset, &rows));
+    suite.check("a notice", || {
+        drop(dataset.notice());
+        Ok(())
+    });
+    if dataset.rereadable() {
+        reading::check(&mut suite, dataset, &rows);
+        parts::check(&mut suite, dataset, &rows);
+    }
+    suite.check("what the input is after it was read", || same_identity(dataset));
+    suite.deviations()
+}
+
+/// Starts a read that must work.
+pub(super) fn open(dataset: &dyn Dataset) -> Result<Box<dyn rowmill_core::ports::RowSource>, String> {
+    dataset.open().map_err(|problem| format!("it cannot be opened: {}", problem.message))
+}
+
+/// The number of a row, whether it is good or bad.
+pub(super) fn number(row: &SourceRow) -> u64 {
+    row.as_ref().map_or_else(|bad| bad.number, Row::number)
+}
+
+fn same_identity(dataset: &dyn Dataset) -> Checked {
+    let identity = || dataset.identity().map_err(|problem| format!("it is not told: {}", problem.message));
+    let (first, second) = (identity()?, identity()?);
+    require(first == second, || format!("it is told as {first:?} and then as {second:?}"))
+}
+
+/// The text and the fields of a row belong together, and a bad row says what is wrong.
+fn sound(rows: &[SourceRow]) -> Checked {
+    for row in rows {
+        match row {
+            Ok(row) => {
+                let parsed = Row::parse(row.number(), row.text().to_owned());
+                let parsed = parsed
+                    .map_err(|bad| format!("row {} is no JSON object: {}", row.number(), bad.message))?;
+                require(parsed.fields().eq(row.fields()), || {
+                    format!("the fields of row {} are not those of its text", row.number())
+                })?;
+            }
+            Err(bad) => {
+                require(!bad.message.is_empty(), || format!("the bad row {} says nothing", bad.number))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn numbered(rows: &[SourceRow], numbering: Numbering) -> Checked {
+    let mut before = 0;
+    for row in rows {
+        let number = number(row);
+        match numbering {
+            Numbering::Growing => require(number > before, || format!("{number} comes after {before}"))?,
+            Numbering::FromOne => require(number == before + 1, || format!("{number} comes after {before}"))?,
+        }
+        before = number;
+    }
+    Ok(())
+}
+
+fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> Checked {
+    if let Some(known) = facts.rows {
+        require(rows.len() == known, || format!("{} rows were read instead of {known}", rows.len()))?;
+    }
+    let Some(known) = &facts.bad else { return Ok(()) };
+    let bad: Vec<u64> = rows.iter().filter(|row| row.is_err()).map(number).collect();
+    require(bad == *known, || format!("the bad rows are {bad:?} instead of {known:?}"))
+}
+
+fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+    let Some(count) = dataset.count().map_err(|problem| problem.message)? else { return Ok(()) };
+    require(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
+}
+
+fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+    let Some(columns) = dataset.columns().map_err(|problem| problem.message)? else { return Ok(()) };
+    let mut names = HashSet::new();
+    for column in &columns {
+        require(names.insert(&column.name), || format!("`{}` is declared twice", column.name))?;
+    }
+    for row in rows.iter().flatten() {
+        for (name, value) in row.fields() {
+            let column = columns.iter().find(|column| column.name == name);
+            let Column { kind, .. } =
+                column.ok_or_else(|| format!("row {} has `{name}`, which is not declared", row.number()))?;
+            require(is_of(*kind, value), || {
+                format!("`{name}` is declared as {kind:?}, and row {} has {value}", row.number())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value may stand in a column of this kind.
+fn is_of(kind: ColumnKind, value: &str) -> bool {
+    let first = value.bytes().next().unwrap_or_default();
+    let is_number = first == b'-' || first.is_ascii_digit();
+    value == "null"
+        || match kind {
+            ColumnKind::Text | ColumnKind::Decimal(..) => first == b'"',
+            ColumnKind::Integer => is_number && !value.contains(['.', 'e', 'E']),
+            ColumnKind::Real => is_number,
+            ColumnKind::Boolean => matches!(value, "true" | "false"),
+            ColumnKind::Nested => matches!(first, b'{' | b'['),
+            ColumnKind::Mixed => true,
+        }
+}
+
+fn named(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+    let Some(field) = dataset.own_id() else { return Ok(()) };
+    let mut ids = HashSet::new();
+    for row in rows.iter().flatten() {
+        let id = row.field(field).filter(|id| !matches!(*id, "null" | "\"\""));
+        let id = id.ok_or_else(|| format!("row {} has no `{field}`", row.number()))?;
+        require(ids.insert(id), || format!("two rows have {id} as their `{field}`"))?;
+    }
+    Ok(())
+}
+
+fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
+    if !dataset.untyped() {
+        return Ok(());
+    }
+    let values = rows.iter().flatten().flat_map(Row::fields);
+    let other = values.map(|(_, value)| value).find(|value| *value != "null" && !value.starts_with('"'));
+    require(other.is_none(), || {
+        format!("all values are said to be text, and one is {}", other.unwrap_or_default())
+    })
+}

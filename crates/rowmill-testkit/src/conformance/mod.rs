@@ -1,0 +1,59 @@
+//! What every implementation of a port must do, as suites that anybody can run on their own.
+//!
+//! A suite is one function per port. It takes the implementation, and a small description of
+//! what only its author can know: which tool fails, which rows are bad, where a call can be
+//! seen. It returns every deviation from the contract as a sentence, and nothing where the
+//! contract is kept. A panic of the implementation is a deviation, too, and so is a call that
+//! does not come back within a minute. So a test of an implementation is one line that
+//! asserts that the list is empty:
+//!
+//! ```
+//! use rowmill_testkit::FakeDataset;
+//! use rowmill_testkit::conformance::{DatasetFacts, check_dataset};
+//!
+//! let mine = FakeDataset::from_texts([r#"{"name": "Ada"}"#, "not a row", r#"{"name": "Bo"}"#]);
+//! let facts = DatasetFacts { rows: Some(3), bad: Some(vec![2]), ..DatasetFacts::default() };
+//! assert_eq!(check_dataset(&mine, &facts), Vec::<String>::new());
+//! ```
+//!
+//! | port | suite |
+//! |---|---|
+//! | `Model` | [`check_own_model`]; [`check_model`] for models that speak a protocol of the simulator |
+//! | `ToolHost` | [`check_tool_host`] |
+//! | `Hooks` | [`check_hooks`] |
+//! | `Dataset` and `RowSource` | [`check_dataset`] |
+//! | `Attachments` | [`check_attachments`] |
+//! | `Ledger` and `LedgerReader` | [`check_ledger`] |
+//! | `AnswerStore` | [`check_answer_store`] |
+//! | `Sink` | [`check_sink`] |
+//! | `Observer` | [`check_observer`] |
+//!
+//! The suites for asynchronous ports wait with the clock of tokio, so they need its runtime with
+//! time, as `#[tokio::test]` gives it. With paused time the waits are over at once, which suits
+//! implementations without I/O and no others.
+
+mod answers;
+mod attachments;
+mod dataset;
+mod guard;
+mod hooks;
+mod ledger;
+mod model;
+mod observer;
+mod parts;
+mod reading;
+mod records;
+mod simulator;
+mod sink;
+mod tools;
+
+pub use answers::check_answer_store;
+pub use attachments::{AttachmentFacts, check_attachments};
+pub use dataset::{DatasetFacts, Numbering, Reach, check_dataset};
+pub use hooks::{HookCase, HookFacts, check_hooks};
+pub use ledger::check_ledger;
+pub use model::{Belongs, ModelFacts, check_own_model};
+pub use observer::check_observer;
+pub use simulator::check_model;
+pub use sink::{Leaves, SinkFacts, check_sink};
+pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};

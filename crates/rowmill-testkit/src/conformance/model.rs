@@ -1,0 +1,146 @@
+//! What every model must do that speaks to no simulator.
+
+use std::fmt;
+
+use futures_util::future::join_all;
+use rowmill_core::ports::Model;
+use rowmill_types::{Completion, Message, Request, ToolCall, ToolOutput};
+
+use super::guard::{Checked, Suite, give_up, require};
+
+/// How many calls are made at once.
+const AT_ONCE: usize = 16;
+/// The length of a very long text.
+const LONG: usize = 1 << 20;
+
+/// Says whether an answer, given second, belongs to a prompt, given first.
+pub type Belongs<'a> = Box<dyn Fn(&str, &str) -> bool + Send + Sync + 'a>;
+
+/// What the author of a model knows of it.
+pub struct ModelFacts<'a> {
+    /// Which answers belong to which prompts. A model that repeats the prompt, or a word of it,
+    /// can be checked for calls that get each other's answers. Every answer belongs to every
+    /// prompt by default.
+    pub belongs: Belongs<'a>,
+    /// How many calls are under way right now, where that can be seen: at a server of the test,
+    /// or in a count that the model keeps. It must come to zero when the suite has no call open.
+    pub under_way: Option<Box<dyn Fn() -> usize + Send + Sync + 'a>>,
+}
+
+impl Default for ModelFacts<'_> {
+    fn default() -> Self {
+        Self { belongs: Box::new(|_, _| true), under_way: None }
+    }
+}
+
+impl fmt::Debug for ModelFacts<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ModelFacts").field("counts", &self.under_way.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Every way in which `model` breaks the contract of the port; empty when it keeps it.
+///
+/// It must answer a short prompt, and calls at once must get the answers to their own prompts.
+/// Prompts that are empty, very long or not English, and conversations with tools, may be refused
+/// with an error, but not with a panic. A call whose future is dropped must end, and the model must
+/// answer after it as before. `close` must come back, also a second time, and calls after it are
+/// answered as ever. That a model and its futures can be sent to other threads is checked by the
+/// compiler already.
+///
+/// A model that speaks one of the protocols of the simulator can be checked for much more with
+/// [`check_model`](super::check_model).
+///
+/// ```
+/// use futures_util::future::{BoxFuture, FutureExt, ready};
+/// use rowmill_core::ports::Model;
+/// use rowmill_testkit::conformance::{ModelFacts, check_own_model};
+/// use rowmill_types::{CallError, Completion, Request};
+///
+/// /// Answers with the last message, in capitals.
+/// #[derive(Debug)]
+/// struct Shouting;
+///
+/// impl Model for Shouting {
+///     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+///         let said = request.messages.last().map_or("", |message| message.text.as_str());
+///         ready(Ok(Completion::of_text(said.to_uppercase()))).boxed()
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let facts = ModelFacts {
+///     belongs: Box::new(|prompt, answer| answer == prompt.to_uppercase()),
+///     ..ModelFacts::default()
+/// };
+/// assert_eq!(check_own_model(&Shouting, &facts).await, Vec::<String>::new());
+/// # });
+/// ```
+pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<String> {
+    let mut suite = Suite::default();
+    suite.wait_for("a call", answers(model, facts, "conformance: one call")).await;
+    suite.wait_for("calls at once", at_once(model, facts)).await;
+    for (what, messages) in odd_conversations() {
+        let request = request(messages);
+        let call = async {
+            // A model may refuse what it cannot take.
+            drop(model.complete(&request).await);
+            Ok(())
+        };
+        suite.wait_for(&format!("a call with {what}"), call).await;
+    }
+    let dropped = request(vec![Message::user("conformance: given up")]);
+    let call = async { give_up(|| model.complete(&dropped), &facts.under_way).await };
+    suite.wait_for("a call that is given up", call).await;
+    suite.wait_for("a call after one was given up", answers(model, facts, "conformance: goes on")).await;
+    for time in ["the first", "the second"] {
+        let close = async {
+            model.close().await;
+            Ok(())
+        };
+        suite.wait_for(&format!("closing the model for {time} time"), close).await;
+    }
+    suite.wait_for("a call after `close`", answers(model, facts, "conformance: after the end")).await;
+    suite.deviations()
+}
+
+/// The only place where the suite makes a request.
+fn request(messages: Vec<Message>) -> Request {
+    Request { key: "conformance".to_owned(), attempt: 1, messages }
+}
+
+async fn answers(model: &dyn Model, facts: &ModelFacts<'_>, prompt: &str) -> Checked {
+    let request = request(vec![Message::user(prompt)]);
+    let result = model.complete(&request).await;
+    let Completion { text, .. } = result.map_err(|error| format!("`{prompt}` got no answer: {error:?}"))?;
+    require((facts.belongs)(prompt, &text), || {
+        format!("`{prompt}` got an answer to something else: `{text}`")
+    })
+}
+
+async fn at_once(model: &dyn Model, facts: &ModelFacts<'_>) -> Checked {
+    let prompts: Vec<String> =
+        (1..=AT_ONCE).map(|number| format!("conformance: call {number} of many")).collect();
+    let all = join_all(prompts.iter().map(|prompt| answers(model, facts, prompt))).await;
+    all.into_iter().collect()
+}
+
+fn odd_conversations() -> Vec<(&'static str, Vec<Message>)> {
+    let call =
+        ToolCall { id: "call_1".to_owned(), name: "weather".to_owned(), arguments: "{\"city\":".to_owned() };
+    let wants = Message { calls: vec![call.clone()], ..Message::assistant("") };
+    let given = Message::tool(&call, ToolOutput::error("wrong arguments"));
+    vec![
+        ("an empty text", vec![Message::user("")]),
+        ("a very long text", vec![Message::user("long ".repeat(LONG / 5))]),
+        (
+            "text that is not ASCII",
+            vec![Message::user("Grüße, 世界 \u{1f30d}\u{200d}\u{0}\u{202e} e\u{301}")],
+        ),
+        (
+            "an earlier answer",
+            vec![Message::user("conformance"), Message::assistant("so"), Message::user("and?")],
+        ),
+        ("a tool that failed", vec![Message::user("conformance"), wants, given]),
+    ]
+}

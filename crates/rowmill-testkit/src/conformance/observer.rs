@@ -1,0 +1,112 @@
+//! What every observer must do.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rowmill_core::limits::WaitReason;
+use rowmill_core::ports::{Event, Observer, Position};
+use rowmill_types::{CallError, CallFailure, Money, Usage};
+
+use super::guard::{Checked, Suite, require};
+
+/// Far more than an observer may take for one event.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// How many threads tell of events at once.
+const THREADS: usize = 4;
+
+/// Every way in which `observer` breaks the contract of the port; empty when it keeps it.
+///
+/// It takes every kind of event, in an order that no run has, and from several threads. It returns
+/// at once: more than a second for one event is told as a deviation, and a run is slow long before
+/// that.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use rowmill_core::ports::{Event, Observer};
+/// use rowmill_testkit::conformance::check_observer;
+///
+/// /// Counts rows that failed.
+/// #[derive(Default)]
+/// struct Failures(AtomicU64);
+///
+/// impl Observer for Failures {
+///     fn observe(&self, event: &Event<'_>) {
+///         if let Event::Ended { ok: false, .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// assert_eq!(check_observer(&Failures::default()), Vec::<String>::new());
+/// ```
+pub fn check_observer(observer: &dyn Observer) -> Vec<String> {
+    let mut suite = Suite::default();
+    let reasons = reasons();
+    let error = CallError::new(CallFailure::Server, "overloaded");
+    let events = events(&reasons, &error);
+    for event in &events {
+        suite.check(&format!("{event:?}"), || at_once(observer, event));
+    }
+    suite.check("events in another order", || {
+        events.iter().rev().try_for_each(|event| at_once(observer, event))
+    });
+    suite.check("events from several threads", || {
+        thread::scope(|scope| {
+            let tellers: Vec<_> = (0..THREADS)
+                .map(|_| scope.spawn(|| events.iter().for_each(|event| observer.observe(event))))
+                .collect();
+            let panicked =
+                tellers.into_iter().map(thread::ScopedJoinHandle::join).any(|ended| ended.is_err());
+            require(!panicked, || "it panicked".to_owned())
+        })
+    });
+    suite.deviations()
+}
+
+fn at_once(observer: &dyn Observer, event: &Event<'_>) -> Checked {
+    let started = Instant::now();
+    observer.observe(event);
+    let took = started.elapsed();
+    require(took < AT_ONCE, || format!("it held up the run for {} ms", took.as_millis()))
+}
+
+fn reasons() -> Vec<WaitReason> {
+    vec![
+        WaitReason::Slots,
+        WaitReason::Priming,
+        WaitReason::Requests(60),
+        WaitReason::Tokens(1000),
+        WaitReason::InputTokens(1000),
+        WaitReason::OutputTokens(1000),
+        WaitReason::Throttled,
+        WaitReason::Quota("used up".to_owned()),
+        WaitReason::Outage("no answer".to_owned()),
+        WaitReason::Budget,
+    ]
+}
+
+fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError) -> Vec<Event<'a>> {
+    let lane = "conformance.größe";
+    let second = Duration::from_secs(1);
+    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    let mut events = vec![
+        Event::Read { position: Position { read: 10, total: Some(100) }, selected: 3, skipped: 1 },
+        Event::Read { position: Position::default(), selected: 0, skipped: 0 },
+        Event::Taken { rows: 3 },
+    ];
+    for reason in reasons {
+        events.push(Event::Waiting { lane, reason, wait: Some(second) });
+        events.push(Event::Waiting { lane, reason, wait: None });
+    }
+    events.extend([
+        Event::Flowing { lane },
+        Event::Retrying { number: 1, error, wait: Duration::ZERO },
+        Event::Ended { ok: true, called: true, usage, cost: Money::default() },
+        Event::Ended { ok: false, called: false, usage: Usage::default(), cost: Money::default() },
+        Event::AllRead,
+        Event::Released { rows: 2 },
+        Event::Draining,
+    ]);
+    events
+}

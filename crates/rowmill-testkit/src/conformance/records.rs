@@ -1,0 +1,32 @@
+//! Records of made rows, for the suites of what keeps them.
+
+use std::time::Duration;
+
+use rowmill_core::record::{InputField, Record, RowReport};
+use rowmill_types::{ErrorKind, Row, RowError, RowId};
+
+/// The record of a row that is ok, with this text as its result.
+pub(super) fn ok(number: u64, text: &str) -> Record {
+    record(number, &Ok(serde_json::Value::from(text).to_string()))
+}
+
+/// The record of a row that failed.
+pub(super) fn failed(number: u64) -> Record {
+    record(number, &Err(RowError::new(ErrorKind::ServerError, "overloaded \u{2014} \"busy\"")))
+}
+
+fn record(number: u64, outcome: &Result<String, RowError>) -> Record {
+    let row = Row::parse(number, format!("{{\"n\": {number}}}")).ok();
+    Record::of(&RowReport {
+        id: &RowId::Number(number),
+        number,
+        outcome,
+        input: row.as_ref().map_or(InputField::Unreadable, InputField::Row),
+        start: Duration::from_millis(number),
+        end: Duration::from_millis(number + 5),
+        calls: &[],
+        tools: &[],
+        reused: None,
+        trace: None,
+    })
+}
