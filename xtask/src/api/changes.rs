@@ -87,7 +87,7 @@ impl fmt::Display for Changes {
 
 /// The path that a line is about, without arguments; `None` for an impl, which is there or not.
 fn subject(line: &str) -> Option<String> {
-    if line.contains("impl") && (line.starts_with("impl") || line.starts_with("unsafe impl")) {
+    if line.starts_with("impl") || line.starts_with("unsafe impl") {
         return None;
     }
     let path = line.split(' ').find(|word| word.contains("::") || word.starts_with("rowmill"))?;
@@ -103,7 +103,8 @@ fn subject(line: &str) -> Option<String> {
             _ => break,
         }
     }
-    Some(subject.trim_end_matches(':').to_owned())
+    let subject = subject.trim_end_matches(':');
+    (!subject.is_empty()).then(|| subject.to_owned())
 }
 
 /// Whether a new line makes code fail that was written before it: a field that a literal lacks, a
