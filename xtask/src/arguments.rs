@@ -9,7 +9,7 @@ use crate::bench::SuiteName;
 use crate::generate::Mode;
 use crate::read_rows::ReadRowsFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk};
+use crate::{Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk};
 
 /// Tasks of rowmill's developers and its CI.
 #[derive(Debug, Parser)]
@@ -24,6 +24,13 @@ enum Task {
     /// Write the documents that are made from the code: `docs/cli.md`, `docs/errors.md`, `docs/exit-codes.md`.
     Generate {
         /// Write nothing; fail if a document is stale.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Document all crates without a warning, and write what users of the library can name to
+    /// `docs/public-api.txt`.
+    Api {
+        /// Write nothing; fail if something that users can name has changed.
         #[arg(long)]
         check: bool,
     },
@@ -98,6 +105,9 @@ pub(crate) struct RealModelFlags {
 /// Runs the task that the command line names.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(folder) = std::env::var_os(api::JSON_FOLDER) {
+        return api::stand_in(&folder);
+    }
     match Workspace::here().and_then(|workspace| perform(Arguments::parse().task, &workspace)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -110,6 +120,7 @@ pub fn main() -> ExitCode {
 fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
     match task {
         Task::Generate { check } => generate(workspace.root(), if check { Mode::Check } else { Mode::Write }),
+        Task::Api { check } => api::api(workspace, if check { Mode::Check } else { Mode::Write }),
         Task::Layers => layers(workspace),
         Task::Licences => licences(workspace),
         Task::Deny => deny::deny(workspace),

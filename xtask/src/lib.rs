@@ -1,6 +1,7 @@
-//! What developers and CI run besides `cargo`: generated documents, the crate graph,
-//! licences, benchmarks, made rows, and a run with a real model.
+//! What developers and CI run besides `cargo`: generated documents, the public API, the
+//! crate graph, licences, benchmarks, made rows, and a run with a real model.
 
+mod api;
 mod arguments;
 mod bench;
 mod deny;
@@ -14,6 +15,7 @@ mod real_model;
 mod talk;
 mod workspace;
 
+pub use api::{Changes, api, surface};
 pub use arguments::main;
 pub use failure::Failure;
 pub use generate::{Mode, generate};

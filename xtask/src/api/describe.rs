@@ -1,0 +1,133 @@
+//! Has rustdoc describe the crates: pages that must come without a warning, and JSON.
+//!
+//! Rustdoc writes JSON only where unstable options are allowed. Told to the whole of a build,
+//! that leave would make build scripts run anew, and half of the graph with them. So cargo starts
+//! this program in the place of rustdoc, and only the call that writes JSON gets the leave. Cargo
+//! then also knows when nothing has changed and nothing needs to be written.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use rustdoc_types::FORMAT_VERSION;
+use serde::Deserialize;
+
+use crate::workspace::Workspace;
+use crate::{Failure, talk};
+
+/// The environment variable that makes this program stand in for rustdoc, and says where JSON goes.
+pub(crate) const JSON_FOLDER: &str = "XTASK_RUSTDOC_JSON";
+
+/// The library, and the crates that it re-exports items of, as rustdoc spells them.
+const DESCRIBED: &[&str] = &[
+    "rowmill",
+    "rowmill_core",
+    "rowmill_data",
+    "rowmill_engine",
+    "rowmill_http",
+    "rowmill_models",
+    "rowmill_store",
+    "rowmill_tools",
+    "rowmill_types",
+];
+
+#[derive(Deserialize)]
+struct Written {
+    format_version: u32,
+}
+
+/// The crates by name, as they are now.
+pub(super) fn describe(workspace: &Workspace) -> Result<BTreeMap<String, rustdoc_types::Crate>, Failure> {
+    let folder = workspace.target()?.join("doc").join("json");
+    let own = std::env::current_exe().map_err(Failure::of("cannot find this program"))?;
+    let status = workspace
+        .cargo()
+        .args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .env("RUSTDOC", own)
+        .env("RUSTDOCFLAGS", flags())
+        .env(JSON_FOLDER, &folder)
+        .status()
+        .map_err(Failure::of("cannot start cargo"))?;
+    if !status.success() {
+        return Err(Failure::new("`cargo doc` warns or fails; see above"));
+    }
+    DESCRIBED.iter().map(|name| Ok(((*name).to_owned(), read(&folder, name)?))).collect()
+}
+
+/// A warning fails. The `cfg`, which nothing asks for, tells these pages from those of a plain
+/// `cargo doc` and of another list: cargo would find them fresh, not call us, and JSON would lack.
+fn flags() -> String {
+    format!("-Dwarnings --cfg=described=\"{}\"", DESCRIBED.join(","))
+}
+
+fn read(folder: &Path, name: &str) -> Result<rustdoc_types::Crate, Failure> {
+    let path = folder.join(name).with_extension("json");
+    let bytes = fs::read(&path).map_err(Failure::of(format_args!(
+        "cannot read `{}`; after `cargo clean --doc` it is made anew",
+        path.display()
+    )))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let written = serde_json::from_slice::<Written>(&bytes).map(|written| written.format_version);
+        match written {
+            Ok(version) if version != FORMAT_VERSION => Failure::new(format!(
+                "rustdoc writes format {version} and this task reads {FORMAT_VERSION}: set `rustdoc-types` \
+                 to 0.{version} in Cargo.toml ({error})"
+            )),
+            _ => Failure::new(format!("cannot read `{}`: {error}", path.display())),
+        }
+    })
+}
+
+/// Does what cargo wants of rustdoc, and has it describe the crate as JSON besides.
+pub(crate) fn stand_in(folder: &OsStr) -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let outcome = rustdoc(&arguments, &[]).and_then(|status| match json_arguments(&arguments, folder) {
+        Some(arguments) if status.success() => rustdoc(&arguments, &[("RUSTC_BOOTSTRAP", "1")]),
+        _ => Ok(status),
+    });
+    match outcome {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(failure) => {
+            talk::note(format_args!("error: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rustdoc(arguments: &[OsString], variables: &[(&str, &str)]) -> Result<ExitStatus, Failure> {
+    let mut command = Command::new("rustdoc");
+    command.args(arguments).envs(variables.iter().copied());
+    command.status().map_err(Failure::of("cannot start rustdoc"))
+}
+
+/// The same call, for JSON; `None` for a crate that is not described.
+fn json_arguments(arguments: &[OsString], folder: &OsStr) -> Option<Vec<OsString>> {
+    let after = |flag: &str| arguments.iter().position(|argument| argument == flag).map(|at| at + 1);
+    let name = arguments.get(after("--crate-name")?)?.to_str()?;
+    DESCRIBED.contains(&name).then_some(())?;
+    let mut arguments = arguments.to_vec();
+    *arguments.get_mut(after("-o")?)? = folder.to_owned();
+    arguments.extend(["-Zunstable-options", "--output-format=json"].map(OsString::from));
+    Some(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_described_crate_is_written_as_json_to_the_folder_and_another_is_not() {
+        let call = |name: &str| {
+            ["--crate-name", name, "src/lib.rs", "-o", "doc", "-Dwarnings"].map(OsString::from).to_vec()
+        };
+        let expected =
+            ["--crate-name", "rowmill", "src/lib.rs", "-o", "json", "-Dwarnings", "-Zunstable-options"];
+        let mut expected = expected.map(OsString::from).to_vec();
+        expected.push("--output-format=json".into());
+        assert_eq!(json_arguments(&call("rowmill"), OsStr::new("json")), Some(expected));
+        assert_eq!(json_arguments(&call("xtask"), OsStr::new("json")), None);
+    }
+}
