@@ -8,8 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::SuiteName;
 use crate::generate::Mode;
 use crate::read_rows::ReadRowsFlags;
+use crate::work_items::WorkItemsFlags;
 use crate::workspace::Workspace;
-use crate::{Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk};
+use crate::{
+    Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk, work_items,
+};
 
 /// Tasks of rowmill's developers and its CI.
 #[derive(Debug, Parser)]
@@ -44,6 +47,7 @@ enum Task {
     MakeRows(MakeRowsFlags),
     RealModel(RealModelFlags),
     ReadRows(ReadRowsFlags),
+    WorkItems(WorkItemsFlags),
 }
 
 /// Measure rowmill against rivals and its own targets, and write a part of `docs/benchmarks.md`.
@@ -126,6 +130,7 @@ fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
         Task::Deny => deny::deny(workspace),
         Task::Bench(flags) => bench::bench(workspace, &flags),
         Task::ReadRows(flags) => read_rows::read_rows(&flags),
+        Task::WorkItems(flags) => work_items::work_items(&flags),
         Task::MakeRows(flags) => make_rows::make_rows(&flags),
         Task::RealModel(flags) => real_model::real_model(workspace, &flags),
     }

@@ -13,6 +13,7 @@ mod make_rows;
 mod read_rows;
 mod real_model;
 mod talk;
+mod work_items;
 mod workspace;
 
 pub use api::{Changes, api, surface};

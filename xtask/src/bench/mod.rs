@@ -3,6 +3,8 @@
 mod agents;
 mod data;
 mod document;
+mod environment;
+mod library;
 mod limits;
 mod machine;
 mod measure;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::report::{Section, part};
 use super::stage::{Length, Scenario, Stage};
-use super::{agents, data, document, limits, machine, speed};
+use super::{agents, data, document, library, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -23,11 +23,13 @@ pub(crate) enum SuiteName {
     Data,
     /// What a row costs that an agent works on, beside Langroid and fast-agent.
     Agents,
+    /// What an item of a program costs, beside Langroid.
+    Library,
 }
 
 impl SuiteName {
     /// All suites, in the order of the report.
-    pub(super) const ALL: [Self; 4] = [Self::Speed, Self::Limits, Self::Data, Self::Agents];
+    pub(super) const ALL: [Self; 5] = [Self::Speed, Self::Limits, Self::Data, Self::Agents, Self::Library];
 
     /// What stands in the markers of its part.
     pub(super) fn word(self) -> &'static str {
@@ -36,6 +38,7 @@ impl SuiteName {
             Self::Limits => "limits",
             Self::Data => "data",
             Self::Agents => "agents",
+            Self::Library => "library",
         }
     }
 
@@ -45,6 +48,7 @@ impl SuiteName {
             Self::Limits => limits::ALL,
             Self::Data => data::ALL,
             Self::Agents => agents::ALL,
+            Self::Library => library::ALL,
         }
     }
 
@@ -73,6 +77,12 @@ impl SuiteName {
                  `cargo xtask bench agents` has agents work on rows, beside two packages for agents in Python, which it\n\
                  installs from PyPI. All of them ask the same simulator, which answers from prepared bytes."
             }
+            Self::Library => {
+                "## Library\n\n\
+                 `cargo xtask bench library` runs a batch of items from code, with a function that does nothing as the\n\
+                 worker: what is left is what the library itself costs. Beside it Langroid, which it installs from PyPI,\n\
+                 works on a part of the same items with a model that answers at once inside the process."
+            }
         }
     }
 
@@ -80,7 +90,7 @@ impl SuiteName {
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
-            Self::Limits | Self::Agents => Ok(None),
+            Self::Limits | Self::Agents | Self::Library => Ok(None),
             Self::Data => data::yardstick(workspace.root()).map(Some),
         }
     }

@@ -1,6 +1,5 @@
 //! What a row costs that an agent works on, beside agents written in Python.
 
-mod environment;
 mod files;
 mod rival;
 mod scenario;

@@ -3,16 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::environment::{Package, prepare_tokenizers};
 use super::files::PROMPT;
 use super::trial::PARALLEL;
 use crate::Failure;
+use crate::bench::environment::{LANGROID, Package, prepare_tokenizers};
 use crate::bench::server::Server;
 use crate::workspace::Workspace;
 
-/// The least version of Python 3 that all but one of them run on, and rowmill's tools with them.
-pub(super) const LEAST_PYTHON: u32 = 11;
-const LANGROID: Package = Package { name: "langroid", version: "0.69.16", python: LEAST_PYTHON };
 const FAST_AGENT: Package = Package { name: "fast-agent-mcp", version: "0.10.46", python: 12 };
 
 /// Makes the command that works on so many rows.

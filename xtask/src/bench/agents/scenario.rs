@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::environment::interpreter;
 use super::files::{self, CALL, Inputs, MCP_CALL, PROMPT};
 use super::rival::{self, Rival};
 use super::trial::{Contender, PARALLEL, Trial, head};
 use crate::Failure;
+use crate::bench::environment::{LEAST_PYTHON, interpreter};
 use crate::bench::report::{Section, Table, Verdict};
 use crate::bench::server::Server;
 use crate::bench::stage::Stage;
@@ -68,7 +68,7 @@ pub(super) fn three_tool_turns(stage: &Stage) -> Result<Section, Failure> {
         mcp: Server::start(&stage.rowmill, &["--instant-turns", "3", "--tool", MCP_CALL])?,
     };
     let (rivals, mut notes) = rival::all(&folder)?;
-    let python = interpreter(rival::LEAST_PYTHON).ok_or_else(|| Failure::new("there is no Python"))?;
+    let python = interpreter(LEAST_PYTHON).ok_or_else(|| Failure::new("there is no Python"))?;
     let ground = Ground { stage, folder: &folder, servers: &servers, path: path_with(&python)? };
 
     let few = rounds(&ground.rowmill("rows.jsonl", few))?;

@@ -7,6 +7,10 @@ use std::process::{Command, Stdio};
 use crate::talk;
 use crate::workspace::Workspace;
 
+/// The least version of Python 3 that rivals run on, but for one.
+pub(super) const LEAST_PYTHON: u32 = 11;
+pub(super) const LANGROID: Package = Package { name: "langroid", version: "0.69.16", python: LEAST_PYTHON };
+
 /// A Python package of one version.
 pub(super) struct Package {
     pub(super) name: &'static str,

@@ -1,0 +1,145 @@
+//! Items with a worker that does nothing.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+use crate::bench::environment::{LANGROID, prepare_tokenizers};
+use crate::bench::measure::{Cost, cost_of, median};
+use crate::bench::report::{Section, Table, Verdict, whole};
+use crate::bench::stage::Stage;
+use crate::workspace::Workspace;
+
+/// The items of the target.
+const ITEMS: u64 = 100_000;
+/// So many times as many must fit into the same memory.
+const TIMES: u64 = 20;
+/// Langroid is given fewer, because it takes so long.
+const FEW: u64 = 200;
+/// What works on items at once, where nothing else is said.
+const PARALLEL: u64 = 64;
+const ROUNDS: usize = 5;
+/// Memory that does not grow with the number of items may still differ by this much.
+const FLAT: f64 = 2.0;
+
+/// What was measured of some items.
+struct Trial {
+    name: String,
+    items: u64,
+    /// How long the call took, without the start of the process.
+    seconds: f64,
+    /// The CPU time of the whole process.
+    cpu: f64,
+    peak: f64,
+}
+
+impl Trial {
+    /// Runs a command several times, which prints the seconds of the call.
+    fn of(name: &str, items: u64, rounds: usize, command: impl Fn() -> Command) -> Result<Self, Failure> {
+        let (mut seconds, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
+        for _ in 0..rounds {
+            let (cost, output) = cost_of(&mut command())?;
+            let took = output.trim().parse().map_err(Failure::of(format_args!("{name} told no time")))?;
+            seconds.push(took);
+            cpu.push(cost.cpu.as_secs_f64());
+            peak = peak.max(Cost::peak_megabytes(&cost));
+        }
+        Ok(Self { name: name.to_owned(), items, seconds: median(&seconds), cpu: median(&cpu), peak })
+    }
+
+    fn rate(&self) -> f64 {
+        self.items as f64 / self.seconds
+    }
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            whole(self.items as f64),
+            whole(self.rate()),
+            format!("{:.2}", self.seconds * 1e6 / self.items as f64),
+            format!("{:.2}", self.cpu),
+            format!("{:.1}", self.peak),
+        ]
+    }
+}
+
+/// Items that cost nothing, as a list and as a stream, and some of them by Langroid.
+pub(super) fn nothing(stage: &Stage) -> Result<Section, Failure> {
+    let (items, many) = (stage.rows(ITEMS), stage.rows(ITEMS * TIMES));
+    let own = |results: &str, items: u64| {
+        let (results, items) = (results.to_owned(), items.to_string());
+        move || {
+            let mut command = Command::new(&stage.xtask);
+            command.current_dir(&stage.folder).args(["work-items", "--items", &items, "--results", &results]);
+            command
+        }
+    };
+    let list = Trial::of("rowmill, a list", items, ROUNDS, own("list", items))?;
+    let stream = Trial::of("rowmill, a stream", items, ROUNDS, own("stream", items))?;
+    let long = Trial::of("rowmill, a longer stream", many, 1, own("stream", many))?;
+    let few = Trial::of("rowmill, a short list", FEW, ROUNDS, own("list", FEW))?;
+    let mut numbers = Vec::new();
+    let mut verdicts = vec![
+        Verdict {
+            target: "100,000 items with a function that does nothing: at least 200,000 items/s",
+            measured: format!("{} as a list, {} as a stream", whole(list.rate()), whole(stream.rate())),
+            reached: list.rate().min(stream.rate()) >= 200_000.0,
+        },
+        Verdict {
+            target: "memory is flat when results are streamed: 20 times the items in at most 2 MB more",
+            measured: format!("{:.1} MB, then {:.1} MB", stream.peak, long.peak),
+            reached: long.peak - stream.peak <= FLAT,
+        },
+    ];
+    let mut trials = vec![list, stream, long, few];
+    match langroid(stage) {
+        Ok(rival) => {
+            let ours = trials.last().map_or(f64::NAN, Trial::rate);
+            verdicts.push(Verdict {
+                target: "200 items: at least 100 times the items/s of Langroid",
+                measured: format!("{} times", whole(ours / rival.rate())),
+                reached: ours >= 100.0 * rival.rate(),
+            });
+            trials.push(rival);
+        }
+        Err(why) => numbers.push(format!("Langroid {} was not measured: {why}", LANGROID.version)),
+    }
+    let head = ["worked on by", "items", "items/s", "µs per item", "CPU seconds with the start", "peak MB"];
+    Ok(Section {
+        title: "Items that cost nothing",
+        about: "Every item is a number, the worker doubles it, 64 at once. The time is that of the call alone; CPU \
+                and memory are those of the whole process. rowmill: the median of five runs, one for the longer \
+                stream; Langroid: one run.",
+        commands: vec![
+            format!("cargo xtask work-items --items {ITEMS} --results list"),
+            format!("cargo xtask work-items --items {ITEMS} --results stream"),
+            format!("python langroid_items.py {FEW} {PARALLEL}"),
+        ],
+        table: Some(Table {
+            head: head.map(str::to_owned).to_vec(),
+            rows: trials.iter().map(Trial::line).collect(),
+        }),
+        numbers,
+        verdicts,
+    })
+}
+
+/// The same items by Langroid, or why not.
+fn langroid(stage: &Stage) -> Result<Trial, String> {
+    let folder = stage.folder.join("agents");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let workspace = Workspace::here().map_err(|failure| failure.to_string())?;
+    prepare_tokenizers(&workspace, &folder.join("tokenizers"))?;
+    let python = LANGROID.install(&folder)?;
+    fs::write(folder.join("langroid_items.py"), include_str!("langroid_items.py"))
+        .map_err(|error| error.to_string())?;
+    let command = || {
+        let mut command = Command::new(&python);
+        command.args(["langroid_items.py", &FEW.to_string(), &PARALLEL.to_string()]);
+        command.current_dir(&folder).stderr(Stdio::null());
+        command.env("HOME", "home").env("TIKTOKEN_CACHE_DIR", "tokenizers").env("DO_NOT_TRACK", "1");
+        command
+    };
+    let name = format!("Langroid {}, `run_batch_tasks`", LANGROID.version);
+    Trial::of(&name, FEW, 1, command).map_err(|failure| failure.to_string())
+}

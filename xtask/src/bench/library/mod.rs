@@ -1,0 +1,8 @@
+//! What an item costs that a program works on, beside Langroid.
+
+mod items;
+
+use super::stage::Scenario;
+
+/// All scenarios, in the order of the report.
+pub(super) const ALL: &[(&str, Scenario)] = &[("items that cost nothing", items::nothing)];
