@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rowmill_core::limits::WaitReason;
 use rowmill_core::ports::{Event, Observer, Position};
-use rowmill_types::{CallError, CallFailure, Money, Usage};
+use rowmill_types::{CallError, CallFailure, ErrorKind, Money, RowError, Usage};
 
 use super::guard::{Checked, Suite, require};
 
@@ -44,7 +44,8 @@ pub fn check_observer(observer: &dyn Observer) -> Vec<String> {
     let mut suite = Suite::default();
     let reasons = reasons();
     let error = CallError::new(CallFailure::Server, "overloaded");
-    let events = events(&reasons, &error);
+    let failed = RowError::new(ErrorKind::ServerError, "overloaded");
+    let events = events(&reasons, &error, &failed);
     for event in &events {
         suite.check(&format!("{event:?}"), || at_once(observer, event));
     }
@@ -86,7 +87,7 @@ fn reasons() -> Vec<WaitReason> {
     ]
 }
 
-fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError) -> Vec<Event<'a>> {
+fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError, failed: &'a RowError) -> Vec<Event<'a>> {
     let lane = "conformance.größe";
     let second = Duration::from_secs(1);
     let usage = Usage { input: 10, output: 5, ..Usage::default() };
@@ -102,8 +103,16 @@ fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError) -> Vec<Event<'a>>
     events.extend([
         Event::Flowing { lane },
         Event::Retrying { number: 1, error, wait: Duration::ZERO },
-        Event::Ended { ok: true, called: true, usage, cost: Money::default() },
-        Event::Ended { ok: false, called: false, usage: Usage::default(), cost: Money::default() },
+        Event::Ended { number: 1, error: None, called: true, usage, cost: Money::default() },
+        Event::Ended {
+            number: 2,
+            error: Some(failed),
+            called: false,
+            usage: Usage::default(),
+            cost: Money::default(),
+        },
+        Event::Kept { number: 3, error: None },
+        Event::Kept { number: 4, error: Some(failed) },
         Event::AllRead,
         Event::Released { rows: 2 },
         Event::Draining,
