@@ -135,7 +135,7 @@ where
             Chosen::Function(work) => {
                 let encode = codec.map(|(encode, _)| encode);
                 let model = FunctionModel { work, shelf: Arc::clone(&shelf), encode };
-                let crew = function_crew(Arc::new(model), settings.work.parallel, encode.is_some())?;
+                let crew = function_crew(Arc::new(model), encode.is_some())?;
                 let name = "function".to_owned();
                 Staff::Same(Ready { crew: Arc::new(crew), name, identity: String::new() })
             }
