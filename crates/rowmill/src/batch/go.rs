@@ -18,7 +18,7 @@ use super::collect::{Collector, Counts, Outlet};
 use super::crew::{Ready, Scene, function_crew};
 use super::function::FunctionModel;
 use super::items::{ID_FIELD, ItemSource, Items, Naming, Pull};
-use super::ledger::{Begun, Speaker, begin};
+use super::ledger::{Begun, Speaker, begin, settle};
 use super::maps::{CountsFn, OutputMap, PromptMap};
 use super::report::BatchReport;
 use super::settings::Settings;
@@ -306,6 +306,9 @@ where
         }
     };
     if let Some((folder, lock)) = held {
+        if let Ok(end) = &end {
+            settle(&folder, end.spent);
+        }
         folder.tidy();
         drop(lock);
     }
