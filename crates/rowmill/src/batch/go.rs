@@ -1,12 +1,13 @@
 //! Runs a batch: everything that it is made of becomes a plan of the engine.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::limits::Budget;
 use rowmill_core::ports::Observer;
 use rowmill_core::select::{IdRule, Selection, Selector};
-use rowmill_engine::{Answers, Casting, IdCheck, Plan, RunEnd, Sinks, Worker};
+use rowmill_engine::{Answers, Casting, IdCheck, Plan, RunEnd, Sinks, Worker, said};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
@@ -265,8 +266,14 @@ where
         Items::Stream(mut stream) => {
             let (sender, receiver) = mpsc::channel(WAITING_ITEMS);
             let pump = async move {
-                while let Some(item) = stream.next().await {
-                    if sender.send(item).await.is_err() {
+                loop {
+                    let next = match AssertUnwindSafe(stream.next()).catch_unwind().await {
+                        Ok(None) => break,
+                        Ok(Some(item)) => Ok(item),
+                        Err(panic) => Err(said(&*panic).to_owned()),
+                    };
+                    let has_panicked = next.is_err();
+                    if sender.send(next).await.is_err() || has_panicked {
                         break;
                     }
                 }

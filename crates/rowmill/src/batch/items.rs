@@ -57,7 +57,8 @@ impl<T> fmt::Debug for Items<T> {
 /// Items as the reading thread takes them.
 pub(super) enum Pull<T> {
     Iterator(Box<dyn Iterator<Item = T> + Send>),
-    Channel(mpsc::Receiver<T>),
+    /// What a stream gave, or what it said when it panicked.
+    Channel(mpsc::Receiver<Result<T, String>>),
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
@@ -72,12 +73,12 @@ impl<T> Pull<T> {
             }
             Self::Channel(channel) => {
                 let Some(first) = channel.blocking_recv() else { return Ok(false) };
-                into.push(Ok(first));
+                into.push(Ok(first.map_err(|panic| unreadable(&panic))?));
                 // What comes later is not waited for: the first may be what it depends on.
                 while into.len() < most
                     && let Ok(next) = channel.try_recv()
                 {
-                    into.push(Ok(next));
+                    into.push(Ok(next.map_err(|panic| unreadable(&panic))?));
                 }
                 Ok(true)
             }
