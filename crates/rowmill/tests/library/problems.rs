@@ -1,5 +1,6 @@
 //! Every problem that keeps a batch from starting: what it says, and what it says to do.
 
+use futures_util::StreamExt;
 use rowmill::{
     Batch, BatchCause, Failure, Item, LedgerFolder, Money, Price, Problem, ProblemCode, ReturnNone,
     TokenPrices, Tools, Worker,
@@ -160,6 +161,20 @@ async fn items_that_panic_are_told_and_never_taken_for_the_end() {
         assert_eq!(problem.hint.as_deref(), Some("correct what gives the items"));
         assert!(error.partial().len() >= 280, "{}", error.partial().len());
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_panics_is_told_and_never_taken_for_the_end() {
+    let items = futures_util::stream::iter(0..9_usize).map(|item| {
+        assert_ne!(item, 5, "nothing at {item}");
+        item
+    });
+    let batch = Batch::over_stream(items).worker_fn(async |item: Item<usize>| Ok(*item));
+    let error = batch.on_failure(ReturnNone).run().await.unwrap_err();
+    let problem = problem(&error);
+    assert_eq!(problem.code, ProblemCode::InputUnreadable);
+    assert!(problem.message.contains("nothing at 5"), "{}", problem.message);
+    assert!(error.report().is_some());
 }
 
 #[tokio::test]
