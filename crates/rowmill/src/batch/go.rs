@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::limits::Budget;
 use rowmill_core::ports::Observer;
@@ -246,6 +247,21 @@ struct Parts<T, A, U> {
     begun: Begun,
 }
 
+/// Hands on what a stream gives while there is room for it; a panic is the last that it gives.
+async fn pump<T>(mut stream: BoxStream<'static, T>, sender: mpsc::Sender<Result<T, String>>) {
+    loop {
+        let next = match AssertUnwindSafe(stream.next()).catch_unwind().await {
+            Ok(None) => return,
+            Ok(Some(item)) => Ok(item),
+            Err(panic) => Err(said(&*panic).to_owned()),
+        };
+        let has_panicked = next.is_err();
+        if sender.send(next).await.is_err() || has_panicked {
+            return;
+        }
+    }
+}
+
 /// Carries the plan out, and feeds it from a stream where items come from one.
 async fn carry_out<T, A, U>(
     parts: Parts<T, A, U>,
@@ -263,21 +279,9 @@ where
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),
         Items::Rows(source, make) => (Pull::Rows(source, make), None),
-        Items::Stream(mut stream) => {
+        Items::Stream(stream) => {
             let (sender, receiver) = mpsc::channel(WAITING_ITEMS);
-            let pump = async move {
-                loop {
-                    let next = match AssertUnwindSafe(stream.next()).catch_unwind().await {
-                        Ok(None) => break,
-                        Ok(Some(item)) => Ok(item),
-                        Err(panic) => Err(said(&*panic).to_owned()),
-                    };
-                    let has_panicked = next.is_err();
-                    if sender.send(next).await.is_err() || has_panicked {
-                        break;
-                    }
-                }
-            };
+            let pump = pump(stream, sender);
             (Pull::Channel(receiver), Some(pump.boxed()))
         }
     };

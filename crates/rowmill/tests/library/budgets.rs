@@ -3,6 +3,8 @@
 //! it begins. Here a batch counts what it spends itself, and a call that could pass the limit is
 //! not sent.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use rowmill::{Batch, BatchCause, BudgetLimits, ErrorKind, Money, Price, ReturnNone, StopCause, TokenPrices};
 use rowmill_testkit::{Answer, Script, Simulator, Stats};
 

@@ -2,6 +2,8 @@
 //! to try an item again. Here an error holds the results, failures can be tried again, and a batch
 //! can end at a number or a share of failures.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -137,7 +139,7 @@ async fn max_errors_ends_a_batch_that_returns_failures() {
     let batch = Batch::over(0..20_usize).sequential();
     let batch = batch.worker_fn(
         async |item: Item<usize>| {
-            if *item % 2 == 0 { Ok(*item) } else { Err(Failure::new("odd")) }
+            if item.is_multiple_of(2) { Ok(*item) } else { Err(Failure::new("odd")) }
         },
     );
     let results = batch.max_errors(3).on_failure(ReturnError).run().await.unwrap();
@@ -154,7 +156,7 @@ async fn max_error_rate_ends_a_batch_once_it_has_seen_enough() {
     let batch = Batch::over(0..100_usize).sequential();
     let batch = batch.worker_fn(
         async |item: Item<usize>| {
-            if *item % 4 == 0 { Err(Failure::new("fourth")) } else { Ok(*item) }
+            if item.is_multiple_of(4) { Err(Failure::new("fourth")) } else { Ok(*item) }
         },
     );
     let results = batch.max_error_rate(0.2, 10).on_failure(ReturnNone).run().await.unwrap();
@@ -166,7 +168,7 @@ async fn max_error_rate_ends_a_batch_once_it_has_seen_enough() {
 #[tokio::test]
 async fn max_error_rate_is_of_no_matter_while_fewer_fail() {
     let batch = Batch::over(0..100_usize).worker_fn(async |item: Item<usize>| {
-        if *item % 10 == 0 { Err(Failure::new("tenth")) } else { Ok(*item) }
+        if item.is_multiple_of(10) { Err(Failure::new("tenth")) } else { Ok(*item) }
     });
     let results = batch.max_error_rate(0.2, 10).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!((accounts(&results.report, 100), results.report.stopped), ((90, 10, 0, 0), None));

@@ -1,6 +1,8 @@
 //! Ledgers: in Langroid nothing is kept, and a batch that breaks off is lost. Here every answer is
 //! on disk before anything is made of it, and a resume asks only for the rest.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use std::path::Path;
 
 use rowmill::{

@@ -2,6 +2,8 @@
 //! process, by address and model. Here a batch has limits of its own, and `Limits` is a value that
 //! batches share on purpose.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

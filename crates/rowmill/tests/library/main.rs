@@ -21,6 +21,7 @@ mod process;
 mod progress;
 mod settings;
 mod stop_on_first_result;
+mod streams;
 mod tools;
 mod turns;
 mod typed;

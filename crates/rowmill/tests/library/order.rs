@@ -74,7 +74,7 @@ async fn batch_size_begins_with_the_next_items_when_all_before_have_ended() {
 #[tokio::test]
 async fn batch_size_counts_items_that_fail() {
     let batch = Batch::over(0..7_usize).batches_of(2).worker_fn(async |item: Item<usize>| {
-        if *item % 2 == 0 { Err(Failure::new("even")) } else { Ok(*item) }
+        if item.is_multiple_of(2) { Err(Failure::new("even")) } else { Ok(*item) }
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     assert_eq!(results.items.iter().flatten().copied().collect::<Vec<_>>(), [1, 3, 5]);

@@ -144,10 +144,7 @@ async fn a_worker_that_cannot_be_made_ready_keeps_the_batch_from_starting() {
 #[tokio::test]
 async fn items_that_panic_are_told_and_never_taken_for_the_end() {
     for known_length in [false, true] {
-        let items = (0..300_usize).map(|item| {
-            assert_ne!(item, 280, "nothing at {item}");
-            item
-        });
+        let items = (0..300_usize).inspect(|item| assert_ne!(*item, 280, "nothing at {item}"));
         let batch = match known_length {
             true => Batch::over(items),
             false => Batch::over(items.filter(|_| true)),
