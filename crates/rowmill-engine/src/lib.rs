@@ -32,3 +32,4 @@ pub use lane::Lane;
 pub use plan::{Answers, Casting, Crew, Crews, IdCheck, Plan, Sinks, StopRules, Tools, Voice, Worker};
 pub use policy::StopCause;
 pub use stop::Stop;
+pub use work::said;

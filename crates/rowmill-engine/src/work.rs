@@ -96,7 +96,8 @@ pub(crate) async fn work<'a>(
 }
 
 /// What a panic said.
-pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+#[must_use]
+pub fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing")
 }

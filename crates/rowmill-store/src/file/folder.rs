@@ -18,7 +18,15 @@ const ENVELOPES: &str = "envelopes.jsonl";
 
 /// A work folder that no other run can use while this is alive.
 #[derive(Debug)]
-pub struct FolderLock(#[expect(dead_code, reason = "the open file is the lock")] File);
+pub struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a process that is being started holds a copy of the open
+        // file for a moment, and the lock with it.
+        self.0.unlock().ok();
+    }
+}
 
 /// The work folder of a run. Only files that rowmill put there are ever removed.
 #[derive(Debug, Clone)]

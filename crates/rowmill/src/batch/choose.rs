@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use rowmill_engine::{Crew, Crews};
+use rowmill_engine::{Crew, Crews, said};
 use rowmill_types::{ErrorKind, Row, RowError};
 use tokio::sync::OnceCell;
 
@@ -50,7 +50,10 @@ impl<T, A, U> Chooser<T, A, U> {
         let chosen = catch_unwind(AssertUnwindSafe(|| (self.choose)(index(number), &item)));
         match chosen {
             Ok(chosen) => chosen.map_err(|failure| failure.row_error(ErrorKind::Function)),
-            Err(_) => Err(RowError::new(ErrorKind::Function, "choosing the worker panicked")),
+            Err(panic) => {
+                let message = format!("choosing the worker panicked: {}", said(&*panic));
+                Err(RowError::new(ErrorKind::Function, message))
+            }
         }
     }
 

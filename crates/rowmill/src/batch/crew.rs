@@ -212,16 +212,17 @@ fn check_own_budget(limits: BudgetLimits, name: &str, inner: &Inner) -> Result<(
     }
 }
 
+/// More calls than there can be at once.
+const ANY_NUMBER: usize = 1 << 30;
+
 /// The crew that a function of the program is. Its answers may be anything.
-pub(super) fn function_crew(
-    model: Arc<dyn Model>,
-    parallel: Parallel,
-    keeps_answers: bool,
-) -> Result<Crew, Problem> {
+pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Result<Crew, Problem> {
     let anything =
         keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;
     let settings = LaneSettings {
-        parallel,
+        // The batch takes no more items than it may, and a function of this process is not found
+        // out about with a few calls first, as a provider is.
+        parallel: Parallel::AtMost(ANY_NUMBER),
         pace: Pace::Off,
         rates: RateFlags::default(),
         max_output: None,

@@ -1,10 +1,13 @@
 //! A function of the program as the model of the engine.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
+use rowmill_engine::said;
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 
 use super::builder::Encode;
@@ -43,7 +46,12 @@ where
             let Some(item) = self.shelf.item(request.row) else {
                 return Err(CallError::new(CallFailure::Internal, "the item is gone"));
             };
-            let answer = (self.work)(item).await.map_err(call_error)?;
+            // A panic is the fault of the function, and is told as one.
+            let working = AssertUnwindSafe(async { (self.work)(item).await }).catch_unwind();
+            let answer = working
+                .await
+                .unwrap_or_else(|panic| Err(Failure::new(format!("the worker panicked: {}", said(&*panic)))));
+            let answer = answer.map_err(call_error)?;
             match self.encode {
                 Some(encode) => encode(&answer).map(Completion::of_text).map_err(|what| {
                     CallError::new(CallFailure::Function, format!("the answer is not JSON: {what}"))

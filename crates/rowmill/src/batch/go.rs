@@ -1,12 +1,14 @@
 //! Runs a batch: everything that it is made of becomes a plan of the engine.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::limits::Budget;
 use rowmill_core::ports::Observer;
 use rowmill_core::select::{IdRule, Selection, Selector};
-use rowmill_engine::{Answers, Casting, IdCheck, Plan, RunEnd, Sinks, Worker};
+use rowmill_engine::{Answers, Casting, IdCheck, Plan, RunEnd, Sinks, Worker, said};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
@@ -18,7 +20,7 @@ use super::collect::{Collector, Counts, Outlet};
 use super::crew::{Ready, Scene, function_crew};
 use super::function::FunctionModel;
 use super::items::{ID_FIELD, ItemSource, Items, Naming, Pull};
-use super::ledger::{Begun, Speaker, begin};
+use super::ledger::{Begun, Speaker, begin, settle};
 use super::maps::{CountsFn, OutputMap, PromptMap};
 use super::report::BatchReport;
 use super::settings::Settings;
@@ -135,7 +137,7 @@ where
             Chosen::Function(work) => {
                 let encode = codec.map(|(encode, _)| encode);
                 let model = FunctionModel { work, shelf: Arc::clone(&shelf), encode };
-                let crew = function_crew(Arc::new(model), settings.work.parallel, encode.is_some())?;
+                let crew = function_crew(Arc::new(model), encode.is_some())?;
                 let name = "function".to_owned();
                 Staff::Same(Ready { crew: Arc::new(crew), name, identity: String::new() })
             }
@@ -245,6 +247,21 @@ struct Parts<T, A, U> {
     begun: Begun,
 }
 
+/// Hands on what a stream gives while there is room for it; a panic is the last that it gives.
+async fn pump<T>(mut stream: BoxStream<'static, T>, sender: mpsc::Sender<Result<T, String>>) {
+    loop {
+        let next = match AssertUnwindSafe(stream.next()).catch_unwind().await {
+            Ok(None) => return,
+            Ok(Some(item)) => Ok(item),
+            Err(panic) => Err(said(&*panic).to_owned()),
+        };
+        let has_panicked = next.is_err();
+        if sender.send(next).await.is_err() || has_panicked {
+            return;
+        }
+    }
+}
+
 /// Carries the plan out, and feeds it from a stream where items come from one.
 async fn carry_out<T, A, U>(
     parts: Parts<T, A, U>,
@@ -262,15 +279,9 @@ where
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),
         Items::Rows(source, make) => (Pull::Rows(source, make), None),
-        Items::Stream(mut stream) => {
+        Items::Stream(stream) => {
             let (sender, receiver) = mpsc::channel(WAITING_ITEMS);
-            let pump = async move {
-                while let Some(item) = stream.next().await {
-                    if sender.send(item).await.is_err() {
-                        break;
-                    }
-                }
-            };
+            let pump = pump(stream, sender);
             (Pull::Channel(receiver), Some(pump.boxed()))
         }
     };
@@ -306,6 +317,9 @@ where
         }
     };
     if let Some((folder, lock)) = held {
+        if let Ok(end) = &end {
+            settle(&folder, end.spent);
+        }
         folder.tidy();
         drop(lock);
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::stream::BoxStream;
 use rowmill_core::fingerprint::digest;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Problem, Row, SourceRow};
+use rowmill_engine::said;
+use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
 use tokio::sync::mpsc;
 
 use super::builder::{IdFn, PromptFn};
@@ -56,7 +57,8 @@ impl<T> fmt::Debug for Items<T> {
 /// Items as the reading thread takes them.
 pub(super) enum Pull<T> {
     Iterator(Box<dyn Iterator<Item = T> + Send>),
-    Channel(mpsc::Receiver<T>),
+    /// What a stream gave, or what it said when it panicked.
+    Channel(mpsc::Receiver<Result<T, String>>),
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
@@ -71,12 +73,12 @@ impl<T> Pull<T> {
             }
             Self::Channel(channel) => {
                 let Some(first) = channel.blocking_recv() else { return Ok(false) };
-                into.push(Ok(first));
+                into.push(Ok(first.map_err(|panic| unreadable(&panic))?));
                 // What comes later is not waited for: the first may be what it depends on.
                 while into.len() < most
                     && let Ok(next) = channel.try_recv()
                 {
-                    into.push(Ok(next));
+                    into.push(Ok(next.map_err(|panic| unreadable(&panic))?));
                 }
                 Ok(true)
             }
@@ -118,8 +120,8 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
             Naming::Place => Ok(("{}".to_owned(), None)),
             Naming::Own(id) => match catch_unwind(AssertUnwindSafe(|| id(item))) {
                 Ok(id) => Ok((named(&id), None)),
-                Err(_) => {
-                    let message = "the function that names items panicked".to_owned();
+                Err(panic) => {
+                    let message = format!("the function that names items panicked: {}", said(&*panic));
                     Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
                 }
             },
@@ -149,6 +151,11 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
     }
 }
 
+fn unreadable(panic: &str) -> Problem {
+    Problem::new(ProblemCode::InputUnreadable, format!("the items panicked: {panic}"))
+        .hint("correct what gives the items")
+}
+
 impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
         let most = self.turnstile.admit(room.rows.max(1));
@@ -156,8 +163,10 @@ impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
             return Ok(false);
         }
         let mut pulled = std::mem::take(&mut self.pulled);
-        let more = self.pull.pull(&mut pulled, most)?;
+        let more = catch_unwind(AssertUnwindSafe(|| self.pull.pull(&mut pulled, most)));
         self.turnstile.took(pulled.len());
+        // An iterator that panicked has not come to its end, so nobody may take it for one.
+        let more = more.unwrap_or_else(|panic| Err(unreadable(said(&*panic))))?;
         let mut placed = Vec::with_capacity(pulled.len());
         for item in pulled.drain(..) {
             let row = self.row(item, &mut placed);

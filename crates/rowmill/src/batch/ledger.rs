@@ -88,8 +88,8 @@ pub(super) async fn begin(
     let spec = RunSpec { existing, work: work.clone(), ..RunSpec::new(input, Output::Stdout) };
     let header = Header::new(&run, &seconds(started), &fingerprint(speaker), None);
     let (_, begun) = blocking(spec, move |spec| {
-        let folder = WorkFolder::open(&path)?;
-        let lock = folder.lock()?;
+        let folder = WorkFolder::open(&path).map_err(hint)?;
+        let lock = folder.lock().map_err(hint)?;
         if existing == Existing::Refuse && folder.header()?.is_some() {
             let message = format!("`{}` has the ledger of an earlier batch", path.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
@@ -106,8 +106,20 @@ pub(super) async fn begin(
     Ok(Begun { run, ledger: Box::new(ledger), resume, spent, held: Some((folder, lock)) })
 }
 
+/// Puts down what was spent, now that nothing is in flight any more. Until then a resume counts
+/// the most that it can have been, which is what the ledger says.
+pub(super) fn settle(folder: &WorkFolder, spent: Spend) {
+    let Ok(Some(header)) = folder.header() else { return };
+    let Ok(ledger) = std::fs::metadata(folder.ledger(&header)) else { return };
+    // Where this cannot be written, what the ledger says is safe if not exact.
+    folder.write_header(&Header { spent, counted: ledger.len(), ..header }).ok();
+}
+
+/// The same problem with what a program can do about it, where a command would name its flags.
 fn hint(problem: Problem) -> Problem {
     match problem.code {
+        ProblemCode::OutputBusy => problem.hint("wait for it, or choose another folder"),
+        ProblemCode::WriteFailed => problem.hint("choose another folder"),
         ProblemCode::ChangedRun => {
             problem.hint("go back to those settings, or use `LedgerFolder::resume_changed` to mix both")
         }

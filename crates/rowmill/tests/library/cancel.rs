@@ -1,0 +1,213 @@
+//! Ends from outside: in Langroid nothing but an exception ends a batch, and what is under way has
+//! spent its calls. Here dropping what runs cancels it, a `Stop` drains or aborts it, a deadline
+//! ends it, and every item is accounted for.
+
+use std::pin::pin;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{join, select};
+use rowmill::{Batch, BatchCause, ErrorKind, Event, Item, ReturnError, ReturnNone, Stop, StopCause};
+use rowmill_testkit::Simulator;
+use tokio::sync::watch;
+
+use crate::kit::{At, MODEL, Room, accounts, answered, ask, echoing};
+
+/// A batch whose items never end.
+fn endless(room: &Room) -> Batch<usize, ()> {
+    let room = room.clone();
+    Batch::over(0..100_usize).concurrency(4).worker_fn(move |_| {
+        let inside = room.enter();
+        async move {
+            let _inside = inside;
+            std::future::pending().await
+        }
+    })
+}
+
+#[tokio::test]
+async fn dropping_the_future_cancels_the_batch_and_leaves_nothing_running() {
+    let room = Room::default();
+    let run = Box::pin(endless(&room).run());
+    drop(select(run, pin!(room.until_ever(4))).await);
+    assert_eq!((room.now(), room.ever()), (0, 4));
+}
+
+#[tokio::test]
+async fn dropping_the_stream_cancels_the_batch_and_leaves_nothing_running() {
+    let room = Room::default();
+    let mut stream = endless(&room).stream();
+    drop(select(pin!(stream.next()), pin!(room.until_ever(4))).await);
+    assert_eq!(room.now(), 4);
+    drop(stream);
+    while room.now() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(room.ever(), 4);
+}
+
+#[tokio::test]
+async fn dropping_the_future_ends_the_calls_at_the_provider() {
+    let simulator = Simulator::start_blocking(echoing().hold_after(0));
+    let batch = Batch::over(0..100_usize).prompt(ask).worker(MODEL).at(&simulator).concurrency(3);
+    let run = Box::pin(batch.run());
+    let held = Box::pin(simulator.wait_until(|stats| stats.in_flight == 3));
+    drop(select(run, held).await);
+    let stats = simulator.wait_until(|stats| stats.abandoned == 3).await;
+    assert_eq!((stats.requests, stats.answers), (3, 0));
+}
+
+/// Numbers without end, which tell when they are dropped.
+struct Numbers(usize, mpsc::Sender<()>);
+
+impl Iterator for Numbers {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.0 += 1;
+        Some(self.0)
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        self.1.send(()).ok();
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_stream_ends_the_thread_that_asks_the_iterator() {
+    let (dropped, gone) = mpsc::channel();
+    let batch = Batch::over(Numbers(0, dropped)).worker_fn(async |item: Item<usize>| Ok(*item));
+    let mut stream = batch.stream();
+    let first = stream.next().await.unwrap().unwrap();
+    assert_eq!(first, (0, 1));
+    drop(stream);
+    tokio::task::yield_now().await;
+    gone.recv_timeout(Duration::from_secs(30)).unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_that_is_not_taken_from_takes_no_further_items() {
+    let (dropped, _gone) = mpsc::channel();
+    let room = Room::default();
+    let entered = room.clone();
+    let batch = Batch::over(Numbers(0, dropped)).worker_fn(move |_| {
+        drop(entered.enter());
+        async { Ok(()) }
+    });
+    let mut stream = batch.stream();
+    stream.next().await.unwrap().unwrap();
+    // All that may be ahead of whoever takes the results.
+    room.until_ever(4_096).await;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(room.ever() <= 4_097, "{}", room.ever());
+}
+
+#[tokio::test]
+async fn stop_that_drains_finishes_what_is_under_way_and_begins_nothing() {
+    let simulator = Simulator::start_blocking(echoing().hold_after(0));
+    let stop = Stop::default();
+    let batch = Batch::over(0..9_usize).prompt(ask).worker(MODEL).at(&simulator).concurrency(3);
+    let batch = batch.stop(&stop).on_failure(ReturnNone);
+    let end = async {
+        simulator.wait_until(|stats| stats.in_flight == 3).await;
+        stop.drain();
+        simulator.release();
+    };
+    let (results, ()) = join(batch.run(), end).await;
+    let results = results.unwrap();
+    assert_eq!(results.report.stopped, Some(StopCause::Interrupted));
+    assert_eq!(accounts(&results.report, 9), (3, 0, 0, 6));
+    assert_eq!(results.into_iter().flatten().collect::<Vec<_>>(), answered(0..3));
+}
+
+#[tokio::test]
+async fn stop_that_aborts_drops_what_is_under_way() {
+    let (room, stop) = (Room::default(), Stop::default());
+    let end = async {
+        room.until_ever(4).await;
+        stop.abort();
+    };
+    let (results, ()) = join(endless(&room).stop(&stop).on_failure(ReturnError).run(), end).await;
+    let results = results.unwrap();
+    assert_eq!(accounts(&results.report, 100), (0, 0, 4, 96));
+    let cut: Vec<_> = results.items.iter().map(|item| item.as_ref().unwrap_err().kind()).collect();
+    assert_eq!(cut[..4], [Some(ErrorKind::Interrupted); 4]);
+    assert!(cut[4..].iter().all(Option::is_none));
+    assert_eq!(room.now(), 0);
+}
+
+#[tokio::test]
+async fn stop_under_raise_is_an_error_with_the_results_so_far() {
+    let stop = Stop::default();
+    let ending = stop.clone();
+    let batch = Batch::over(0..9_usize).sequential().stop(&stop).worker_fn(move |item| {
+        if *item == 2 {
+            ending.drain();
+        }
+        async move { Ok(*item) }
+    });
+    let error = batch.run().await.unwrap_err();
+    assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Interrupted));
+    assert_eq!(error.to_string(), "the batch ended early: it was stopped");
+    assert_eq!(error.partial()[..4], [Some(0), Some(1), Some(2), None]);
+}
+
+#[tokio::test]
+async fn stop_that_was_used_lets_no_further_batch_begin() {
+    let (room, stop) = (Room::default(), Stop::default());
+    stop.drain();
+    let results = endless(&room).stop(&stop).on_failure(ReturnNone).run().await.unwrap();
+    assert_eq!(accounts(&results.report, 100), (0, 0, 0, 100));
+    assert_eq!(room.ever(), 0);
+}
+
+#[tokio::test]
+async fn stop_is_not_used_up_by_a_batch_that_ends_by_itself() {
+    let stop = Stop::default();
+    let batch = || Batch::over(0..9_usize).worker_fn(async |item: Item<usize>| Ok(*item)).stop(&stop);
+    assert!(batch().first().await.unwrap().result.is_some());
+    assert_eq!(batch().max_errors(0).on_failure(ReturnNone).run().await.unwrap().report.not_run, 9);
+    assert_eq!(batch().run().await.unwrap().items.len(), 9);
+}
+
+#[tokio::test]
+async fn max_time_ends_the_batch_and_finishes_what_is_under_way() {
+    let limit = Duration::from_secs(60);
+    let (over, watched) = watch::channel(false);
+    let batch = Batch::over(0..9_usize).concurrency(2).deadline(limit).worker_fn(move |item| {
+        let mut watched = watched.clone();
+        async move {
+            if *item == 1 {
+                // Both are under way, and the time is over at once.
+                tokio::time::pause();
+                tokio::time::advance(limit).await;
+            }
+            watched.wait_for(|over| *over).await?;
+            Ok(*item)
+        }
+    });
+    let batch = batch.on_event(move |event| {
+        if matches!(event, Event::Draining) {
+            over.send_replace(true);
+        }
+    });
+    let error = batch.run().await.unwrap_err();
+    assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Deadline(limit)));
+    assert_eq!(error.to_string(), "the batch ended early: its 60 s were over");
+    assert_eq!(error.partial()[..3], [Some(0), Some(1), None]);
+    assert_eq!(accounts(error.report().unwrap(), 9), (2, 0, 0, 7));
+}
+
+#[tokio::test]
+async fn max_time_of_nothing_begins_nothing() {
+    let room = Room::default();
+    let batch = endless(&room).deadline(Duration::ZERO).on_failure(ReturnNone);
+    let results = batch.run().await.unwrap();
+    assert_eq!(results.report.stopped, Some(StopCause::Deadline(Duration::ZERO)));
+    assert_eq!((accounts(&results.report, 100), room.ever()), ((0, 0, 0, 100), 0));
+}

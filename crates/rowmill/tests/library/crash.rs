@@ -1,0 +1,79 @@
+//! Crashes: in Langroid one at item 9,999 of 10,000 loses everything. Here no answer that is in the
+//! ledger is ever asked for again, whatever happened to the process or to the future.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::process::{Command, Stdio};
+
+use futures_util::future::select;
+use rowmill::{Batch, LedgerFolder, ProviderConfig};
+use rowmill_testkit::Simulator;
+
+use crate::kit::{At, MODEL, answered, ask, echoing};
+
+const ITEMS: usize = 30;
+const PROVIDER: &str = "LIBRARY_TEST_PROVIDER";
+const LEDGER: &str = "LIBRARY_TEST_LEDGER";
+
+fn batch(ledger: LedgerFolder) -> Batch<usize> {
+    Batch::over(0..ITEMS).prompt(ask).worker(MODEL).concurrency(4).ledger(ledger)
+}
+
+/// Answers twelve calls and holds the others.
+fn holding() -> Simulator {
+    Simulator::start_blocking(echoing().hold_after(12))
+}
+
+/// Goes on, and demands that only what was in flight is asked again.
+async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
+    let before = simulator.stats();
+    assert_eq!(before.answers, 12);
+    simulator.release();
+    let results = batch(LedgerFolder::resume(folder)).at(simulator).run().await.unwrap();
+    assert_eq!(results.items, answered(0..ITEMS));
+    let after = simulator.stats();
+    // A call is sent only after what ended before is written down, so all twelve are.
+    assert_eq!(results.report.kept, 12);
+    assert_eq!(after.requests - before.requests, ITEMS as u64 - 12);
+}
+
+/// The batch that is killed.
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_batch_in_a_process_of_its_own() {
+    let (Some(provider), Some(ledger)) = (std::env::var_os(PROVIDER), std::env::var_os(LEDGER)) else {
+        return;
+    };
+    let base_url = Some(provider.into_string().unwrap());
+    let config = ProviderConfig { base_url, ..ProviderConfig::default() };
+    let batch = batch(LedgerFolder::new(ledger)).providers([("generic".to_owned(), config)].into());
+    batch.run_blocking().unwrap();
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_loses_nothing_that_is_in_its_ledger() {
+    let (simulator, folder) = (holding(), tempfile::tempdir().unwrap());
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::a_batch_in_a_process_of_its_own", "--ignored"])
+        .env(PROVIDER, format!("{}/v1", simulator.url()))
+        .env(LEDGER, folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Four calls are held, so everything before them was answered and taken in.
+    simulator.wait_until(|stats| stats.answers == 12 && stats.in_flight == 4).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    simulator.wait_until(|stats| stats.in_flight == 0).await;
+    goes_on(&simulator, folder.path()).await;
+}
+
+#[tokio::test]
+async fn a_future_that_is_dropped_loses_nothing_that_is_in_its_ledger() {
+    let (simulator, folder) = (holding(), tempfile::tempdir().unwrap());
+    let run = Box::pin(batch(LedgerFolder::new(folder.path())).at(&simulator).run());
+    let held = Box::pin(simulator.wait_until(|stats| stats.answers == 12 && stats.in_flight == 4));
+    drop(select(run, held).await);
+    simulator.wait_until(|stats| stats.in_flight == 0).await;
+    goes_on(&simulator, folder.path()).await;
+}

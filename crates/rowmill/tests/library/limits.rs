@@ -1,0 +1,76 @@
+//! `RateLimitConfig` and limits that batches share: in Langroid limits are kept for the whole
+//! process, by address and model. Here a batch has limits of its own, and `Limits` is a value that
+//! batches share on purpose.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use rowmill::{Batch, Limits, Pace, RateFlags};
+use rowmill_testkit::{FakeModel, Simulator};
+use tokio::time::Instant;
+
+use crate::kit::{At, MODEL, ask, echoing, own};
+
+fn batch(model: &Arc<FakeModel>) -> Batch<usize> {
+    Batch::over(0..10_usize).prompt(ask).worker(own(model)).concurrency(2)
+}
+
+#[tokio::test]
+async fn limits_of_one_value_are_kept_by_all_batches_together() {
+    let (model, limits) = (Arc::new(FakeModel::default().delay(Duration::from_millis(1))), Limits::default());
+    let one = batch(&model).limits(&limits).run();
+    let other = batch(&model).limits(&limits).run();
+    let (one, other) = join(one, other).await;
+    assert_eq!((one.unwrap().report.ok, other.unwrap().report.ok), (10, 10));
+    assert_eq!(model.most_at_once(), 2);
+}
+
+#[tokio::test]
+async fn limits_are_a_batchs_own_unless_they_are_shared() {
+    let model = Arc::new(FakeModel::default().held());
+    let release = async {
+        // It comes to this only if each batch has two places.
+        while model.seen().len() < 4 {
+            tokio::task::yield_now().await;
+        }
+        model.release();
+    };
+    let both = join(batch(&model).run(), batch(&model).run());
+    let ((one, other), ()) = join(both, release).await;
+    assert_eq!((one.unwrap().report.ok, other.unwrap().report.ok), (10, 10));
+    assert_eq!(model.most_at_once(), 4);
+}
+
+/// How long a second batch takes at 60 calls a minute.
+async fn second(limits: [&Limits; 2]) -> Duration {
+    let model = Arc::new(FakeModel::default());
+    let rates = RateFlags { requests: Some(60), ..RateFlags::default() };
+    let batch = |limits| batch(&model).rates(rates).limits(limits).run();
+    batch(limits[0]).await.unwrap();
+    let began = Instant::now();
+    batch(limits[1]).await.unwrap();
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limits_are_shared_with_the_value_and_only_with_it() {
+    let (one, other) = (Limits::default(), Limits::default());
+    let apart = second([&one, &other]).await;
+    let shared = Limits::default();
+    let together = second([&shared, &shared.clone()]).await;
+    // A bucket that was used before is empty, so the second batch waits for all of its calls.
+    assert!(together >= Duration::from_secs(9), "{together:?}");
+    assert!(together > apart, "{together:?} {apart:?}");
+}
+
+#[tokio::test]
+async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
+    let limits = rowmill_testkit::Limits { requests: Some(6_000), ..rowmill_testkit::Limits::default() };
+    let simulator = Simulator::start_blocking(echoing().limits(limits));
+    let batch = Batch::over(0..60_usize).prompt(ask).worker(MODEL).at(&simulator);
+    let results = batch.pace(Pace::Auto).run().await.unwrap();
+    assert_eq!((results.report.ok, simulator.stats().answers), (60, 60));
+}

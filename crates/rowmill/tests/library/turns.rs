@@ -1,0 +1,59 @@
+//! `turns`: in Langroid an item that runs out of turns has `None` for a result, as if nothing had
+//! been asked. Here it has failed, with what was said last inside the error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rowmill::{Batch, ErrorKind, ItemError, ReturnError, Tools, Worker};
+use rowmill_testkit::{Answer, Script, Simulator};
+use rowmill_types::ToolOutput;
+use serde_json::json;
+
+use crate::kit::{At, MODEL, host, tool};
+
+/// Calls the tool `step` at so many turns, and is done then.
+fn stepping(steps: u64) -> Simulator {
+    Simulator::start_blocking(Script::new().reply(move |seen| match seen.turn {
+        turn if turn <= steps => {
+            Answer::Calls { text: format!("at {turn}"), calls: vec![("step".into(), json!({}))] }
+        }
+        turn => Answer::Text(format!("done at {turn}: {}", seen.last)),
+    }))
+}
+
+fn worker(steps: &Arc<AtomicUsize>) -> Worker {
+    let steps = Arc::clone(steps);
+    let host = host(move |_, _| {
+        Ok(ToolOutput::of_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
+    });
+    Worker::model(MODEL).tools(Tools::of_host(host, vec![tool("step")]))
+}
+
+#[tokio::test]
+async fn turns_without_a_limit_go_on_until_the_model_is_done() {
+    let (simulator, steps) = (stepping(5), Arc::default());
+    let batch = Batch::over(["go"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
+    let results = batch.output(|done| (done.answer, done.calls)).run().await.unwrap();
+    assert_eq!(results.into_vec(), [("done at 6: step 5".to_owned(), 6)]);
+}
+
+#[tokio::test]
+async fn turns_that_are_used_up_are_a_failure_and_not_none() {
+    let (simulator, steps) = (stepping(5), Arc::default());
+    let batch = Batch::over(["a", "b"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
+    let results = batch.turns(2).on_failure(ReturnError).run().await.unwrap();
+    for result in &results {
+        let Err(ItemError::Failed { error, .. }) = result else { unreachable!("{result:?}") };
+        assert_eq!(error.kind, ErrorKind::TurnLimit);
+        assert_eq!(error.raw_text.as_deref(), Some("at 2"));
+    }
+    assert_eq!(simulator.stats().requests, 4);
+}
+
+#[tokio::test]
+async fn turns_that_are_enough_change_nothing() {
+    let (simulator, steps) = (stepping(2), Arc::default());
+    let batch = Batch::over(["go"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
+    assert_eq!(batch.turns(3).run().await.unwrap().into_vec(), ["done at 3: step 2"]);
+    assert_eq!(steps.load(Ordering::SeqCst), 2);
+}
