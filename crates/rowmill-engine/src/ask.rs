@@ -219,7 +219,8 @@ impl<'a> Turn<'a> {
     async fn call(&mut self, request: &Request) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
-            None => self.leave(request).await?,
+            // Most calls have leave already; those that wait for it need not be quick about it.
+            None => Box::pin(self.leave(request)).await?,
         };
         let share = self.row.set_aside(|| ticket.lane().worst(&request.messages)).await?;
         let sent = Instant::now();

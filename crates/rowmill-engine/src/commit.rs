@@ -20,10 +20,8 @@ impl Driver {
             return;
         }
         let worker = &shared.worker;
-        let (again, ended): (Vec<Ended>, Vec<Ended>) = match self.finishes() {
-            true => happened.ended.into_iter().partition(|ended| ended.again),
-            false => (Vec::new(), happened.ended),
-        };
+        let mut ended = happened.ended;
+        let again: Vec<Ended> = ended.extract_if(.., |ended| ended.again).collect();
         let records: Vec<Record> = match self.keeps_records {
             true => ended.iter().map(|ended| ended.record(worker)).collect(),
             false => Vec::new(),

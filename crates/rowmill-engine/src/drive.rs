@@ -216,10 +216,6 @@ impl Driver {
         }
     }
 
-    pub(crate) fn finishes(&self) -> bool {
-        self.finish.is_some()
-    }
-
     pub(crate) fn has_room(&self, in_flight: usize) -> bool {
         in_flight + self.releasing.len() < self.places() && !self.lags_behind()
     }

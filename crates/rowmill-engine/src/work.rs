@@ -1,11 +1,13 @@
 //! The work on one row: its course, step by step, and one report at the end.
 
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
 
-use futures_util::FutureExt;
 use rowmill_core::agent::Course;
 use rowmill_core::ports::Observer;
 use rowmill_types::{ErrorKind, RowError};
@@ -81,7 +83,11 @@ pub(crate) async fn work<'a>(
     });
     let context = RowContext::new(shared, crew, &prepared, before.spent());
     let mut walk = Walk::new(&context, *course, first, before);
-    let walked = AssertUnwindSafe(walk.go()).catch_unwind().await;
+    let walked = {
+        // Pinned here, because a combinator would have it twice, and a row is moved with all of it.
+        let mut going = pin!(walk.go());
+        poll_fn(|context| caught(going.as_mut(), context)).await
+    };
     if let Err(panic) = walked {
         let what = said(&*panic);
         walk.abort(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")));
@@ -93,6 +99,17 @@ pub(crate) async fn work<'a>(
     }
     let ended = Box::new(walk.end(prepared, start));
     Done { fate: Fate::Ended(ended), crew: context.crew, halt }
+}
+
+/// Polls a future and catches its panics.
+fn caught<T>(
+    future: Pin<&mut impl Future<Output = T>>,
+    context: &mut Context<'_>,
+) -> Poll<Result<T, Box<dyn Any + Send>>> {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    }
 }
 
 /// What a panic said.
