@@ -36,7 +36,7 @@ mod work;
 pub use batch::{
     Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
     LedgerFolder, OfferedTool, OnFailure, Progress, Raise, ResultStream, Results, ReturnError, ReturnNone,
-    Tools, Worker,
+    StatefulTools, Tools, Worker,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use environment::environment;

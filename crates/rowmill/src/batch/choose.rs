@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use rowmill_core::ports::ToolHost;
 use rowmill_engine::{Crew, Crews};
 use rowmill_types::{ErrorKind, Row, RowError};
 use tokio::sync::OnceCell;
@@ -31,6 +32,8 @@ pub(super) struct Chooser<T, A, U> {
     shared: Mutex<HashMap<usize, Shared>>,
     /// Workers that were made for one item only, by their crew.
     single: Mutex<HashMap<usize, Ready>>,
+    /// Hosts of tools that such workers were given and that later ones may be given again.
+    given: Mutex<HashMap<usize, Arc<dyn ToolHost>>>,
 }
 
 impl<T, A, U> fmt::Debug for Chooser<T, A, U> {
@@ -41,7 +44,14 @@ impl<T, A, U> fmt::Debug for Chooser<T, A, U> {
 
 impl<T, A, U> Chooser<T, A, U> {
     pub(super) fn new(choose: ChooseFn<T>, shelf: Arc<Shelf<T, A, U>>, scene: Scene) -> Self {
-        Self { choose, shelf, scene, shared: Mutex::default(), single: Mutex::default() }
+        Self {
+            choose,
+            shelf,
+            scene,
+            shared: Mutex::default(),
+            single: Mutex::default(),
+            given: Mutex::default(),
+        }
     }
 
     fn chosen(&self, number: u64) -> Result<Worker, RowError> {
@@ -63,6 +73,7 @@ impl<T, A, U> Chooser<T, A, U> {
             // Nobody else has it, so no other item can be given it.
             let ready = self.scene.ready(&worker).await.map_err(failed)?;
             let crew = Arc::clone(&ready.crew);
+            self.note_given(&ready);
             locked(&self.single).insert(Arc::as_ptr(&crew).addr(), ready);
             return Ok(crew);
         }
@@ -78,13 +89,24 @@ impl<T, A, U> Chooser<T, A, U> {
         Ok(Arc::clone(&ready.crew))
     }
 
+    /// Remembers hosts that the program gave, each once.
+    fn note_given(&self, ready: &Ready) {
+        let given = ready.given.iter().map(|host| (Arc::as_ptr(host).addr(), Arc::clone(host)));
+        locked(&self.given).extend(given);
+    }
+
     /// Ends what was started for workers and is not ended yet.
     pub(super) async fn close(&self) {
         let shared = std::mem::take(&mut *locked(&self.shared));
         let single = std::mem::take(&mut *locked(&self.single));
         let shared = shared.into_values().filter_map(|worker| worker.ready.get().cloned());
         for ready in single.into_values().chain(shared) {
-            ready.close().await;
+            ready.close_own().await;
+            self.note_given(&ready);
+        }
+        let given = std::mem::take(&mut *locked(&self.given));
+        for host in given.into_values() {
+            host.close().await;
         }
     }
 }
@@ -106,7 +128,7 @@ where
         let single = locked(&self.single).remove(&Arc::as_ptr(&crew).addr());
         Box::pin(async move {
             if let Some(ready) = single {
-                ready.close().await;
+                ready.close_own().await;
             }
         })
     }

@@ -124,8 +124,8 @@ impl Worker {
 
     /// The tools that the model may call. Cards bring their own.
     #[must_use]
-    pub fn tools(self, tools: Tools) -> Self {
-        self.with(|inner| inner.tools = Some(tools))
+    pub fn tools(self, tools: impl Into<Tools>) -> Self {
+        self.with(|inner| inner.tools = Some(tools.into()))
     }
 
     /// What an own model costs; without it a batch with a limit on cost cannot use it.
