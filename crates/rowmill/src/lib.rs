@@ -11,6 +11,7 @@ mod config;
 mod counting;
 mod environment;
 mod export;
+pub mod extend;
 mod fetching;
 mod files;
 mod finish;
@@ -50,8 +51,9 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
+pub use rowmill_core::summary::Numbers;
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
-pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, extract_main};
+pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{
@@ -59,7 +61,7 @@ pub use rowmill_models::{
     PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
 };
 pub use rowmill_tools::McpServerConfig;
-pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
+pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, ToolOutput, Usage};
 pub use run::{Control, Notice, run};
 pub use spec::{
     AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,

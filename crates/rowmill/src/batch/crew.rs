@@ -15,7 +15,7 @@ use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
 use crate::agents::{Stage, stage};
-use crate::lanes::{Asks, CardKey, Lanes, Maker};
+use crate::lanes::{Access, Asks, Lanes, Maker};
 use crate::run::Control;
 use crate::spec::{AgentFlags, VariableFlags};
 use crate::texts::load_cards;
@@ -162,7 +162,11 @@ impl Scene {
             schema: brief.schema,
             tools: brief.tools,
             parallel_tool_calls: None,
-            key: inner.key.clone().map(|key| CardKey { model: name.to_owned(), key }),
+            access: Some(Access {
+                model: name.to_owned(),
+                key: inner.key.clone(),
+                base_url: inner.base_url.clone(),
+            }),
         };
         let Lanes { model, lanes, identity, rules, .. } = maker.lanes(&asks)?;
         Ok(Spoken { voice: Voice { lanes, files: rules }, model: model.to_string(), identity })

@@ -28,6 +28,7 @@ pub(super) struct Inner {
     pub(super) instruction: Option<String>,
     pub(super) fallbacks: Vec<String>,
     pub(super) key: Option<Secret>,
+    pub(super) base_url: Option<String>,
     pub(super) tools: Option<Tools>,
     pub(super) price: Option<Price>,
     pub(super) max_output: Option<u64>,
@@ -66,6 +67,7 @@ impl Worker {
             instruction: None,
             fallbacks: Vec::new(),
             key: None,
+            base_url: None,
             tools: None,
             price: None,
             max_output: None,
@@ -120,6 +122,13 @@ impl Worker {
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         self.with(|inner| inner.key = Some(Secret::new(key.into())))
+    }
+
+    /// Where the model's provider listens, in place of its own address and of the one in the
+    /// environment: a server of one's own, a proxy, or a simulator.
+    #[must_use]
+    pub fn base_url(self, address: impl Into<String>) -> Self {
+        self.with(|inner| inner.base_url = Some(address.into()))
     }
 
     /// The tools that the model may call. Cards bring their own.
