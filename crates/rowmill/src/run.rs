@@ -95,7 +95,7 @@ pub enum Notice {
 /// spec.prompt = Prompt::Inline("Hello {{name}}!".into());
 /// let report = run(spec, &Control::quiet()).await?;
 ///
-/// assert_eq!(report.exit, rowmill::ExitCode::Success);
+/// assert_eq!(report.exit, rowmill::ExitCode::Ok);
 /// let first = std::fs::read_to_string(&answers)?;
 /// assert!(first.starts_with(r#"{"id":1,"ok":true,"result":"Hello Ada!""#), "{first}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
