@@ -1,7 +1,31 @@
-//! rowmill as a library: a [`RunSpec`] in, a [`RunReport`] out.
+//! rowmill as a library: the one engine, from code.
 //!
-//! This is the only crate that names adapters. Every way to start a run goes
-//! through [`run`].
+//! A [`Batch`] has items of the program, a worker and results in order. Ten lines that need
+//! neither key nor network:
+//!
+//! ```
+//! use rowmill::Batch;
+//!
+//! let words = ["mill", "stone"];
+//! let results = Batch::over(words)
+//!     .prompt(|word| format!("Use the word `{word}` in a sentence."))
+//!     .worker("simulated")
+//!     .run_blocking()?;
+//! for (word, answer) in words.iter().zip(results) {
+//!     println!("{word}: {answer}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * Who works on items: a [`Worker`] asks a model, the agents of cards or an own [`extend::Model`];
+//!   [`Tools`] are functions that its model may call.
+//! * What becomes of failures: [`Raise`], [`ReturnNone`], [`ReturnError`].
+//! * What is kept: a [`LedgerFolder`] to go on from after a crash.
+//! * What can be brought: see [`extend`].
+//! * Files in and files out, as the command `rowmill run` does: [`run`] takes a [`RunSpec`].
+//!
+//! Every way to start goes through the same engine, and this is the only crate that names
+//! adapters. The guide is `docs/library.md`.
 
 mod agents;
 mod answers;
@@ -67,3 +91,8 @@ pub use spec::{
     AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
 };
 pub use work::WorkSpec;
+
+/// The guide, whose blocks are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Guide;

@@ -21,6 +21,19 @@ use rowmill_data::{InputSpec, Location};
 ///
 /// An answer is in the ledger before anything is made of it. A resume gives the results of items
 /// that are done without asking again, and works on the others.
+///
+/// ```
+/// use rowmill::{Batch, LedgerFolder};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ledger");
+/// let batch = |folder| Batch::over(["a"]).prompt(|item| *item).worker("passthrough").ledger(folder);
+/// assert_eq!(batch(LedgerFolder::new(&path)).run_blocking()?.report.kept, 0);
+/// assert_eq!(batch(LedgerFolder::resume(&path)).run_blocking()?.report.kept, 1);
+/// assert_eq!(batch(LedgerFolder::replace(&path)).run_blocking()?.report.kept, 0);
+/// assert!(batch(LedgerFolder::new(&path)).run_blocking().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerFolder {
     path: PathBuf,

@@ -4,6 +4,7 @@
 //! through the same limits, budgets and retries, and its ledger is that of `rowmill run`.
 
 mod builder;
+mod by_function;
 mod choose;
 mod collect;
 mod crew;

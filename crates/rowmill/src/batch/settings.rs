@@ -74,6 +74,14 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Works on so many items at once: as soon as one has ended, the next begins. Without it the
     /// number is found by the answers of the model, and is 64 where a function works on items.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) }).concurrency(4);
+    /// assert_eq!(batch.run_blocking()?.items.len(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, items: usize) -> Self {
         self.settings.concurrency = Some(items);
@@ -99,6 +107,16 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Limits that are kept to, and shared with every batch that is given a clone of the same
     /// value. Without it a batch has limits of its own.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Limits};
+    ///
+    /// let account = Limits::default();
+    /// for items in [["a", "b"], ["c", "d"]] {
+    ///     Batch::over(items).prompt(|item| *item).worker("passthrough").limits(&account).run_blocking()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limits(mut self, limits: &Limits) -> Self {
         self.settings.limits = limits.clone();
@@ -123,6 +141,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 /// What the batch and its items may use, and when it ends.
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// How many model calls an item may make. One that has no result by then has failed.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnError};
+    ///
+    /// let batch = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").turns(1);
+    /// assert!(batch.on_failure(ReturnError).run_blocking()?.items[0].is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn turns(mut self, most: u32) -> Self {
         self.settings.work.agents.turns = Some(most);
@@ -151,6 +177,16 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// Ends the batch after so long: calls in flight are finished, no further one is sent.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rowmill::{Batch, ReturnNone};
+    ///
+    /// let endless = Batch::over(1..).worker_fn(|item| async move { Ok(*item) });
+    /// let results = endless.deadline(Duration::from_millis(20)).on_failure(ReturnNone).run_blocking()?;
+    /// assert!(results.report.stopped.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn deadline(mut self, after: Duration) -> Self {
         self.settings.work.stop_rules.deadline = Some(after);
@@ -182,6 +218,22 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 /// Calls and what happens when they fail.
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Further tries after a call that failed and may work when tried again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rowmill::{Batch, Failure};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// static TRIES: AtomicU32 = AtomicU32::new(0);
+    /// let batch = Batch::over([()]).worker_fn(|_| async {
+    ///     match TRIES.fetch_add(1, Ordering::Relaxed) {
+    ///         0 => Err(Failure::temporary("not yet")),
+    ///         tries => Ok(tries),
+    ///     }
+    /// });
+    /// assert_eq!(batch.retries(3).retry_wait(Duration::from_millis(1)).run_blocking()?.items, [1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn retries(mut self, tries: u32) -> Self {
         self.settings.work.retries = tries;
@@ -249,6 +301,21 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Hears of everything that happens. It is called from the loop that drives the batch, so it
     /// must return at once.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use rowmill::{Batch, Event};
+    ///
+    /// static ENDED: AtomicU64 = AtomicU64::new(0);
+    /// let batch = Batch::over(["a"; 3]).prompt(|item| *item).worker("passthrough").on_event(|event| {
+    ///     if let Event::Ended { error: None, .. } = event {
+    ///         ENDED.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// batch.run_blocking()?;
+    /// assert_eq!(ENDED.load(Ordering::Relaxed), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn on_event<F>(mut self, hear: F) -> Self
     where
@@ -260,6 +327,17 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
     /// that drives the batch, so it must return at once.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use rowmill::Batch;
+    ///
+    /// static DONE: AtomicU64 = AtomicU64::new(0);
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) });
+    /// batch.on_progress(|progress| DONE.store(progress.done(), Ordering::Relaxed)).run_blocking()?;
+    /// assert_eq!(DONE.load(Ordering::Relaxed), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn on_progress<F>(mut self, hear: F) -> Self
     where

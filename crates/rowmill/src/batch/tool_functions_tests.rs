@@ -54,8 +54,10 @@ fn counting() -> StatefulTools<AtomicU32> {
 async fn every_item_has_a_state_of_its_own_that_all_its_calls_see() {
     let twice = "***CALL_TOOL count\n***CALL_TOOL count";
     let batch = Batch::over(vec![twice; 200]).prompt(|item| *item).worker(caller(counting())).concurrency(64);
-    let results = batch.run().await.unwrap();
-    assert_eq!(results.items, vec!["1\n2"; 200]);
+    for answer in batch.run().await.unwrap() {
+        // Calls of one turn are made at once, in no order.
+        assert!(["1\n2", "2\n1"].contains(&answer.as_str()), "{answer}");
+    }
 }
 
 #[tokio::test]

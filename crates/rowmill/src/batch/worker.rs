@@ -17,6 +17,15 @@ use super::tools::Tools;
 ///
 /// A text becomes the worker that asks the model of that name, so `"openai.gpt-5.4-mini"` can
 /// stand wherever a worker is wanted.
+///
+/// ```
+/// use rowmill::{Batch, Worker};
+///
+/// let worker = Worker::model("passthrough").instruction("Repeat what you hear.");
+/// let results = Batch::over(["hey"]).prompt(|item| *item).worker(worker).run_blocking()?;
+/// assert_eq!(results.items, ["hey"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Worker {
     pub(super) inner: Arc<Inner>,
@@ -81,12 +90,42 @@ impl Worker {
     }
 
     /// Asks the agents of cards: a file, a folder or an address.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let card = folder.path().join("greeter.md");
+    /// std::fs::write(&card, "---\nname: greeter\n---\nGreet politely.\n")?;
+    /// let worker = Worker::card(&card).card_model("passthrough");
+    /// let results = Batch::over(["Ada"]).prompt(|name| *name).worker(worker).run_blocking()?;
+    /// assert_eq!(results.items, ["Ada"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn card(source: impl AsRef<Path>) -> Self {
         let sources = vec![source.as_ref().to_string_lossy().into_owned()];
         Self::asking(Asked::Cards { sources, agent: None, model: None, variables: Vec::new() })
     }
 
     /// Asks a model of the program, which knows everything that it tells its provider already.
+    ///
+    /// ```
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request};
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Yes;
+    ///
+    /// impl Model for Yes {
+    ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+    ///         Box::pin(async { Ok(Completion::of_text("yes")) })
+    ///     }
+    /// }
+    ///
+    /// let batch = Batch::over(["May I?"]).prompt(|question| *question).worker(Worker::own("yes", Yes));
+    /// assert_eq!(batch.run_blocking()?.items, ["yes"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
         let model: Arc<dyn Model> = Arc::new(model);
         Self::made(name, move |_| Ok(Arc::clone(&model)))
@@ -113,12 +152,29 @@ impl Worker {
     }
 
     /// A model that is asked when the one before it gives no answer.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// // The first model always fails here.
+    /// let worker = Worker::model("simulated?failure_rate=1").fallback("passthrough");
+    /// let batch = Batch::over(["hey"]).prompt(|item| *item).worker(worker).retries(0);
+    /// assert_eq!(batch.run_blocking()?.items, ["hey"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn fallback(self, model: impl Into<String>) -> Self {
         self.with(|inner| inner.fallbacks.push(model.into()))
     }
 
     /// The key for the model's provider, in place of the one in the environment.
+    ///
+    /// ```
+    /// use rowmill::Worker;
+    ///
+    /// let worker = Worker::model("openai.gpt-5.4-mini").key("from the program's own store");
+    /// assert!(!format!("{worker:?}").contains("store"));
+    /// ```
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         self.with(|inner| inner.key = Some(Secret::new(key.into())))
@@ -126,6 +182,13 @@ impl Worker {
 
     /// Where the model's provider listens, in place of its own address and of the one in the
     /// environment: a server of one's own, a proxy, or a simulator.
+    ///
+    /// ```
+    /// use rowmill::Worker;
+    ///
+    /// let worker = Worker::model("generic.llama3.2").base_url("http://localhost:8000/v1");
+    /// # drop(worker);
+    /// ```
     #[must_use]
     pub fn base_url(self, address: impl Into<String>) -> Self {
         self.with(|inner| inner.base_url = Some(address.into()))
