@@ -97,7 +97,7 @@ pub enum Notice {
 ///
 /// assert_eq!(report.exit, rowmill::ExitCode::Ok);
 /// let first = std::fs::read_to_string(&answers)?;
-/// assert!(first.starts_with(r#"{"id":1,"ok":true,"result":"Hello Ada!""#), "{first}");
+/// assert!(first.starts_with(r#"{"id":1,"row_number":1,"ok":true,"result":"Hello Ada!""#), "{first}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use super::function::WorkFn;
-use super::item::{Done, Item};
+use super::item::Done;
 use super::items::Items;
 use super::policy::{OnFailure, Raise};
 use super::settings::Settings;
