@@ -99,6 +99,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         tally: Tally::default(),
         history: History::default(),
         stopped: None,
+        is_closed: false,
         in_flight: HashMap::new(),
         now: Happened::default(),
         held_back: None,
@@ -147,6 +148,8 @@ pub(crate) struct Driver {
     pub(crate) tally: Tally,
     pub(crate) history: History,
     stopped: Option<StopCause>,
+    /// Whether no further rows are taken, for whatever reason.
+    pub(crate) is_closed: bool,
     /// Rows whose calls are under way, for the case that they are aborted.
     pub(crate) in_flight: HashMap<u64, (u64, RowId)>,
     pub(crate) now: Happened,
@@ -172,10 +175,11 @@ impl Driver {
         if let Some(cause) = self.policy.at_start() {
             self.end_early(cause);
         }
-        if self.stop.is_draining() {
-            self.end_early(StopCause::Interrupted);
-        }
         loop {
+            // It may have been told while the loop was busy, by a hook or from another thread.
+            if !self.is_closed && self.stop.is_draining() {
+                self.end_early(StopCause::Interrupted);
+            }
             while let Some((head, ticket)) = self.next_call(shared, flight.len()) {
                 flight.push(head.begin(shared, ticket));
             }
@@ -334,6 +338,7 @@ impl Driver {
     }
 
     fn close_feed(&mut self) {
+        self.is_closed = true;
         let had_rows = self.head.take().is_some() | !self.intake.is_empty();
         if self.feed.take().is_some() || had_rows {
             self.observer.observe(&Event::Draining);

@@ -48,7 +48,7 @@ impl Driver {
             return Woke::Published;
         }
         let wants_rows = has_place && self.intake.queue.is_empty();
-        let draining = self.stop.is_draining();
+        let draining = self.is_closed;
         let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
