@@ -73,13 +73,13 @@ fn refusal(head: &str) -> Option<CallError> {
     Some(CallError { status: Some(status), retry_after, ..error })
 }
 
-/// The provider: it says the last words again, loudly. It is busy when it is first asked.
-pub(crate) fn provider() -> std::io::Result<SocketAddr> {
+/// The provider: it says the last words again, loudly. It is too busy for so many calls first.
+pub(crate) fn provider(busy_for: usize) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().flatten().enumerate() {
-            std::thread::spawn(move || serve(&stream, number == 0));
+            std::thread::spawn(move || serve(&stream, number < busy_for));
         }
     });
     Ok(address)
@@ -109,7 +109,7 @@ fn serve(stream: &std::net::TcpStream, is_busy: bool) -> std::io::Result<()> {
 }
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    let address = provider()?;
+    let address = provider(1)?;
     let worker = Worker::made("speaker", move |brief: &Brief| {
         Ok(Arc::new(Speaker { address, role: brief.instruction.clone().unwrap_or_default() }))
     });
