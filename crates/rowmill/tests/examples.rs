@@ -20,7 +20,9 @@ mod worker_per_item;
 use std::error::Error;
 use std::io::Write;
 
-fn shown(show: fn(&mut dyn Write) -> Result<(), Box<dyn Error>>) -> String {
+type Show = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
+
+fn shown(show: Show) -> String {
     let mut out = Vec::new();
     show(&mut out).unwrap();
     String::from_utf8(out).unwrap()

@@ -256,6 +256,15 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
 impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// Makes the prompt of an item. It may give a text or a `Result`: an item whose prompt cannot
     /// be made has failed, and nothing is sent for it.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnNone};
+    ///
+    /// let batch = Batch::over([&b"text"[..], &[0xff]]).worker("passthrough").on_failure(ReturnNone);
+    /// let results = batch.prompt(|bytes| std::str::from_utf8(bytes)).run_blocking()?;
+    /// assert_eq!(results.items, [Some("text".to_owned()), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prompt<R, F>(mut self, prompt: F) -> Self
     where
         R: IntoPrompt,

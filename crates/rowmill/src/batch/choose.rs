@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::ToolHost;
 use rowmill_engine::{Crew, Crews};
 use rowmill_types::{ErrorKind, Row, RowError};
 use tokio::sync::OnceCell;
@@ -33,7 +32,7 @@ pub(super) struct Chooser<T, A, U> {
     /// Workers that were made for one item only, by their crew.
     single: Mutex<HashMap<usize, Ready>>,
     /// Hosts of tools that such workers were given and that later ones may be given again.
-    given: Mutex<HashMap<usize, Arc<dyn ToolHost>>>,
+    given: Mutex<HashMap<usize, Arc<dyn rowmill_core::ports::ToolHost>>>,
 }
 
 impl<T, A, U> fmt::Debug for Chooser<T, A, U> {

@@ -101,6 +101,11 @@ impl Scene {
             return Err(Problem::new(ProblemCode::InvalidCard, message)
                 .hint("put them into the card, or use `Worker::model`"));
         }
+        if inner.key.is_some() || inner.base_url.is_some() {
+            let message = "an agent card brings the way to its provider itself";
+            return Err(Problem::new(ProblemCode::InvalidCard, message)
+                .hint("put `api_key` into the card, and tell addresses with `Batch::providers`"));
+        }
         let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
         let maker = Maker::new(&work, &self.http, &self.control)?;

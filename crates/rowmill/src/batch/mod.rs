@@ -11,6 +11,7 @@ mod crew;
 mod failure;
 mod function;
 mod go;
+mod hearing;
 mod item;
 mod items;
 mod ledger;

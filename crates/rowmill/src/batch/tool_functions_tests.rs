@@ -235,3 +235,11 @@ async fn functions_and_hosts_can_be_mixed() {
     let prompt = ["ask", "count", "again"].map(|tool| call(tool, "")).join("\n");
     assert_eq!(answer(tools, prompt).await.unwrap(), "closed 0 times\n1\nclosed 0 times");
 }
+
+#[tokio::test]
+async fn what_a_worker_of_cards_cannot_say_is_a_problem() {
+    for worker in [Worker::card("card.md").key("k"), Worker::card("card.md").base_url("http://localhost")] {
+        let error = Batch::over([()]).prompt(|()| "").worker(worker).run().await.unwrap_err();
+        assert!(error.to_string().contains("the way to its provider"), "{error}");
+    }
+}

@@ -271,6 +271,26 @@ impl Tools {
 
     /// Tools whose host is made for every item, by its place, so that what the host keeps is the
     /// item's alone. It is closed when the item has ended.
+    ///
+    /// ```
+    /// use rowmill::extend::{BoxFuture, ToolFailure, ToolHost, ToolRequest};
+    /// use rowmill::{Batch, OfferedTool, ToolOutput, Tools, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Place(usize);
+    ///
+    /// impl ToolHost for Place {
+    ///     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+    ///         Box::pin(async { Ok(ToolOutput::of_text(self.0.to_string())) })
+    ///     }
+    /// }
+    ///
+    /// let offered = OfferedTool::new("place", "Tells the place.", serde_json::json!({"type": "object"}));
+    /// let worker = Worker::model("passthrough").tools(Tools::per_item(Place, vec![offered]));
+    /// let batch = Batch::over(["***CALL_TOOL place"; 2]).prompt(|item| *item).worker(worker);
+    /// assert_eq!(batch.run_blocking()?.items, ["0", "1"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn per_item<H, F>(make: F, offered: Vec<OfferedTool>) -> Self
     where
         H: ToolHost + 'static,

@@ -133,6 +133,26 @@ impl Worker {
 
     /// Asks a model of the program that is made when the instruction, the schema and the tools
     /// are known.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request};
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Told(String);
+    ///
+    /// impl Model for Told {
+    ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+    ///         Box::pin(async { Ok(Completion::of_text(self.0.as_str())) })
+    ///     }
+    /// }
+    ///
+    /// let worker = Worker::made("told", |brief| Ok(Arc::new(Told(brief.instruction.clone().unwrap_or_default()))));
+    /// let batch = Batch::over([1]).prompt(|_| "").worker(worker.instruction("Be kind."));
+    /// assert_eq!(batch.run_blocking()?.items, ["Be kind."]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn made<F>(name: impl Into<String>, make: F) -> Self
     where
         F: Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync + 'static,
@@ -167,7 +187,8 @@ impl Worker {
         self.with(|inner| inner.fallbacks.push(model.into()))
     }
 
-    /// The key for the model's provider, in place of the one in the environment.
+    /// The key for the model's provider, in place of the one in the environment. Cards bring their
+    /// own.
     ///
     /// ```
     /// use rowmill::Worker;
@@ -181,7 +202,8 @@ impl Worker {
     }
 
     /// Where the model's provider listens, in place of its own address and of the one in the
-    /// environment: a server of one's own, a proxy, or a simulator.
+    /// environment: a server of one's own, a proxy, or a simulator. For cards it is told with
+    /// [`Batch::providers`](super::Batch::providers).
     ///
     /// ```
     /// use rowmill::Worker;
