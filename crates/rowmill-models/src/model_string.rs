@@ -12,8 +12,8 @@ use crate::tools::HOSTED;
 /// A model, its provider and its settings.
 ///
 /// A suffix such as the route in `hf.org/model:groq` or the tag in
-/// `ollama.llama3.2:3b` is a part of the model's name. `to_string` gives the one
-/// form that means the same, for the fingerprint of a run.
+/// `ollama.llama3.2:3b` is a part of the model's name. [`ModelString::to_string`]
+/// gives the one form that means the same, for the fingerprint of a run.
 ///
 /// ```
 /// # use rowmill_models::{ModelString, Providers};
