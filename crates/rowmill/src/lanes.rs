@@ -37,15 +37,32 @@ pub(crate) struct Asks {
     pub(crate) tools: Vec<ToolSpec>,
     /// Whether several tools may be called in one turn, where that is said.
     pub(crate) parallel_tool_calls: Option<bool>,
-    /// The key that a card brings, with the model that it is for.
-    pub(crate) key: Option<CardKey>,
+    /// What a card or a worker brings to reach its provider.
+    pub(crate) access: Option<Access>,
 }
 
-/// The key of a card. It goes to the provider of the card's model and to no other.
+/// How a provider is reached, in place of what the environment says. It counts for the provider of
+/// the model and for no other.
 #[derive(Debug)]
-pub(crate) struct CardKey {
+pub(crate) struct Access {
     pub(crate) model: String,
-    pub(crate) key: Secret,
+    pub(crate) key: Option<Secret>,
+    pub(crate) base_url: Option<String>,
+}
+
+impl Access {
+    /// What stands in the place of a variable of the environment.
+    fn value(&self, name: &str) -> Option<String> {
+        if is_key(name) {
+            return self.key.as_ref().map(|key| key.reveal().to_owned());
+        }
+        let is_address = ["BASE_URL", "ENDPOINT"].iter().any(|ending| name.ends_with(ending));
+        self.base_url.clone().filter(|_| is_address)
+    }
+}
+
+fn is_key(name: &str) -> bool {
+    ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// The models of a voice.
@@ -87,10 +104,9 @@ impl<'a> Maker<'a> {
         let (mut lanes, mut secrets) = (Vec::new(), Vec::new());
         let mut first = None;
         for name in &asks.models {
-            let key = asks.key.as_ref().filter(|card| self.is_same_provider(&card.model, name));
-            let key = key.map(|card| card.key.reveal());
+            let access = asks.access.as_ref().filter(|own| self.is_same_provider(&own.model, name));
             let environment =
-                |name: &str| key.filter(|_| is_key(name)).map(str::to_owned).or_else(|| environment(name));
+                |name: &str| access.and_then(|own| own.value(name)).or_else(|| environment(name));
             let setup = setup(name, &self.providers, asks, self.control, &environment)?;
             let facts = lane_facts(&setup);
             let priced = priced(&self.prices, &setup.model);
@@ -113,10 +129,6 @@ impl Maker<'_> {
         let provider = |name| ModelString::parse(name, &self.providers).ok().map(|model| model.provider);
         provider(one) == provider(other)
     }
-}
-
-fn is_key(name: &str) -> bool {
-    ["KEY", "TOKEN"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What is known of a model's price.

@@ -1,7 +1,31 @@
-//! rowmill as a library: a [`RunSpec`] in, a [`RunReport`] out.
+//! rowmill as a library: the one engine, from code.
 //!
-//! This is the only crate that names adapters. Every way to start a run goes
-//! through [`run`].
+//! A [`Batch`] has items of the program, a worker and results in order. Ten lines that need
+//! neither key nor network:
+//!
+//! ```
+//! use rowmill::Batch;
+//!
+//! let words = ["mill", "stone"];
+//! let results = Batch::over(words)
+//!     .prompt(|word| format!("Use the word `{word}` in a sentence."))
+//!     .worker("simulated")
+//!     .run_blocking()?;
+//! for (word, answer) in words.iter().zip(results) {
+//!     println!("{word}: {answer}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * Who works on items: a [`Worker`] asks a model, the agents of cards or an own [`extend::Model`];
+//!   [`Tools`] are functions that its model may call.
+//! * What becomes of failures: [`Raise`], [`ReturnNone`], [`ReturnError`].
+//! * What is kept: a [`LedgerFolder`] to go on from after a crash.
+//! * What can be brought: see [`extend`].
+//! * Files in and files out, as the command `rowmill run` does: [`run`] takes a [`RunSpec`].
+//!
+//! Every way to start goes through the same engine, and this is the only crate that names
+//! adapters. The guide is `docs/library.md`.
 
 mod agents;
 mod answers;
@@ -11,6 +35,7 @@ mod config;
 mod counting;
 mod environment;
 mod export;
+pub mod extend;
 mod fetching;
 mod files;
 mod finish;
@@ -36,7 +61,7 @@ mod work;
 pub use batch::{
     Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
     LedgerFolder, OfferedTool, OnFailure, Progress, Raise, ResultStream, Results, ReturnError, ReturnNone,
-    Tools, Worker,
+    StatefulTools, Tools, Worker,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use environment::environment;
@@ -50,8 +75,9 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
+pub use rowmill_core::summary::Numbers;
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
-pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, extract_main};
+pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{
@@ -59,9 +85,14 @@ pub use rowmill_models::{
     PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
 };
 pub use rowmill_tools::McpServerConfig;
-pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Usage};
+pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, ToolOutput, Usage};
 pub use run::{Control, Notice, run};
 pub use spec::{
     AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
 };
 pub use work::WorkSpec;
+
+/// The guide, whose blocks are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Guide;

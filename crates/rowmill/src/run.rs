@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::limits::{Budget, RateFlags, Spend};
-use rowmill_core::ports::{Dataset, Observer};
+use rowmill_core::ports::{Dataset, Event, Observer};
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Sinks, Stop, Worker};
@@ -39,6 +39,32 @@ pub struct Control {
     pub limits: Limits,
 }
 
+/// Hears nothing.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn observe(&self, _: &Event<'_>) {}
+}
+
+impl Control {
+    /// Nobody watches or stops the run, and it has limits of its own.
+    #[must_use]
+    pub fn quiet() -> Self {
+        Self {
+            observer: Arc::new(Nobody),
+            notice: Arc::new(|_| {}),
+            stop: Stop::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::quiet()
+    }
+}
+
 impl fmt::Debug for Control {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Control").field("stop", &self.stop).finish_non_exhaustive()
@@ -54,7 +80,28 @@ pub enum Notice {
     Warning(String),
 }
 
-/// Runs a spec to its end.
+/// Runs a spec to its end: files in, files out, as `rowmill run` does.
+///
+/// ```
+/// use rowmill::{Control, InputSpec, Location, Output, Prompt, RunSpec, run};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let (rows, answers) = (folder.path().join("rows.jsonl"), folder.path().join("answers.jsonl"));
+/// # std::fs::write(&rows, "{\"name\": \"Ada\"}\n{\"name\": \"Bo\"}\n")?;
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let input = InputSpec::new(Location::File(rows), None);
+/// let mut spec = RunSpec::new(input, Output::File(answers.clone()));
+/// spec.work.model = "passthrough".into();
+/// spec.prompt = Prompt::Inline("Hello {{name}}!".into());
+/// let report = run(spec, &Control::quiet()).await?;
+///
+/// assert_eq!(report.exit, rowmill::ExitCode::Ok);
+/// let first = std::fs::read_to_string(&answers)?;
+/// assert!(first.starts_with(r#"{"id":1,"row_number":1,"ok":true,"result":"Hello Ada!""#), "{first}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

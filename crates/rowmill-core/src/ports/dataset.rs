@@ -160,6 +160,20 @@ pub trait RowSource: Send {
     fn position(&self) -> Position;
 }
 
+impl<S: RowSource + ?Sized> RowSource for Box<S> {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        (**self).read(batch, room)
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        (**self).skip(rows)
+    }
+
+    fn position(&self) -> Position {
+        (**self).position()
+    }
+}
+
 /// Brings the files that go with a row.
 pub trait Attachments: Send + Sync + Debug {
     /// The files of a row in the order in which they are sent. The error is the row's

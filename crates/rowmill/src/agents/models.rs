@@ -3,7 +3,7 @@
 use rowmill_cards::{Card, RequestParams, ServiceTier};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::lanes::CardKey;
+use crate::lanes::Access;
 use crate::work::WorkSpec;
 
 /// The model string of a card. `--model` replaces the worker's own; the others keep theirs, and
@@ -71,7 +71,7 @@ fn settings(request: &RequestParams) -> Vec<String> {
 }
 
 /// The key that a card brings for its model, or for the one that it asks where it names none.
-pub(super) fn key_of(card: &Card, asked: &str) -> Option<CardKey> {
+pub(super) fn access_of(card: &Card, asked: &str) -> Option<Access> {
     let model = card.model.clone().unwrap_or_else(|| asked.to_owned());
-    card.api_key.clone().map(|key| CardKey { model, key })
+    card.api_key.clone().map(|key| Access { model, key: Some(key), base_url: None })
 }

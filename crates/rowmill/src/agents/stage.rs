@@ -16,7 +16,7 @@ use rowmill_types::{AttachmentRules, Problem, ProblemCode, Secret, ToolSpec};
 use serde_json::{Value, json};
 
 use super::load::LoadedCards;
-use super::models::{key_of, model_of};
+use super::models::{access_of, model_of};
 use super::offers::{Offers, offers};
 use super::routes::Routes;
 use crate::lanes::{Asks, Lanes, Maker};
@@ -118,7 +118,7 @@ pub(crate) async fn stage(
             schema: cast.told_schema(index),
             tools: tool_specs(&cast, voice.member, voice.form, card),
             parallel_tool_calls: card.request.parallel_tool_calls,
-            key: key_of(card, model),
+            access: access_of(card, model),
         };
         stage.add(index, asks.instruction.clone(), maker.lanes(&asks)?);
     }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use super::function::WorkFn;
-use super::item::{Done, Item};
+use super::item::Done;
 use super::items::Items;
 use super::policy::{OnFailure, Raise};
 use super::settings::Settings;
@@ -116,6 +116,14 @@ impl<T: Send + Sync + 'static> Batch<T> {
     ///
     /// The iterator is asked on a thread of its own, some hundred items ahead; a source that gives
     /// its next item only after the result of an earlier one belongs into [`Batch::over_stream`].
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let results = Batch::over(1..=3).prompt(|n| format!("number {n}")).worker("passthrough").run_blocking()?;
+    /// assert_eq!(results.items, ["number 1", "number 2", "number 3"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn over<I>(items: I) -> Self
     where
         I: IntoIterator<Item = T>,
@@ -125,6 +133,16 @@ impl<T: Send + Sync + 'static> Batch<T> {
     }
 
     /// A batch over a stream, which is asked only while there is room for its items.
+    ///
+    /// ```
+    /// use futures_util::stream;
+    /// use rowmill::Batch;
+    ///
+    /// let items = stream::iter(["a", "b"]);
+    /// let results = Batch::over_stream(items).prompt(|item| *item).worker("passthrough").run_blocking()?;
+    /// assert_eq!(results.items, ["a", "b"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn over_stream<S>(items: S) -> Self
     where
         S: Stream<Item = T> + Send + 'static,
@@ -159,6 +177,20 @@ impl Batch<Row> {
 impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
     /// Asks for answers of a type: its JSON Schema goes with every request, answers that break
     /// it are corrected as often as [`Batch::repairs`] says, and what comes is of that type.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Verdict {
+    ///     is_spam: bool,
+    /// }
+    ///
+    /// let verdicts = Batch::over(["win a mill"]).prompt(|mail| *mail).typed::<Verdict>().worker("simulated");
+    /// let spam = verdicts.output(|done| done.answer.is_spam).run_blocking()?;
+    /// assert_eq!(spam.items.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn typed<B>(self) -> Batch<T, B, B, P>
     where
         B: DeserializeOwned + JsonSchema + Send + 'static,
@@ -169,50 +201,19 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
             ..self.with_answers(Some(json::<B>), Arc::new(|done: Done<T, B>| Ok(done.answer)))
         }
     }
-
-    /// Has a function work on items instead of a model: every item gets a call of its own, and
-    /// what the call keeps is the item's alone. A panic is that item's failure.
-    ///
-    /// The future is polled beside those of the other items, so it must not block; functions that
-    /// do belong into [`Batch::worker_blocking`].
-    pub fn worker_fn<R, F, Fut>(self, work: F) -> Batch<T, R, R, P>
-    where
-        R: Send + 'static,
-        F: Fn(Item<T>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
-    {
-        let work: WorkFn<T, R> = Arc::new(move |item| Box::pin(work(item)));
-        Batch {
-            chosen: Chosen::Function(work),
-            ..self.with_answers(None, Arc::new(|done: Done<T, R>| Ok(done.answer)))
-        }
-    }
-
-    /// Has a function work on items that blocks or computes for long: it runs on threads for such
-    /// work, as many at once as [`Batch::concurrency`] says. A call that has begun runs to its end
-    /// even if nobody waits for it any more.
-    pub fn worker_blocking<R, F>(self, work: F) -> Batch<T, R, R, P>
-    where
-        R: Send + 'static,
-        F: Fn(&T) -> Result<R, Failure> + Send + Sync + 'static,
-    {
-        let work = Arc::new(work);
-        self.worker_fn(move |item: Item<T>| {
-            let work = Arc::clone(&work);
-            async move {
-                let done = tokio::task::spawn_blocking(move || work(&item)).await;
-                match done.map_err(tokio::task::JoinError::try_into_panic) {
-                    Ok(result) => result,
-                    Err(Ok(panic)) => std::panic::resume_unwind(panic),
-                    Err(Err(error)) => Err(error.into()),
-                }
-            }
-        })
-    }
 }
 
 impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
     /// Makes the result of an item out of its answer.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let batch = Batch::over(["a", "b"]).prompt(|item| *item).worker("passthrough");
+    /// let results = batch.output(|done| format!("{}: {}", done.index, done.answer)).run_blocking()?;
+    /// assert_eq!(results.items, ["0: a", "1: b"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn output<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
@@ -223,6 +224,15 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
 
     /// Makes the result of an item out of its answer, or says why that cannot be done: then the
     /// item has failed, and a ledger keeps the answer, so that nothing is paid for twice.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnNone};
+    ///
+    /// let batch = Batch::over(["1", "one"]).prompt(|item| *item).worker("passthrough");
+    /// let results = batch.try_output(|done| Ok(done.answer.parse::<u8>()?)).on_failure(ReturnNone).run_blocking()?;
+    /// assert_eq!(results.items, [Some(1), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn try_output<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
@@ -246,6 +256,15 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
 impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// Makes the prompt of an item. It may give a text or a `Result`: an item whose prompt cannot
     /// be made has failed, and nothing is sent for it.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnNone};
+    ///
+    /// let batch = Batch::over([&b"text"[..], &[0xff]]).worker("passthrough").on_failure(ReturnNone);
+    /// let results = batch.prompt(|bytes| std::str::from_utf8(bytes)).run_blocking()?;
+    /// assert_eq!(results.items, [Some("text".to_owned()), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prompt<R, F>(mut self, prompt: F) -> Self
     where
         R: IntoPrompt,
@@ -276,6 +295,21 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// A worker for every item, by its place and itself. A failure is that item's. Clones of one
     /// worker are made ready once and share what they have started; a worker that is made anew for
     /// an item is made ready for it and closed when it has ended.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Failure, ReturnNone, Worker};
+    ///
+    /// let results = Batch::over(["a", "?"])
+    ///     .prompt(|item| *item)
+    ///     .worker_for(|_index, item| match *item {
+    ///         "?" => Err(Failure::new("nobody knows")),
+    ///         _ => Ok(Worker::model("passthrough")),
+    ///     })
+    ///     .on_failure(ReturnNone)
+    ///     .run_blocking()?;
+    /// assert_eq!(results.items, [Some("a".to_owned()), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn worker_for<F>(mut self, choose: F) -> Self
     where
         F: Fn(usize, &T) -> Result<Worker, Failure> + Send + Sync + 'static,
@@ -313,7 +347,11 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     }
 
     /// The same batch with answers of another type.
-    fn with_answers<B, V>(self, decode: Option<Decode<B>>, output: OutputFn<T, B, V>) -> Batch<T, B, V, P> {
+    pub(super) fn with_answers<B, V>(
+        self,
+        decode: Option<Decode<B>>,
+        output: OutputFn<T, B, V>,
+    ) -> Batch<T, B, V, P> {
         Batch {
             items: self.items,
             prompt: self.prompt,

@@ -31,6 +31,8 @@ pub(super) struct Chooser<T, A, U> {
     shared: Mutex<HashMap<usize, Shared>>,
     /// Workers that were made for one item only, by their crew.
     single: Mutex<HashMap<usize, Ready>>,
+    /// Hosts of tools that such workers were given and that later ones may be given again.
+    given: Mutex<HashMap<usize, Arc<dyn rowmill_core::ports::ToolHost>>>,
 }
 
 impl<T, A, U> fmt::Debug for Chooser<T, A, U> {
@@ -41,7 +43,14 @@ impl<T, A, U> fmt::Debug for Chooser<T, A, U> {
 
 impl<T, A, U> Chooser<T, A, U> {
     pub(super) fn new(choose: ChooseFn<T>, shelf: Arc<Shelf<T, A, U>>, scene: Scene) -> Self {
-        Self { choose, shelf, scene, shared: Mutex::default(), single: Mutex::default() }
+        Self {
+            choose,
+            shelf,
+            scene,
+            shared: Mutex::default(),
+            single: Mutex::default(),
+            given: Mutex::default(),
+        }
     }
 
     fn chosen(&self, number: u64) -> Result<Worker, RowError> {
@@ -66,6 +75,7 @@ impl<T, A, U> Chooser<T, A, U> {
             // Nobody else has it, so no other item can be given it.
             let ready = self.scene.ready(&worker).await.map_err(failed)?;
             let crew = Arc::clone(&ready.crew);
+            self.note_given(&ready);
             locked(&self.single).insert(Arc::as_ptr(&crew).addr(), ready);
             return Ok(crew);
         }
@@ -81,13 +91,24 @@ impl<T, A, U> Chooser<T, A, U> {
         Ok(Arc::clone(&ready.crew))
     }
 
+    /// Remembers hosts that the program gave, each once.
+    fn note_given(&self, ready: &Ready) {
+        let given = ready.given.iter().map(|host| (Arc::as_ptr(host).addr(), Arc::clone(host)));
+        locked(&self.given).extend(given);
+    }
+
     /// Ends what was started for workers and is not ended yet.
     pub(super) async fn close(&self) {
         let shared = std::mem::take(&mut *locked(&self.shared));
         let single = std::mem::take(&mut *locked(&self.single));
         let shared = shared.into_values().filter_map(|worker| worker.ready.get().cloned());
         for ready in single.into_values().chain(shared) {
-            ready.close().await;
+            ready.close_own().await;
+            self.note_given(&ready);
+        }
+        let given = std::mem::take(&mut *locked(&self.given));
+        for host in given.into_values() {
+            host.close().await;
         }
     }
 }
@@ -109,7 +130,7 @@ where
         let single = locked(&self.single).remove(&Arc::as_ptr(&crew).addr());
         Box::pin(async move {
             if let Some(ready) = single {
-                ready.close().await;
+                ready.close_own().await;
             }
         })
     }

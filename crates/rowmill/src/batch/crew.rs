@@ -6,15 +6,16 @@ use std::time::Duration;
 use rowmill_core::agent::{Agent, Cast, Kind, Member, instruction};
 use rowmill_core::fingerprint::digest;
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
-use rowmill_core::ports::Model;
+use rowmill_core::ports::{Model, ToolHost};
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Tools as CrewTools, Voice};
 use rowmill_http::HttpClient;
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 
+use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
 use crate::agents::{Stage, stage};
-use crate::lanes::{Asks, CardKey, Lanes, Maker};
+use crate::lanes::{Access, Asks, Lanes, Maker};
 use crate::run::Control;
 use crate::spec::{AgentFlags, VariableFlags};
 use crate::texts::load_cards;
@@ -40,11 +41,21 @@ pub(super) struct Ready {
     pub(super) name: String,
     /// Names everything that shapes an answer besides the messages.
     pub(super) identity: String,
+    /// Hosts of tools that other workers may have as well.
+    pub(super) given: Vec<Arc<dyn ToolHost>>,
 }
 
 impl Ready {
-    /// Ends what was started for it.
+    /// Ends what was started for it, and what it was given.
     pub(super) async fn close(&self) {
+        self.close_own().await;
+        for host in &self.given {
+            host.close().await;
+        }
+    }
+
+    /// Ends what was started for it alone.
+    pub(super) async fn close_own(&self) {
         if let Some(tools) = &self.crew.tools {
             tools.host.close().await;
         }
@@ -90,21 +101,29 @@ impl Scene {
             return Err(Problem::new(ProblemCode::InvalidCard, message)
                 .hint("put them into the card, or use `Worker::model`"));
         }
+        if inner.key.is_some() || inner.base_url.is_some() {
+            let message = "an agent card brings the way to its provider itself";
+            return Err(Problem::new(ProblemCode::InvalidCard, message)
+                .hint("put `api_key` into the card, and tell addresses with `Batch::providers`"));
+        }
         let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
         let maker = Maker::new(&work, &self.http, &self.control)?;
         let Stage { cast, voices, tools, model, identity, .. } =
             Box::pin(stage(&work, &maker, &loaded, (self.result_schema()?, false))).await?;
-        Ok(Ready { crew: Arc::new(Crew { cast, voices, tools }), name: model, identity })
+        let crew = Arc::new(Crew { cast, voices, tools });
+        Ok(Ready { crew, name: model, identity, given: Vec::new() })
     }
 
     /// One agent that asks a model, with tools or without.
     fn of_model(&self, inner: &Inner) -> Result<Ready, Problem> {
-        let tools = inner.tools.as_ref();
-        let cast_tools = tools.map(|tools| tools.tools()).unwrap_or_default();
+        let (cast_tools, specs, host, given) = match inner.tools.as_ref().map(Tools::ready).transpose()? {
+            Some(ReadyTools { tools, specs, host, given }) => (tools, specs, Some(host), given),
+            None => (Vec::new(), Vec::new(), None, Vec::new()),
+        };
         let agent = Agent {
             tools: (0..cast_tools.len()).collect(),
-            max_iterations: if tools.is_some() { MAX_ITERATIONS } else { u32::MAX },
+            max_iterations: if host.is_some() { MAX_ITERATIONS } else { u32::MAX },
             ..Agent::default()
         };
         let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
@@ -115,19 +134,17 @@ impl Scene {
             let brief = Brief {
                 instruction: instruction(&cast, index, inner.instruction.as_deref()),
                 schema: cast.told_schema(index),
-                tools: tools.map(|tools| tools.specs()).unwrap_or_default(),
+                tools: specs.clone(),
             };
             let Spoken { voice, model, identity: own } = self.voice(inner, brief)?;
             voices.push(voice);
             identity = digest(&format!("{identity}\n{own}"));
             name = model;
         }
-        let tools = tools.map(|tools| CrewTools {
-            host: tools.host(),
-            hooks: None,
-            result_limit: self.work.agents.tool_result_limit,
-        });
-        Ok(Ready { crew: Arc::new(Crew { cast: Arc::new(cast), voices, tools }), name, identity })
+        let result_limit = self.work.agents.tool_result_limit;
+        let tools = host.map(|host| CrewTools { host, hooks: None, result_limit });
+        let crew = Arc::new(Crew { cast: Arc::new(cast), voices, tools });
+        Ok(Ready { crew, name, identity, given })
     }
 
     fn voice(&self, inner: &Inner, brief: Brief) -> Result<Spoken, Problem> {
@@ -150,7 +167,11 @@ impl Scene {
             schema: brief.schema,
             tools: brief.tools,
             parallel_tool_calls: None,
-            key: inner.key.clone().map(|key| CardKey { model: name.to_owned(), key }),
+            access: Some(Access {
+                model: name.to_owned(),
+                key: inner.key.clone(),
+                base_url: inner.base_url.clone(),
+            }),
         };
         let Lanes { model, lanes, identity, rules, .. } = maker.lanes(&asks)?;
         Ok(Spoken { voice: Voice { lanes, files: rules }, model: model.to_string(), identity })

@@ -12,6 +12,20 @@ use super::report::BatchReport;
 ///
 /// Every error becomes one by `?`. It does not implement [`Error`] itself, because then it
 /// could not be made from all of them.
+///
+/// ```
+/// use rowmill::Failure;
+///
+/// fn number(text: &str) -> Result<u8, Failure> {
+///     if text.is_empty() {
+///         return Err(Failure::temporary("nothing there yet"));
+///     }
+///     Ok(text.parse()?)
+/// }
+///
+/// assert!(number("").is_err_and(|failure| failure.is_temporary()));
+/// assert!(number("x").is_err_and(|failure| failure.message() == "invalid digit found in string"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     message: String,
@@ -115,6 +129,16 @@ impl fmt::Display for ItemError {
 impl Error for ItemError {}
 
 /// Why a batch gave no results for all items. What it has is inside.
+///
+/// ```
+/// use rowmill::{Batch, BatchCause, Failure};
+///
+/// let batch = Batch::over(["1", "x"]).worker_fn(|item| async move { Ok(item.parse::<u8>()?) });
+/// let error = batch.sequential().run_blocking().unwrap_err();
+/// assert!(matches!(error.cause(), BatchCause::Item(item) if item.index() == 1));
+/// assert_eq!(error.partial(), [Some(1), None]);
+/// assert_eq!(error.to_string(), "item 1 failed: invalid digit found in string");
+/// ```
 pub struct BatchError<U> {
     inner: Box<Inner<U>>,
 }

@@ -139,7 +139,7 @@ where
                 let model = FunctionModel { work, shelf: Arc::clone(&shelf), encode };
                 let crew = function_crew(Arc::new(model), encode.is_some())?;
                 let name = "function".to_owned();
-                Staff::Same(Ready { crew: Arc::new(crew), name, identity: String::new() })
+                Staff::Same(Ready { crew: Arc::new(crew), name, identity: String::new(), given: Vec::new() })
             }
             Chosen::Same(worker) => Staff::Same(scene(&settings, &control, &schema).ready(&worker).await?),
             Chosen::Each(choose) => {

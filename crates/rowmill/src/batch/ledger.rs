@@ -19,8 +19,21 @@ use rowmill_data::{InputSpec, Location};
 
 /// A folder on disk with the ledger of a batch, and what may be done with one that is there.
 ///
-/// An answer is in the ledger before anything is made of it. A resume gives the results of items
+/// An answer is in the ledger before its result is given out. A resume gives the results of items
 /// that are done without asking again, and works on the others.
+///
+/// ```
+/// use rowmill::{Batch, LedgerFolder};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ledger");
+/// let batch = |folder| Batch::over(["a"]).prompt(|item| *item).worker("passthrough").ledger(folder);
+/// assert_eq!(batch(LedgerFolder::new(&path)).run_blocking()?.report.kept, 0);
+/// assert_eq!(batch(LedgerFolder::resume(&path)).run_blocking()?.report.kept, 1);
+/// assert_eq!(batch(LedgerFolder::replace(&path)).run_blocking()?.report.kept, 0);
+/// assert!(batch(LedgerFolder::new(&path)).run_blocking().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerFolder {
     path: PathBuf,

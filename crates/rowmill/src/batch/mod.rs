@@ -4,12 +4,14 @@
 //! through the same limits, budgets and retries, and its ledger is that of `rowmill run`.
 
 mod builder;
+mod by_function;
 mod choose;
 mod collect;
 mod crew;
 mod failure;
 mod function;
 mod go;
+mod hearing;
 mod item;
 mod items;
 mod ledger;
@@ -21,6 +23,8 @@ mod run;
 mod settings;
 mod shelf;
 mod stream;
+mod tool_functions;
+mod tool_hosts;
 mod tools;
 mod turnstile;
 mod worker;
@@ -33,5 +37,6 @@ pub use policy::{OnFailure, Raise, ReturnError, ReturnNone};
 pub use progress::Progress;
 pub use report::{BatchReport, First, Results};
 pub use stream::ResultStream;
+pub use tool_functions::StatefulTools;
 pub use tools::{OfferedTool, Tools};
 pub use worker::{Brief, Worker};

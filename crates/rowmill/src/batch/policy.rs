@@ -5,6 +5,18 @@ use super::failure::ItemError;
 /// What becomes of items that fail.
 ///
 /// [`Raise`], [`ReturnNone`] and [`ReturnError`] are all there is.
+///
+/// ```
+/// use rowmill::{Batch, ItemError, Raise, ReturnError, ReturnNone};
+///
+/// let batch = || Batch::over(["1", "x"]).worker_fn(|item| async move { Ok(item.parse::<u8>()?) });
+/// let numbers: Vec<Option<u8>> = batch().on_failure(ReturnNone).run_blocking()?.items;
+/// assert_eq!(numbers, [Some(1), None]);
+/// let told: Vec<Result<u8, ItemError>> = batch().on_failure(ReturnError).run_blocking()?.items;
+/// assert!(told[1].is_err());
+/// assert!(batch().on_failure(Raise).run_blocking().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait OnFailure: sealed::Sealed + Send + 'static {
     /// What stands in the place of an item.
     type Slot<U>;

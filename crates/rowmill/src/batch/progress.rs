@@ -6,6 +6,21 @@ use rowmill_types::{Money, Usage};
 
 /// How far a batch has come, as the function given to
 /// [`Batch::on_progress`](super::Batch::on_progress) gets to see it whenever an item has ended.
+///
+/// ```
+/// use rowmill::Batch;
+///
+/// let batch = Batch::over(0..100).worker_fn(|item| async move { Ok(*item) });
+/// batch
+///     .on_progress(|progress| {
+///         assert!(progress.done() <= 100 && progress.total == Some(100));
+///         if progress.done() % 25 == 0 {
+///             println!("{} done, {:.0} per second", progress.done(), progress.rate());
+///         }
+///     })
+///     .run_blocking()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Progress {

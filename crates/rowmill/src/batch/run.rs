@@ -26,6 +26,18 @@ where
     /// It needs a tokio runtime with time and, where models are called, I/O (`enable_all`).
     /// Dropping the future cancels the batch: nothing of it runs on.
     ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let results = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").run().await?;
+    /// assert_eq!(results.items, ["a"]);
+    /// assert_eq!(results.report.ok, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The batch could not start, or something made every further item pointless. With
@@ -70,6 +82,18 @@ where
     /// Runs the batch until an item has a result: exactly one is given, and all that is under way
     /// for other items is cancelled and counted in the report.
     ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let first = Batch::over(1..1_000).worker_fn(|item| async move { Ok(*item) }).first().await?;
+    /// let (index, number) = first.result.ok_or("no item had a result")?;
+    /// assert_eq!(index + 1, number);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Batch::run`]. With [`Raise`](super::Raise) an item that fails before the first result
@@ -79,6 +103,18 @@ where
     }
 
     /// Runs the batch until an item has a result that `counts`; others are passed over.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let batch = Batch::over(1..1_000).worker_fn(|item| async move { Ok(*item) });
+    /// let first = batch.first_where(|number| number % 7 == 0).await?;
+    /// assert!(first.result.is_some_and(|(_, number)| number % 7 == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -1,27 +1,22 @@
 //! The controls of a batch. Each means what the flag of `rowmill run` means.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
-use rowmill_core::ports::{Event, Observer};
 use rowmill_engine::{Limits, OnQuota, Stop};
-use rowmill_models::{PriceConfig, ProviderConfig};
 use rowmill_types::Money;
 
 use super::builder::Batch;
 use super::collect::Hooks;
 use super::ledger::LedgerFolder;
-use super::progress::Progress;
-use crate::config::ConfigFile;
 use crate::run::Notice;
 use crate::work::WorkSpec;
 
 /// Everything about a batch that has nothing to do with the types of its items.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) work: WorkSpec,
     /// How many items are worked on at once, where that was said.
@@ -35,21 +30,6 @@ pub(super) struct Settings {
     pub(super) limits: Limits,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            work: WorkSpec::default(),
-            concurrency: None,
-            batch_size: None,
-            ledger: None,
-            hooks: Hooks::default(),
-            notice: None,
-            stop: Stop::default(),
-            limits: Limits::default(),
-        }
-    }
-}
-
 impl fmt::Debug for Settings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Settings")
@@ -61,19 +41,18 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// An observer that is a function.
-struct EventFn<F>(F);
-
-impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
-    fn observe(&self, event: &Event<'_>) {
-        (self.0)(event);
-    }
-}
-
 /// How much at once, and in which order items begin.
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Works on so many items at once: as soon as one has ended, the next begins. Without it the
     /// number is found by the answers of the model, and is 64 where a function works on items.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) }).concurrency(4);
+    /// assert_eq!(batch.run_blocking()?.items.len(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, items: usize) -> Self {
         self.settings.concurrency = Some(items);
@@ -81,6 +60,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// Works on one item after the other, in their order.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let batch = Batch::over(["b", "a"]).prompt(|item| *item).worker("passthrough").sequential();
+    /// assert_eq!(batch.run_blocking()?.items, ["b", "a"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn sequential(self) -> Self {
         self.concurrency(1)
@@ -91,6 +78,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// One slow item holds up all others, so [`Batch::concurrency`] alone is mostly what is
     /// wanted.
+    ///
+    /// ```
+    /// use rowmill::Batch;
+    ///
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) }).batches_of(4);
+    /// assert_eq!(batch.run_blocking()?.items.len(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn batches_of(mut self, items: usize) -> Self {
         self.settings.batch_size = Some(items);
@@ -99,6 +94,16 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Limits that are kept to, and shared with every batch that is given a clone of the same
     /// value. Without it a batch has limits of its own.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Limits};
+    ///
+    /// let account = Limits::default();
+    /// for items in [["a", "b"], ["c", "d"]] {
+    ///     Batch::over(items).prompt(|item| *item).worker("passthrough").limits(&account).run_blocking()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limits(mut self, limits: &Limits) -> Self {
         self.settings.limits = limits.clone();
@@ -123,6 +128,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 /// What the batch and its items may use, and when it ends.
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// How many model calls an item may make. One that has no result by then has failed.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnError};
+    ///
+    /// let batch = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").turns(1);
+    /// assert!(batch.on_failure(ReturnError).run_blocking()?.items[0].is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn turns(mut self, most: u32) -> Self {
         self.settings.work.agents.turns = Some(most);
@@ -130,6 +143,30 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// What this batch may cost, resumes included. No call is sent that could pass it.
+    ///
+    /// ```
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request, Usage};
+    /// use rowmill::{Batch, Money, Price, ReturnNone, TokenPrices, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Ten;
+    ///
+    /// impl Model for Ten {
+    ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+    ///         let usage = Usage { output: 10, ..Usage::default() };
+    ///         Box::pin(async move { Ok(Completion { usage: Some(usage), ..Completion::of_text("ten") }) })
+    ///     }
+    /// }
+    ///
+    /// let dollar = Money::from_dollars(1.0).unwrap_or_default();
+    /// let tokens = TokenPrices { input: Money::ZERO, output: dollar, ..TokenPrices::default() };
+    /// let price = Price { tokens, long: None, batch_percent: None };
+    /// let worker = Worker::own("ten", Ten).price(price).max_output(10);
+    /// let batch = Batch::over(0..100).prompt(|_| "").worker(worker).max_cost(dollar.times(35));
+    /// let results = batch.on_failure(ReturnNone).run_blocking()?;
+    /// assert_eq!((results.report.ok, results.report.cost), (3, dollar.times(30)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_cost(mut self, most: Money) -> Self {
         self.settings.work.budget.cost = Some(most);
@@ -151,6 +188,16 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// Ends the batch after so long: calls in flight are finished, no further one is sent.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rowmill::{Batch, ReturnNone};
+    ///
+    /// let endless = Batch::over(1..).worker_fn(|item| async move { Ok(*item) });
+    /// let results = endless.deadline(Duration::from_millis(20)).on_failure(ReturnNone).run_blocking()?;
+    /// assert!(results.report.stopped.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn deadline(mut self, after: Duration) -> Self {
         self.settings.work.stop_rules.deadline = Some(after);
@@ -172,6 +219,17 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     }
 
     /// A handle that stops the batch from outside: its clones can be kept elsewhere.
+    ///
+    /// ```
+    /// use rowmill::{Batch, ReturnNone, Stop};
+    ///
+    /// let stop = Stop::default();
+    /// let enough = stop.clone();
+    /// let batch = Batch::over(1..).worker_fn(|item| async move { Ok(*item) }).stop(&stop);
+    /// let batch = batch.on_progress(move |progress| if progress.ok >= 100 { enough.drain() });
+    /// assert!(batch.on_failure(ReturnNone).run_blocking()?.report.ok >= 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stop(mut self, stop: &Stop) -> Self {
         self.settings.stop = stop.clone();
@@ -182,6 +240,22 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 /// Calls and what happens when they fail.
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Further tries after a call that failed and may work when tried again.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rowmill::{Batch, Failure};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// static TRIES: AtomicU32 = AtomicU32::new(0);
+    /// let batch = Batch::over([()]).worker_fn(|_| async {
+    ///     match TRIES.fetch_add(1, Ordering::Relaxed) {
+    ///         0 => Err(Failure::temporary("not yet")),
+    ///         tries => Ok(tries),
+    ///     }
+    /// });
+    /// assert_eq!(batch.retries(3).retry_wait(Duration::from_millis(1)).run_blocking()?.items, [1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn retries(mut self, tries: u32) -> Self {
         self.settings.work.retries = tries;
@@ -241,66 +315,6 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     #[must_use]
     pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.work.cache = Some(folder.into());
-        self
-    }
-}
-
-/// What the program hears, and what it tells of providers.
-impl<T, A, U, P> Batch<T, A, U, P> {
-    /// Hears of everything that happens. It is called from the loop that drives the batch, so it
-    /// must return at once.
-    #[must_use]
-    pub fn on_event<F>(mut self, hear: F) -> Self
-    where
-        F: Fn(&Event<'_>) + Send + Sync + 'static,
-    {
-        self.settings.hooks.events = Some(Arc::new(EventFn(hear)));
-        self
-    }
-
-    /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
-    /// that drives the batch, so it must return at once.
-    #[must_use]
-    pub fn on_progress<F>(mut self, hear: F) -> Self
-    where
-        F: Fn(&Progress) + Send + Sync + 'static,
-    {
-        self.settings.hooks.progress = Some(Arc::new(hear));
-        self
-    }
-
-    /// Hears what a person should know, such as settings that have no effect.
-    #[must_use]
-    pub fn on_notice<F>(mut self, hear: F) -> Self
-    where
-        F: Fn(Notice) + Send + Sync + 'static,
-    {
-        self.settings.notice = Some(Arc::new(hear));
-        self
-    }
-
-    /// Providers besides those that are known, and what is different about those that are.
-    #[must_use]
-    pub fn providers(mut self, providers: BTreeMap<String, ProviderConfig>) -> Self {
-        self.settings.work.providers = providers;
-        self
-    }
-
-    /// Prices besides those that are known, by `provider.model`.
-    #[must_use]
-    pub fn prices(mut self, prices: BTreeMap<String, PriceConfig>) -> Self {
-        self.settings.work.prices = prices;
-        self
-    }
-
-    /// Takes providers, prices and MCP servers from a configuration file.
-    #[must_use]
-    pub fn config(mut self, file: &ConfigFile) -> Self {
-        let work = &mut self.settings.work;
-        work.providers = file.config.providers.clone();
-        work.prices = file.config.prices.clone();
-        work.agents.servers = file.config.mcp.servers.clone();
-        work.agents.config_folder = file.folder();
         self
     }
 }

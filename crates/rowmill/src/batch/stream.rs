@@ -64,6 +64,22 @@ where
 }
 
 /// The results of a batch, in the order in which items end.
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use rowmill::Batch;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let mut results = Batch::over([5, 6]).worker_fn(|item| async move { Ok(*item) }).stream();
+/// while let Some(next) = results.next().await {
+///     let (index, number) = next?;
+///     assert_eq!(index + 5, number);
+/// }
+/// assert_eq!(results.report().map(|report| report.ok), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ResultStream<U, P> {
     /// The batch, until it is started.
     waiting: Option<BoxFuture<'static, Result<BatchReport, Problem>>>,

@@ -1,24 +1,26 @@
 //! Tools of the program that a worker's model may call.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use rowmill_core::agent::{Route, Tool};
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::ports::ToolHost;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{ToolOutput, ToolSpec};
+use rowmill_tools::{Names, Tools as Router};
+use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
-use super::collect::locked;
-use super::shelf::index;
+use super::failure::Failure;
+use super::tool_functions::StatefulTools;
+use super::tool_hosts::{KeptOpen, PerItem};
 
 /// How long a tool may take, where nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Makes the host of one item.
-type HostFn = Arc<dyn Fn(usize) -> Arc<dyn ToolHost> + Send + Sync>;
+/// The longest name that all providers take.
+const LONGEST_NAME: usize = 64;
 
 /// A tool as a worker offers it to its model.
 #[derive(Debug, Clone)]
@@ -30,10 +32,32 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// A tool with its name, what it is good for, and the JSON Schema of its arguments.
+    /// A tool with its name, what it is good for, and the JSON Schema of its arguments, which are
+    /// an object.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: serde_json::Value) -> Self {
         let spec = ToolSpec { name: name.into(), description: Some(description.into()), schema };
         Self { spec, idempotent: false, timeout: TIMEOUT, route: Route::Call }
+    }
+
+    /// A tool whose arguments are of a type: a struct, whose JSON Schema the model is told with
+    /// the comments of its fields.
+    ///
+    /// ```
+    /// use rowmill::OfferedTool;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct LookUp {
+    ///     /// The number on the invoice.
+    ///     customer: u32,
+    /// }
+    ///
+    /// let tool = OfferedTool::of::<LookUp>("look_up", "Finds a customer.");
+    /// let schema = tool.schema();
+    /// assert_eq!(schema["properties"]["customer"]["description"], "The number on the invoice.");
+    /// ```
+    pub fn of<A: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
+        Self::new(name, description, schema.to_value())
     }
 
     /// The tool may run twice for one call: it is run again where nobody knows whether it ran.
@@ -43,7 +67,7 @@ impl OfferedTool {
         self
     }
 
-    /// How long a call may take.
+    /// How long a call may take; a minute where nothing is said.
     #[must_use]
     pub fn timeout(mut self, most: Duration) -> Self {
         self.timeout = most;
@@ -57,106 +81,307 @@ impl OfferedTool {
         self
     }
 
-    fn tool(&self) -> Tool {
-        Tool {
+    /// The name that the model calls it by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The JSON Schema of its arguments.
+    #[must_use]
+    pub fn schema(&self) -> &serde_json::Value {
+        &self.spec.schema
+    }
+
+    fn tool(&self) -> Result<Tool, Problem> {
+        let ToolSpec { name, schema, .. } = &self.spec;
+        let usual = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(usual) {
+            let message = format!("`{name}` cannot be the name of a tool");
+            return Err(Problem::new(ProblemCode::Usage, message)
+                .hint(format!("use up to {LONGEST_NAME} letters, digits, `_` and `-`")));
+        }
+        if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
+            let message = format!("the arguments of the tool `{name}` are not an object");
+            return Err(Problem::new(ProblemCode::Usage, message)
+                .hint("make them a struct with named fields, or a schema with `\"type\": \"object\"`"));
+        }
+        Ok(Tool {
             spec: self.spec.clone(),
-            host_name: self.spec.name.clone(),
-            arguments: ResultSchema::parse(&self.spec.schema.to_string(), &self.spec.name).ok(),
+            host_name: name.clone(),
+            arguments: Some(ResultSchema::parse(&schema.to_string(), name)?),
             route: self.route,
             idempotent: self.idempotent,
             timeout: self.timeout,
-        }
+        })
     }
 }
 
-/// The tools of a worker: what its model is offered, and who carries calls out.
+/// Where the host of a set of tools comes from.
 #[derive(Clone)]
-pub struct Tools {
+enum HostOf {
+    /// The program has it, and all batches that get it share it.
+    Given(Arc<dyn ToolHost>),
+    /// It is made for every batch, so that the items of two batches never meet in it.
+    Made(Arc<dyn Fn() -> Arc<dyn ToolHost> + Send + Sync>),
+}
+
+/// Tools that have one host.
+#[derive(Clone)]
+struct Set {
     offered: Vec<OfferedTool>,
-    host: Arc<dyn ToolHost>,
+    host: HostOf,
+}
+
+/// The tools of a worker: what its model is offered, and who carries calls out.
+///
+/// Tools are functions of the program ([`Tools::function`], [`Tools::with_state`]) or come from a
+/// [`ToolHost`] of one's own ([`Tools::of_host`], [`Tools::per_item`]), and [`Tools::and`] puts
+/// several kinds together. Names are unique among all tools of a worker.
+///
+/// ```
+/// use rowmill::{Batch, Tools, Worker};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct LookUp {
+///     id: u32,
+/// }
+///
+/// let tools = Tools::functions().function("look_up", "Finds a customer by id.", |args: LookUp| async move {
+///     Ok(format!("customer {} lives in Bergen", args.id))
+/// });
+/// // The built-in model `passthrough` calls the tool that the prompt names.
+/// let results = Batch::over([7, 8])
+///     .prompt(|id| format!(r#"***CALL_TOOL look_up {{"id": {id}}}"#))
+///     .worker(Worker::model("passthrough").tools(tools))
+///     .run_blocking()?;
+/// assert_eq!(results.items, ["customer 7 lives in Bergen", "customer 8 lives in Bergen"]);
+/// # Ok::<(), rowmill::BatchError<String>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Tools {
+    sets: Vec<Set>,
 }
 
 impl Tools {
-    /// Tools of an own host, which serves all items and keeps them apart where it has to.
+    /// No tools yet; [`Tools::function`] adds them.
+    #[must_use]
+    pub fn functions() -> Self {
+        Self::default()
+    }
+
+    /// Adds an async function of the program as a tool. The JSON Schema of its arguments is made
+    /// from their type, which is a struct, and calls whose arguments break it never reach the
+    /// function.
+    ///
+    /// What the function gives goes to the model: a text, or a [`ToolOutput`], which can also be
+    /// the result of the item ([`ToolOutput::result`]: the model is not asked again) or a failure
+    /// that the model is told of ([`ToolOutput::error`]). An `Err` is such a failure, too, so `?`
+    /// works on every error. A panic is the failure of the item and of no other.
+    ///
+    /// The future is polled beside the work on other items, so it must not block: blocking code
+    /// belongs into `tokio::task::spawn_blocking`. One call may take a minute; use
+    /// [`Tools::offer`] to say something else.
+    pub fn function<A, R, F, Fut>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Into<ToolOutput>,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.offer(OfferedTool::of::<A>(name, description), function)
+    }
+
+    /// Adds an async function as the tool that is offered so: with a time of its own, another
+    /// schema, or the leave to run twice.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rowmill::{OfferedTool, Tools};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Page {
+    ///     url: String,
+    /// }
+    ///
+    /// let offered = OfferedTool::of::<Page>("read_page", "Reads a page.")
+    ///     .timeout(Duration::from_secs(5))
+    ///     .idempotent();
+    /// let tools = Tools::functions().offer(offered, |page: Page| async move { Ok(page.url) });
+    /// # drop(tools);
+    /// ```
+    pub fn offer<A, R, F, Fut>(self, offered: OfferedTool, function: F) -> Self
+    where
+        A: DeserializeOwned,
+        R: Into<ToolOutput>,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.and(StatefulTools::new(|_| ()).offer(offered, move |_, arguments| function(arguments)))
+    }
+
+    /// Tools with a state that every item has for itself: `make` makes it, by the place of the
+    /// item, when the item calls one of the tools for the first time. All calls of the item see
+    /// the same state, and it is dropped when the item has ended. Calls of one turn are made at
+    /// once, in no order.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// use std::sync::Arc;
+    /// use rowmill::{Batch, Tools, Worker};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Nothing {}
+    ///
+    /// let tools = Tools::with_state(|_index| AtomicU32::new(0)).function(
+    ///     "count",
+    ///     "Counts its calls.",
+    ///     |calls: Arc<AtomicU32>, _: Nothing| async move {
+    ///         Ok(format!("call {}", calls.fetch_add(1, Ordering::Relaxed) + 1))
+    ///     },
+    /// );
+    /// let results = Batch::over(["***CALL_TOOL count\n***CALL_TOOL count"; 2])
+    ///     .prompt(|item| *item)
+    ///     .worker(Worker::model("passthrough").tools(tools))
+    ///     .run_blocking()?;
+    /// for told in results {
+    ///     assert!(told.contains("call 1") && told.contains("call 2"), "{told}");
+    /// }
+    /// # Ok::<(), rowmill::BatchError<String>>(())
+    /// ```
+    pub fn with_state<S, F>(make: F) -> StatefulTools<S>
+    where
+        S: Send + Sync + 'static,
+        F: Fn(usize) -> S + Send + Sync + 'static,
+    {
+        StatefulTools::new(make)
+    }
+
+    /// Tools of an own host, which serves all items and keeps them apart where it has to. It is
+    /// closed when the batch has ended; several batches can use a host that goes on after that,
+    /// and whose tools do not care that items of two batches have the same row numbers.
     pub fn of_host(host: impl ToolHost + 'static, offered: Vec<OfferedTool>) -> Self {
-        Self { offered, host: Arc::new(host) }
+        Self::one(offered, HostOf::Given(Arc::new(host)))
     }
 
     /// Tools whose host is made for every item, by its place, so that what the host keeps is the
     /// item's alone. It is closed when the item has ended.
+    ///
+    /// ```
+    /// use rowmill::extend::{BoxFuture, ToolFailure, ToolHost, ToolRequest};
+    /// use rowmill::{Batch, OfferedTool, ToolOutput, Tools, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Place(usize);
+    ///
+    /// impl ToolHost for Place {
+    ///     fn call<'a>(&'a self, _: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+    ///         Box::pin(async { Ok(ToolOutput::of_text(self.0.to_string())) })
+    ///     }
+    /// }
+    ///
+    /// let offered = OfferedTool::new("place", "Tells the place.", serde_json::json!({"type": "object"}));
+    /// let worker = Worker::model("passthrough").tools(Tools::per_item(Place, vec![offered]));
+    /// let batch = Batch::over(["***CALL_TOOL place"; 2]).prompt(|item| *item).worker(worker);
+    /// assert_eq!(batch.run_blocking()?.items, ["0", "1"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn per_item<H, F>(make: F, offered: Vec<OfferedTool>) -> Self
     where
         H: ToolHost + 'static,
         F: Fn(usize) -> H + Send + Sync + 'static,
     {
-        let make: HostFn = Arc::new(move |index| Arc::new(make(index)));
-        Self { offered, host: Arc::new(PerItem { make, hosts: Mutex::default() }) }
+        let make = Arc::new(move |index| Arc::new(make(index)) as Arc<dyn ToolHost>);
+        Self::made(offered, move || Arc::new(PerItem::new(Arc::clone(&make) as _)))
     }
 
-    pub(super) fn host(&self) -> Arc<dyn ToolHost> {
-        Arc::clone(&self.host)
+    /// These tools and others.
+    ///
+    /// ```
+    /// # use rowmill::Tools;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Nothing {}
+    /// let clock = Tools::functions().function("clock", "Tells the time.", |_: Nothing| async { Ok("noon") });
+    /// let notes = Tools::with_state(|_| std::sync::Mutex::new(Vec::<String>::new()))
+    ///     .function("notes", "Reads the notes.", |notes, _: Nothing| async move {
+    ///         Ok(notes.lock().map_err(|_| rowmill::Failure::new("the notes are lost"))?.join("\n"))
+    ///     });
+    /// let both = clock.and(notes);
+    /// assert_eq!(both.names(), ["clock", "notes"]);
+    /// ```
+    #[must_use]
+    pub fn and(mut self, others: impl Into<Self>) -> Self {
+        self.sets.extend(others.into().sets);
+        self
     }
 
-    pub(super) fn tools(&self) -> Vec<Tool> {
-        self.offered.iter().map(OfferedTool::tool).collect()
+    /// The names of all tools.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.offered().map(OfferedTool::name).collect()
     }
 
-    pub(super) fn specs(&self) -> Vec<ToolSpec> {
-        self.offered.iter().map(|offered| offered.spec.clone()).collect()
+    pub(super) fn made<F>(offered: Vec<OfferedTool>, make: F) -> Self
+    where
+        F: Fn() -> Arc<dyn ToolHost> + Send + Sync + 'static,
+    {
+        Self::one(offered, HostOf::Made(Arc::new(make)))
     }
+
+    fn one(offered: Vec<OfferedTool>, host: HostOf) -> Self {
+        Self { sets: vec![Set { offered, host }] }
+    }
+
+    fn offered(&self) -> impl Iterator<Item = &OfferedTool> {
+        self.sets.iter().flat_map(|set| &set.offered)
+    }
+
+    /// Makes the tools ready for a batch.
+    pub(super) fn ready(&self) -> Result<ReadyTools, Problem> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = self.names().into_iter().find(|name| !seen.insert(*name)) {
+            return Err(Problem::new(ProblemCode::Usage, format!("two tools have the name `{twice}`"))
+                .hint("give each tool of a worker a name of its own"));
+        }
+        let tools = self.offered().map(OfferedTool::tool).collect::<Result<_, _>>()?;
+        let (mut hosts, mut given) = (Vec::new(), Vec::new());
+        for Set { offered, host } in &self.sets {
+            let names = offered.iter().map(|tool| Names::Exact(tool.spec.name.clone())).collect();
+            let host = match host {
+                HostOf::Made(make) => make(),
+                HostOf::Given(host) => {
+                    given.push(Arc::clone(host));
+                    Arc::new(KeptOpen(Arc::clone(host)))
+                }
+            };
+            hosts.push((names, host));
+        }
+        Ok(ReadyTools {
+            tools,
+            specs: self.offered().map(|offered| offered.spec.clone()).collect(),
+            host: Arc::new(Router::new(hosts)),
+            given,
+        })
+    }
+}
+
+/// Tools that are made ready for a batch.
+pub(super) struct ReadyTools {
+    pub(super) tools: Vec<Tool>,
+    pub(super) specs: Vec<ToolSpec>,
+    /// Carries calls out. To close it leaves the hosts open that the program gave.
+    pub(super) host: Arc<dyn ToolHost>,
+    /// Those hosts, to be closed when the batch has ended.
+    pub(super) given: Vec<Arc<dyn ToolHost>>,
 }
 
 impl fmt::Debug for Tools {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.offered.iter().map(|offered| offered.spec.name.as_str()).collect();
-        out.debug_struct("Tools").field("offered", &names).finish_non_exhaustive()
-    }
-}
-
-/// One host for every item.
-struct PerItem {
-    make: HostFn,
-    hosts: Mutex<HashMap<u64, Arc<dyn ToolHost>>>,
-}
-
-impl fmt::Debug for PerItem {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "PerItem({} hosts)", locked(&self.hosts).len())
-    }
-}
-
-impl PerItem {
-    fn of(&self, row: u64) -> Arc<dyn ToolHost> {
-        if let Some(host) = locked(&self.hosts).get(&row) {
-            return Arc::clone(host);
-        }
-        // Made without the lock, because the program's own code runs then.
-        let made = (self.make)(index(row));
-        Arc::clone(locked(&self.hosts).entry(row).or_insert(made))
-    }
-}
-
-impl ToolHost for PerItem {
-    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        Box::pin(async move { self.of(request.row).call(request).await })
-    }
-
-    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
-        let host = locked(&self.hosts).remove(&row);
-        Box::pin(async move {
-            if let Some(host) = host {
-                host.release(row).await;
-                host.close().await;
-            }
-        })
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        let hosts = std::mem::take(&mut *locked(&self.hosts));
-        Box::pin(async move {
-            for host in hosts.into_values() {
-                host.close().await;
-            }
-        })
+        out.debug_struct("Tools").field("offered", &self.names()).finish_non_exhaustive()
     }
 }

@@ -17,6 +17,15 @@ use super::tools::Tools;
 ///
 /// A text becomes the worker that asks the model of that name, so `"openai.gpt-5.4-mini"` can
 /// stand wherever a worker is wanted.
+///
+/// ```
+/// use rowmill::{Batch, Worker};
+///
+/// let worker = Worker::model("passthrough").instruction("Repeat what you hear.");
+/// let results = Batch::over(["hey"]).prompt(|item| *item).worker(worker).run_blocking()?;
+/// assert_eq!(results.items, ["hey"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Worker {
     pub(super) inner: Arc<Inner>,
@@ -28,6 +37,7 @@ pub(super) struct Inner {
     pub(super) instruction: Option<String>,
     pub(super) fallbacks: Vec<String>,
     pub(super) key: Option<Secret>,
+    pub(super) base_url: Option<String>,
     pub(super) tools: Option<Tools>,
     pub(super) price: Option<Price>,
     pub(super) max_output: Option<u64>,
@@ -66,6 +76,7 @@ impl Worker {
             instruction: None,
             fallbacks: Vec::new(),
             key: None,
+            base_url: None,
             tools: None,
             price: None,
             max_output: None,
@@ -79,12 +90,42 @@ impl Worker {
     }
 
     /// Asks the agents of cards: a file, a folder or an address.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let card = folder.path().join("greeter.md");
+    /// std::fs::write(&card, "---\nname: greeter\n---\nGreet politely.\n")?;
+    /// let worker = Worker::card(&card).card_model("passthrough");
+    /// let results = Batch::over(["Ada"]).prompt(|name| *name).worker(worker).run_blocking()?;
+    /// assert_eq!(results.items, ["Ada"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn card(source: impl AsRef<Path>) -> Self {
         let sources = vec![source.as_ref().to_string_lossy().into_owned()];
         Self::asking(Asked::Cards { sources, agent: None, model: None, variables: Vec::new() })
     }
 
     /// Asks a model of the program, which knows everything that it tells its provider already.
+    ///
+    /// ```
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request};
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Yes;
+    ///
+    /// impl Model for Yes {
+    ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+    ///         Box::pin(async { Ok(Completion::of_text("yes")) })
+    ///     }
+    /// }
+    ///
+    /// let batch = Batch::over(["May I?"]).prompt(|question| *question).worker(Worker::own("yes", Yes));
+    /// assert_eq!(batch.run_blocking()?.items, ["yes"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
         let model: Arc<dyn Model> = Arc::new(model);
         Self::made(name, move |_| Ok(Arc::clone(&model)))
@@ -92,6 +133,26 @@ impl Worker {
 
     /// Asks a model of the program that is made when the instruction, the schema and the tools
     /// are known.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use rowmill::extend::{BoxFuture, CallError, Completion, Model, Request};
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// #[derive(Debug)]
+    /// struct Told(String);
+    ///
+    /// impl Model for Told {
+    ///     fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+    ///         Box::pin(async { Ok(Completion::of_text(self.0.as_str())) })
+    ///     }
+    /// }
+    ///
+    /// let worker = Worker::made("told", |brief| Ok(Arc::new(Told(brief.instruction.clone().unwrap_or_default()))));
+    /// let batch = Batch::over([1]).prompt(|_| "").worker(worker.instruction("Be kind."));
+    /// assert_eq!(batch.run_blocking()?.items, ["Be kind."]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn made<F>(name: impl Into<String>, make: F) -> Self
     where
         F: Fn(&Brief) -> Result<Arc<dyn Model>, Problem> + Send + Sync + 'static,
@@ -111,21 +172,54 @@ impl Worker {
     }
 
     /// A model that is asked when the one before it gives no answer.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Worker};
+    ///
+    /// // The first model always fails here.
+    /// let worker = Worker::model("simulated?failure_rate=1").fallback("passthrough");
+    /// let batch = Batch::over(["hey"]).prompt(|item| *item).worker(worker).retries(0);
+    /// assert_eq!(batch.run_blocking()?.items, ["hey"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn fallback(self, model: impl Into<String>) -> Self {
         self.with(|inner| inner.fallbacks.push(model.into()))
     }
 
-    /// The key for the model's provider, in place of the one in the environment.
+    /// The key for the model's provider, in place of the one in the environment. Cards bring their
+    /// own.
+    ///
+    /// ```
+    /// use rowmill::Worker;
+    ///
+    /// let worker = Worker::model("openai.gpt-5.4-mini").key("from the program's own store");
+    /// assert!(!format!("{worker:?}").contains("store"));
+    /// ```
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         self.with(|inner| inner.key = Some(Secret::new(key.into())))
     }
 
+    /// Where the model's provider listens, in place of its own address and of the one in the
+    /// environment: a server of one's own, a proxy, or a simulator. For cards it is told with
+    /// [`Batch::providers`](super::Batch::providers).
+    ///
+    /// ```
+    /// use rowmill::Worker;
+    ///
+    /// let worker = Worker::model("generic.llama3.2").base_url("http://localhost:8000/v1");
+    /// # drop(worker);
+    /// ```
+    #[must_use]
+    pub fn base_url(self, address: impl Into<String>) -> Self {
+        self.with(|inner| inner.base_url = Some(address.into()))
+    }
+
     /// The tools that the model may call. Cards bring their own.
     #[must_use]
-    pub fn tools(self, tools: Tools) -> Self {
-        self.with(|inner| inner.tools = Some(tools))
+    pub fn tools(self, tools: impl Into<Tools>) -> Self {
+        self.with(|inner| inner.tools = Some(tools.into()))
     }
 
     /// What an own model costs; without it a batch with a limit on cost cannot use it.

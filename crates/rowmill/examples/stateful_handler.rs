@@ -1,0 +1,39 @@
+//! Queries are run by a tool that counts failures for every item, with one database for all.
+
+use std::{error::Error, io::Write, sync::Arc, sync::atomic::AtomicU32, sync::atomic::Ordering};
+
+use rowmill::{Batch, ToolOutput, Tools, Worker};
+use rowmill_testkit::{Script, Simulator, Turn};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Query {
+    sql: String,
+}
+
+pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    // Plays the model: it mistypes its first query, and mends it when it is told.
+    let simulator = Simulator::start_blocking(Script::new().reply(|seen| {
+        let verb = if seen.turn == 1 { "SELEKT" } else { "SELECT" };
+        Turn::new().call("run_query", serde_json::json!({"sql": format!("{verb} {}", seen.prompt)})).into()
+    }));
+    let database = Arc::new(["SELECT users", "SELECT orders"]);
+    let tools = Tools::with_state(move |_| (Arc::clone(&database), AtomicU32::new(0))).function(
+        "run_query",
+        "Runs a query.",
+        async |state: Arc<(Arc<[&str; 2]>, AtomicU32)>, query: Query| match state.0.contains(&&*query.sql) {
+            true => Ok(ToolOutput::result(format!("the rows of `{}`", query.sql))),
+            false if state.1.fetch_add(1, Ordering::Relaxed) + 1 == 3 => Ok(ToolOutput::result("")),
+            false => Ok(ToolOutput::error(format!("`{}` cannot be run: correct it", query.sql))),
+        },
+    );
+    let worker = Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools);
+    let batch = Batch::over(["users", "orders", "ghosts"]).prompt(|table| *table).worker(worker);
+    for (answer, turns) in batch.output(|done| (done.answer, done.calls)).run_blocking()? {
+        writeln!(out, "`{answer}` in {turns} turns")?;
+    }
+    Ok(())
+}
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    show(&mut std::io::stdout())
+}

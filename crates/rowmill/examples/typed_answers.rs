@@ -1,0 +1,38 @@
+//! Questions are answered with values of a type, and its JSON Schema goes with every request.
+
+use std::error::Error;
+use std::io::Write;
+
+use rowmill::{Batch, ReturnNone, Worker};
+use rowmill_testkit::{Answer as Reply, Script, Simulator};
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Answer {
+    answer: String,
+    /// Between 0 and 1.
+    confidence: f64,
+}
+
+pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    // Plays the model: it knows two answers, and says something without form otherwise.
+    let simulator = Simulator::start_blocking(Script::new().reply(|seen| match seen.prompt {
+        "What is 2+2?" => Reply::Json(json!({"answer": "4", "confidence": 1.0})),
+        "Capital of France?" => Reply::Json(json!({"answer": "Paris", "confidence": 0.99})),
+        _ => Reply::Text("I would rather not say.".into()),
+    }));
+    let worker = Worker::model("generic.scholar").base_url(simulator.url() + "/v1");
+    let batch = Batch::over(["What is 2+2?", "Capital of France?", "Largest planet?"])
+        .prompt(|question| *question)
+        .typed::<Answer>()
+        .worker(worker);
+    for answer in batch.concurrency(3).on_failure(ReturnNone).run_blocking()? {
+        let told = answer.map(|told| format!("{} ({})", told.answer, told.confidence));
+        writeln!(out, "{}", told.unwrap_or("no answer".into()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    show(&mut std::io::stdout())
+}

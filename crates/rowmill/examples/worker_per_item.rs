@@ -1,0 +1,36 @@
+//! A function makes the worker of every item: another instruction for each, and a stronger model
+//! where the text is long.
+
+use std::error::Error;
+use std::io::Write;
+
+use rowmill::{Batch, Failure, Worker};
+use rowmill_testkit::{Answer, Script, Simulator};
+
+const LETTERS: [(&str, &str); 3] =
+    [("Norwegian", "Hello!"), ("French", "Thank you for all the fish."), ("Klingon", "Success!")];
+
+pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    // Plays the models: they tell who they are and what they were told to do.
+    let simulator = Simulator::start_blocking(
+        Script::new().reply(|seen| Answer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))),
+    );
+    let address = simulator.url() + "/v1";
+    let worker_for = move |index: usize, (language, text): &(&str, &str)| {
+        if *language == "Klingon" {
+            return Err(Failure::new(format!("nobody speaks the language of letter {index}")));
+        }
+        let model = if text.len() > 10 { "generic.large" } else { "generic.small" };
+        let instruction = format!("Translate into {language}.");
+        Ok(Worker::model(model).base_url(address.as_str()).instruction(instruction))
+    };
+    let batch = Batch::over(LETTERS).prompt(|(_, text)| *text).worker_for(worker_for);
+    for result in batch.on_failure(rowmill::ReturnError).run_blocking()? {
+        writeln!(out, "{}", result.unwrap_or_else(|error| error.to_string()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    show(&mut std::io::stdout())
+}

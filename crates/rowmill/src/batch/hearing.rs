@@ -1,0 +1,107 @@
+//! What a program hears of a batch, and what it tells of providers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rowmill_core::ports::{Event, Observer};
+use rowmill_models::{PriceConfig, ProviderConfig};
+
+use super::builder::Batch;
+use super::progress::Progress;
+use crate::config::ConfigFile;
+use crate::run::Notice;
+
+/// An observer that is a function.
+struct EventFn<F>(F);
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Observer for EventFn<F> {
+    fn observe(&self, event: &Event<'_>) {
+        (self.0)(event);
+    }
+}
+
+/// What the program hears, and what it tells of providers.
+impl<T, A, U, P> Batch<T, A, U, P> {
+    /// Hears of everything that happens. It is called from the loop that drives the batch, so it
+    /// must return at once.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use rowmill::{Batch, Event};
+    ///
+    /// static ENDED: AtomicU64 = AtomicU64::new(0);
+    /// let batch = Batch::over(["a"; 3]).prompt(|item| *item).worker("passthrough").on_event(|event| {
+    ///     if let Event::Ended { error: None, .. } = event {
+    ///         ENDED.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// batch.run_blocking()?;
+    /// assert_eq!(ENDED.load(Ordering::Relaxed), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_event<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(&Event<'_>) + Send + Sync + 'static,
+    {
+        self.settings.hooks.events = Some(Arc::new(EventFn(hear)));
+        self
+    }
+
+    /// Hears how far the batch has come, whenever an item has ended. It is called from the loop
+    /// that drives the batch, so it must return at once.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use rowmill::Batch;
+    ///
+    /// static DONE: AtomicU64 = AtomicU64::new(0);
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) });
+    /// batch.on_progress(|progress| DONE.store(progress.done(), Ordering::Relaxed)).run_blocking()?;
+    /// assert_eq!(DONE.load(Ordering::Relaxed), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_progress<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(&Progress) + Send + Sync + 'static,
+    {
+        self.settings.hooks.progress = Some(Arc::new(hear));
+        self
+    }
+
+    /// Hears what a person should know, such as settings that have no effect.
+    #[must_use]
+    pub fn on_notice<F>(mut self, hear: F) -> Self
+    where
+        F: Fn(Notice) + Send + Sync + 'static,
+    {
+        self.settings.notice = Some(Arc::new(hear));
+        self
+    }
+
+    /// Providers besides those that are known, and what is different about those that are.
+    #[must_use]
+    pub fn providers(mut self, providers: BTreeMap<String, ProviderConfig>) -> Self {
+        self.settings.work.providers = providers;
+        self
+    }
+
+    /// Prices besides those that are known, by `provider.model`.
+    #[must_use]
+    pub fn prices(mut self, prices: BTreeMap<String, PriceConfig>) -> Self {
+        self.settings.work.prices = prices;
+        self
+    }
+
+    /// Takes providers, prices and MCP servers from a configuration file.
+    #[must_use]
+    pub fn config(mut self, file: &ConfigFile) -> Self {
+        let work = &mut self.settings.work;
+        work.providers = file.config.providers.clone();
+        work.prices = file.config.prices.clone();
+        work.agents.servers = file.config.mcp.servers.clone();
+        work.agents.config_folder = file.folder();
+        self
+    }
+}

@@ -1,0 +1,158 @@
+//! Functions of the program as tools, with a state for every item.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_types::ToolOutput;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::collect::locked;
+use super::failure::Failure;
+use super::shelf::index;
+use super::tools::{OfferedTool, Tools};
+
+/// Makes the state of an item.
+type MakeState<S> = Arc<dyn Fn(usize) -> S + Send + Sync>;
+/// Calls a function with the state of an item and the JSON text of the arguments.
+type CallFn<S> = Arc<dyn Fn(Arc<S>, &str) -> BoxFuture<'static, ToolOutput> + Send + Sync>;
+
+/// Functions with a state that every item has for itself; made with [`Tools::with_state`].
+///
+/// A function gets the state as an [`Arc`], because a model may call several tools at once: what
+/// changes belongs into an atomic or a mutex. State is kept in memory only, so an item that goes on
+/// after a crash, with [`Batch::checkpoint_turns`](super::Batch::checkpoint_turns), begins with a
+/// fresh one.
+///
+/// It can be given wherever [`Tools`] are wanted.
+pub struct StatefulTools<S> {
+    make: MakeState<S>,
+    functions: Vec<(OfferedTool, CallFn<S>)>,
+}
+
+impl<S: Send + Sync + 'static> StatefulTools<S> {
+    pub(super) fn new(make: impl Fn(usize) -> S + Send + Sync + 'static) -> Self {
+        Self { make: Arc::new(make), functions: Vec::new() }
+    }
+
+    /// Adds an async function of the state and of arguments. It is as with [`Tools::function`]
+    /// otherwise.
+    pub fn function<A, R, F, Fut>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Into<ToolOutput>,
+        F: Fn(Arc<S>, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.offer(OfferedTool::of::<A>(name, description), function)
+    }
+
+    /// Adds an async function as the tool that is offered so, as [`Tools::offer`] does.
+    pub fn offer<A, R, F, Fut>(mut self, offered: OfferedTool, function: F) -> Self
+    where
+        A: DeserializeOwned,
+        R: Into<ToolOutput>,
+        F: Fn(Arc<S>, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let call: CallFn<S> = Arc::new(move |state, arguments| match serde_json::from_str(arguments) {
+            Err(error) => {
+                ready(ToolOutput::error(format!("the arguments do not fit the tool: {error}"))).boxed()
+            }
+            Ok(arguments) => {
+                let calling = function(state, arguments);
+                let told = |failure: Failure| ToolOutput::error(failure.message());
+                calling.map(move |given| given.map_or_else(told, Into::into)).boxed()
+            }
+        });
+        self.functions.push((offered, call));
+        self
+    }
+}
+
+impl<S> fmt::Debug for StatefulTools<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.functions.iter().map(|(offered, _)| offered.name()).collect();
+        out.debug_struct("StatefulTools").field("functions", &names).finish_non_exhaustive()
+    }
+}
+
+impl<S: Send + Sync + 'static> From<StatefulTools<S>> for Tools {
+    fn from(tools: StatefulTools<S>) -> Self {
+        let StatefulTools { make, functions } = tools;
+        let offered = functions.iter().map(|(offered, _)| offered.clone()).collect();
+        let named = functions.into_iter().map(|(offered, call)| (offered.name().to_owned(), call));
+        let functions: Arc<HashMap<_, _>> = Arc::new(named.collect());
+        Self::made(offered, move || {
+            let (make, functions) = (Arc::clone(&make), Arc::clone(&functions));
+            Arc::new(FunctionHost { make, functions, states: Mutex::default() })
+        })
+    }
+}
+
+/// Calls functions, each item with its state.
+struct FunctionHost<S> {
+    make: MakeState<S>,
+    functions: Arc<HashMap<String, CallFn<S>>>,
+    states: Mutex<HashMap<u64, Arc<S>>>,
+}
+
+impl<S> fmt::Debug for FunctionHost<S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "FunctionHost({} functions)", self.functions.len())
+    }
+}
+
+impl<S> FunctionHost<S> {
+    fn state(&self, row: u64) -> Arc<S> {
+        if let Some(state) = locked(&self.states).get(&row) {
+            return Arc::clone(state);
+        }
+        // Made without the lock, because the program's own code runs then.
+        let made = Arc::new((self.make)(index(row)));
+        Arc::clone(locked(&self.states).entry(row).or_insert(made))
+    }
+}
+
+impl<S: Send + Sync + 'static> ToolHost for FunctionHost<S> {
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(async move {
+            let Some(function) = self.functions.get(request.tool) else {
+                let message = format!("there is no tool `{}`", request.tool);
+                return Err(ToolFailure { message, maybe_ran: false });
+            };
+            let calling = function(self.state(request.row), request.arguments);
+            let Some(most) = request.timeout else { return Ok(calling.await) };
+            tokio::time::timeout(most, calling).await.map_err(|_| ToolFailure {
+                message: format!("it did not answer within {} s", most.as_secs_f64()),
+                maybe_ran: true,
+            })
+        })
+    }
+
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        // Dropped without the lock, because the program's own code runs then.
+        let state = locked(&self.states).remove(&row);
+        drop(state);
+        ready(()).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let states = std::mem::take(&mut *locked(&self.states));
+        drop(states);
+        ready(()).boxed()
+    }
+}
+
+#[cfg(test)]
+#[path = "tool_functions_tests.rs"]
+mod tests;
