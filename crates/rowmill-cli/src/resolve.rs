@@ -41,11 +41,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
     let show = show(&flags, &output);
-    if flags.final_summary && output.is_stdout() {
-        return Err(usage("--final-summary and --output - cannot be used together").hint(
-            "standard output carries the envelopes; write the summary to a file with `--summary-output`",
-        ));
-    }
+    check_summary(&flags, &output)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
@@ -99,6 +95,16 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         keep_temp: flags.keep_temp,
     };
     Ok(Resolved { spec, show })
+}
+
+/// Envelopes and a summary cannot both have standard output.
+fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
+    if flags.final_summary && output.is_stdout() {
+        return Err(usage("--final-summary and --output - cannot be used together").hint(
+            "standard output carries the envelopes; write the summary to a file with `--summary-output`",
+        ));
+    }
+    Ok(())
 }
 
 fn input(flags: &CommonFlags) -> Result<InputSpec, Problem> {

@@ -22,10 +22,8 @@ impl Driver {
         let worker = &shared.worker;
         let mut ended = happened.ended;
         let again: Vec<Ended> = ended.extract_if(.., |ended| ended.again).collect();
-        let records: Vec<Record> = match self.keeps_records {
-            true => ended.iter().map(|ended| ended.record(worker)).collect(),
-            false => Vec::new(),
-        };
+        let unkept = ended.iter().filter(|ended| self.keeps_records && ended.kept_first.is_none());
+        let records: Vec<Record> = unkept.map(|ended| ended.record(worker)).collect();
         let group = Group {
             taken: &happened.taken,
             records: &records,
@@ -42,7 +40,7 @@ impl Driver {
                 if appended.trouble.is_some() {
                     self.held_back.get_or_insert_default();
                 }
-                self.publish(happened.kept, &ended, records, appended.records);
+                self.publish(happened.kept, &mut ended, records, appended.records);
                 for kept in &again {
                     let error = kept.result().as_ref().err();
                     self.observer.observe(&Event::Kept { number: kept.number, error });
@@ -62,12 +60,36 @@ impl Driver {
         }
     }
 
-    fn publish(&mut self, kept: Vec<Parcel>, ended: &[Ended], records: Vec<Record>, mut offset: u64) {
+    /// Puts the answer to a row on record before anything is made of it.
+    pub(crate) fn keep_first(&mut self, ended: &mut Ended, shared: &Shared) {
+        if !self.keeps_records || ended.again || ended.outcome.is_err() {
+            return;
+        }
+        let record = ended.record(&shared.worker);
+        let group = Group { records: std::slice::from_ref(&record), ..Group::default() };
+        // Where it fails, it fails again when everything is written, and is told there.
+        let Ok(appended) = shared.account.append(group) else { return };
+        let span = span(&record, appended.records);
+        ended.kept_first = Some(Box::new((record, span)));
+        if let Some(problem) = appended.trouble {
+            self.held_back.get_or_insert_default();
+            self.end_early(StopCause::Problem(problem));
+        }
+    }
+
+    fn publish(&mut self, kept: Vec<Parcel>, ended: &mut [Ended], records: Vec<Record>, mut offset: u64) {
         let mut parcels = kept;
-        for (ended, record) in ended.iter().zip(records) {
-            let length = record.line.len();
-            let span = Span { offset, length: u32::try_from(length).unwrap_or(u32::MAX) };
-            offset += length as u64;
+        let mut records = records.into_iter();
+        for ended in ended {
+            let (record, span) = match ended.kept_first.take() {
+                Some(kept) => *kept,
+                None => {
+                    let Some(record) = records.next() else { break };
+                    let span = span(&record, offset);
+                    offset += u64::from(span.length);
+                    (record, span)
+                }
+            };
             parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
         }
         match (&mut self.held_back, &self.publisher) {
@@ -93,4 +115,9 @@ impl Driver {
         let (number, error) = (ended.number, result.as_ref().err());
         self.observer.observe(&Event::Ended { number, error, called, usage, cost });
     }
+}
+
+/// Where a record stands that begins at `offset`.
+fn span(record: &Record, offset: u64) -> Span {
+    Span { offset, length: u32::try_from(record.line.len()).unwrap_or(u32::MAX) }
 }

@@ -71,7 +71,6 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         finishes: plan.worker.finish.is_some(),
     };
     let intake = Intake::new(&plan.worker);
-    let finish = plan.worker.finish.clone();
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,
@@ -81,9 +80,8 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         account: Account::new(plan.budget, plan.ledger),
         all_sent: AtomicBool::new(false),
     };
-    let gates = shared.worker.casting.same().map(|crew| crew.gates());
     let mut driver = Driver {
-        gates,
+        gates: shared.worker.casting.same().map(|crew| crew.gates()),
         feed: Some(feed.start()?),
         intake,
         releasing: FuturesUnordered::new(),
@@ -91,7 +89,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
         policy: Policy::new(plan.stop_rules),
-        finish,
+        finish: shared.worker.finish.clone(),
         keeps_records,
         publisher,
         observer: plan.observer,
@@ -107,18 +105,26 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     };
     let unknown_rows = driver.drive(&shared).await;
     let Driver { tally, history, mut stopped, publisher, held_back, .. } = driver;
-    if let Some(publisher) = publisher {
-        publisher.send(held_back.unwrap_or_default());
-        let published = tokio::task::spawn_blocking(move || publisher.finish()).await;
-        let published = published.unwrap_or_else(|error| {
-            Err(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
-        });
-        if let (Err(problem), true) = (published, !matches!(stopped, Some(StopCause::Problem(_)))) {
-            stopped = Some(StopCause::Problem(problem));
-        }
+    if let Some(problem) = finish_publishing(publisher, held_back.unwrap_or_default()).await
+        && !matches!(stopped, Some(StopCause::Problem(_)))
+    {
+        stopped = Some(StopCause::Problem(problem));
     }
     let spent = shared.account.budget().spent();
     Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
+}
+
+/// Publishes what was held back and waits until everything is published; tells what went wrong,
+/// if anything did.
+async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>) -> Option<Problem> {
+    let publisher = publisher?;
+    publisher.send(held_back);
+    match tokio::task::spawn_blocking(move || publisher.finish()).await {
+        Ok(published) => published.err(),
+        Err(error) => {
+            Some(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
+        }
+    }
 }
 
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
@@ -191,7 +197,7 @@ impl Driver {
             }
             match self.wait(shared, &mut flight).await {
                 Woke::Rows(done) => self.heed_done(done, shared),
-                Woke::LookedUp(ended) => ended.into_iter().for_each(|row| self.heed(row)),
+                Woke::LookedUp(ended) => ended.into_iter().for_each(|row| self.heed(row, shared)),
                 Woke::Leave(Ok(ticket)) => {
                     if let Some(head) = self.head.take() {
                         self.sends(&head);
@@ -264,8 +270,8 @@ impl Driver {
             match done.fate {
                 Fate::Ended(ended) => {
                     let others = self.intake.asked(&ended, done.crew.cast.schema());
-                    self.heed(*ended);
-                    others.into_iter().for_each(|row| self.heed(row));
+                    self.heed(*ended, shared);
+                    others.into_iter().for_each(|row| self.heed(row, shared));
                 }
                 Fate::Released(prepared) => {
                     self.in_flight.remove(&prepared.ordinal);
@@ -300,13 +306,15 @@ impl Driver {
         }));
     }
 
-    pub(crate) fn heed(&mut self, mut ended: Ended) {
+    pub(crate) fn heed(&mut self, mut ended: Ended, shared: &Shared) {
         if self.stopped == Some(StopCause::FirstResult) {
             // Rows that ask the same are not wanted any more, though their answer is there.
             return;
         }
-        if let Some(finish) = &self.finish {
-            ended.finish(&**finish);
+        if let Some(finish) = self.finish.clone() {
+            // What was paid for is kept, whatever the program does with it.
+            self.keep_first(&mut ended, shared);
+            ended.finish(&*finish);
         }
         if let Some(cause) = self.policy.heed(&ended) {
             let cancels = cause == StopCause::FirstResult;

@@ -88,7 +88,7 @@ impl Driver {
     fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
         loop {
             if let Some(prepared) = self.intake.next_ready() {
-                match self.go_on(prepared) {
+                match self.go_on(prepared, shared) {
                     Some(prepared) => return Head::new(shared, prepared),
                     None => continue,
                 }
@@ -99,14 +99,14 @@ impl Driver {
             let taken = self.intake.queue.pop_front()?;
             let Some(prepared) = self.take(taken, shared) else { continue };
             let considered = self.intake.consider(prepared);
-            if let Some(prepared) = considered.and_then(|prepared| self.go_on(prepared)) {
+            if let Some(prepared) = considered.and_then(|prepared| self.go_on(prepared, shared)) {
                 return Head::new(shared, prepared);
             }
         }
     }
 
     /// Brings a row to where it was at a crash; it ends here if it cannot go on from there.
-    fn go_on(&mut self, mut prepared: Prepared) -> Option<Prepared> {
+    fn go_on(&mut self, mut prepared: Prepared, shared: &Shared) -> Option<Prepared> {
         let Some(crew) = prepared.crew.clone().filter(|_| !prepared.recalled.happenings.is_empty()) else {
             return Some(prepared);
         };
@@ -117,7 +117,7 @@ impl Driver {
         };
         let Prepared { ordinal, id, row, before, .. } = prepared;
         let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
-        self.heed(Ended { calls: before.calls, tools: before.tools, ..unasked });
+        self.heed(Ended { calls: before.calls, tools: before.tools, ..unasked }, shared);
         None
     }
 
@@ -144,7 +144,7 @@ impl Driver {
             Work::Again(span, outcome) => {
                 self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
                 let unasked = Ended::unasked(ordinal, id, number, None, outcome, self.began.elapsed());
-                self.heed(Ended { again: true, ..unasked });
+                self.heed(Ended { again: true, ..unasked }, shared);
                 return None;
             }
             Work::Fail(error, row) => (error, row),
@@ -157,7 +157,7 @@ impl Driver {
                 Err(error) => (error, Some(row)),
             },
         };
-        self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()));
+        self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()), shared);
         None
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rowmill_core::agent::{Course, Happening, Transcript};
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Verdict};
+use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Span, Verdict};
 use rowmill_core::record::{
     CallReport, InputField, Record, Reused, RowReport, ToolReport, TraceReport, total_cost, total_usage,
 };
@@ -139,6 +139,8 @@ pub(crate) struct Ended {
     pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
     /// Whether the ledger has its record from an earlier run.
     pub(crate) again: bool,
+    /// Its record, where the ledger has it already.
+    pub(crate) kept_first: Option<Box<(Record, Span)>>,
 }
 
 impl Ended {
@@ -171,6 +173,7 @@ impl Ended {
             verdict: Verdict::Result,
             unfinished: None,
             again: false,
+            kept_first: None,
         }
     }
 

@@ -375,6 +375,7 @@ impl<'r> Walk<'r> {
             verdict: Verdict::Result,
             unfinished: None,
             again: false,
+            kept_first: None,
         }
     }
 }

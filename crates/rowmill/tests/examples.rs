@@ -20,6 +20,12 @@ mod worker_per_item;
 use std::error::Error;
 use std::io::Write;
 
+use rowmill_testkit::conformance::{
+    AfterRelease, CountingTool, DatasetFacts, ModelFacts, Numbering, ToolCase, ToolFacts, check_dataset,
+    check_own_model, check_tool_host,
+};
+use serde_json::json;
+
 type Show = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
 
 fn shown(show: Show) -> String {
@@ -102,4 +108,37 @@ fn the_four_examples_of_the_guide_have_less_than_40_lines() {
     ] {
         assert!(text.lines().count() < 40, "`{name}` has {} lines", text.lines().count());
     }
+}
+
+#[tokio::test]
+async fn the_own_provider_keeps_the_contract_of_models() {
+    let speaker = own_provider::Speaker { address: own_provider::provider(0).unwrap(), role: String::new() };
+    let belongs = |prompt: &str, answer: &str| answer.trim() == prompt.to_uppercase();
+    let facts = ModelFacts { belongs: Box::new(belongs), ..ModelFacts::default() };
+    assert_eq!(check_own_model(&speaker, &facts).await, Vec::<String>::new());
+}
+
+#[test]
+fn the_own_source_keeps_the_contract_of_datasets() {
+    let facts = DatasetFacts {
+        rows: Some(4),
+        bad: Some(vec![2]),
+        numbering: Numbering::FromOne,
+        ..DatasetFacts::default()
+    };
+    let paragraphs = own_source::Paragraphs(own_source::LETTER);
+    assert_eq!(check_dataset(&paragraphs, &facts), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_own_tool_host_keeps_the_contract_of_hosts() {
+    let write = |note: &str| ToolCase::new("write", &json!({"note": note}));
+    let facts = ToolFacts {
+        fails: Some(write("")),
+        counts: Some(CountingTool { case: write("bread"), after_release: AfterRelease::Forgotten }),
+        echoes: Some(Box::new(move |number| (write(&format!("echo {number}.")), format!("echo {number}.")))),
+        ..ToolFacts::of(write("salt"))
+    };
+    let host = own_tool_host::Notebooks::default();
+    assert_eq!(check_tool_host(&host, &facts).await, Vec::<String>::new());
 }

@@ -52,11 +52,14 @@ pub(super) struct Counts {
     pub(super) cost: Money,
 }
 
+/// Hears how far a batch has come.
+pub(super) type ProgressFn = Arc<dyn Fn(&Progress) + Send + Sync>;
+
 /// What the program wants to hear.
 #[derive(Clone, Default)]
 pub(super) struct Hooks {
     pub(super) events: Option<Arc<dyn Observer>>,
-    pub(super) progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub(super) progress: Option<ProgressFn>,
 }
 
 /// The observer of a batch.

@@ -6,27 +6,25 @@ use std::sync::Arc;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::limits::Budget;
-use rowmill_core::ports::Observer;
+use rowmill_core::ports::{Finish, Observer, Prompts};
 use rowmill_core::select::{IdRule, Selection, Selector};
-use rowmill_engine::{Answers, Casting, IdCheck, Plan, RunEnd, Sinks, Worker, said};
+use rowmill_engine::{IdCheck, Plan, RunEnd, Sinks, Worker, said};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::builder::{Batch, Chosen};
-use super::choose::Chooser;
 use super::collect::{Collector, Counts, Outlet};
-use super::crew::{Ready, Scene, function_crew};
-use super::function::FunctionModel;
+use super::crew::Scene;
 use super::items::{ID_FIELD, ItemSource, Items, Naming, Pull};
 use super::ledger::{Begun, Speaker, begin, settle};
 use super::maps::{CountsFn, OutputMap, PromptMap};
 use super::report::BatchReport;
 use super::settings::Settings;
 use super::shelf::Shelf;
+use super::staff::Staff;
 use super::turnstile::Turnstile;
-use crate::answers::cached;
 use crate::environment::environment;
 use crate::run::Control;
 
@@ -48,41 +46,6 @@ pub(super) struct Drive<U> {
 pub(super) struct Driven {
     pub(super) report: BatchReport,
     pub(super) items: u64,
-}
-
-/// Who works on items, made ready.
-enum Staff<T, A, U> {
-    Same(Ready),
-    Each(Arc<Chooser<T, A, U>>),
-}
-
-impl<T: Send + Sync, A: Send, U: Send> Staff<T, A, U> {
-    fn casting(&self) -> Casting
-    where
-        T: 'static,
-        A: 'static,
-        U: 'static,
-    {
-        match self {
-            Self::Same(ready) => Casting::Same(Arc::clone(&ready.crew)),
-            Self::Each(chooser) => Casting::Each(Arc::clone(chooser) as _),
-        }
-    }
-
-    fn speaker(&self, schema: Option<String>) -> Speaker {
-        let (name, identity) = match self {
-            Self::Same(ready) => (ready.name.clone(), ready.identity.clone()),
-            Self::Each(_) => ("a worker for every item".to_owned(), String::new()),
-        };
-        Speaker { name, identity, schema }
-    }
-
-    async fn close(&self) {
-        match self {
-            Self::Same(ready) => ready.close().await,
-            Self::Each(chooser) => chooser.close().await,
-        }
-    }
 }
 
 /// Closes the turnstile however a batch ends, dropped ones included, so that the reader goes.
@@ -133,37 +96,14 @@ where
             (None, Some(_), Some(prompt)) => Naming::Asked(Arc::clone(prompt)),
             (None, _, _) => Naming::Place,
         };
-        let staff = match chosen {
-            Chosen::Function(work) => {
-                let encode = codec.map(|(encode, _)| encode);
-                let model = FunctionModel { work, shelf: Arc::clone(&shelf), encode };
-                let crew = function_crew(Arc::new(model), encode.is_some())?;
-                let name = "function".to_owned();
-                Staff::Same(Ready { crew: Arc::new(crew), name, identity: String::new(), given: Vec::new() })
-            }
-            Chosen::Same(worker) => Staff::Same(scene(&settings, &control, &schema).ready(&worker).await?),
-            Chosen::Each(choose) => {
-                let scene = scene(&settings, &control, &schema);
-                Staff::Each(Arc::new(Chooser::new(choose, Arc::clone(&shelf), scene)))
-            }
-            Chosen::Nobody => return Err(nobody()),
-        };
-        let worker = Worker {
-            finish: Some(Arc::new(OutputMap { output, decode, counts, shelf: Arc::clone(&shelf) })),
-            answers: answers(&settings, &staff, &control)?,
-            ..settings
-                .work
-                .worker(staff.casting(), Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf) }))
-        };
+        let encode = codec.map(|(encode, _)| encode);
+        let staff = Staff::of(chosen, &shelf, encode, || scene(&settings, &control, &schema)).await?;
+        let finish = Arc::new(OutputMap { output, decode, counts, shelf: Arc::clone(&shelf) });
+        let prompts = Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf) });
+        let maps = Maps { finish, prompts };
         let speaker = staff.speaker(schema.as_ref().map(ToString::to_string));
-        let begun = begin(settings.ledger.take(), &settings.work, speaker).await;
-        let ended = match begun {
-            Ok(begun) => {
-                carry_out(Parts { items, naming, shelf, worker, begun }, &settings, &control, &turnstile)
-                    .await
-            }
-            Err(problem) => Err(problem),
-        };
+        let parts = Parts { items, naming, shelf, maps, speaker };
+        let ended = carry_out(parts, &staff, &mut settings, &control, &turnstile).await;
         // However it ended, nothing that was started for it is left.
         staff.close().await;
         let end = ended?;
@@ -203,7 +143,7 @@ where
     }
 }
 
-fn nobody() -> Problem {
+pub(super) fn nobody() -> Problem {
     Problem::new(ProblemCode::Usage, "nobody works on the items")
         .hint("name a worker with `Batch::worker`, `worker_fn` or `worker_for`")
 }
@@ -226,25 +166,19 @@ fn scene(settings: &Settings, control: &Control, schema: &Option<serde_json::Val
     }
 }
 
-/// Opens the cache, where one is wanted.
-fn answers<T, A, U>(
-    settings: &Settings,
-    staff: &Staff<T, A, U>,
-    control: &Control,
-) -> Result<Option<Answers>, Problem> {
-    match (&settings.work.cache, staff) {
-        (Some(folder), Staff::Same(ready)) => cached(folder, ready.identity.clone(), control).map(Some),
-        _ => Ok(None),
-    }
-}
-
 /// What a plan is made of, besides what the settings say.
 struct Parts<T, A, U> {
     items: Items<T>,
     naming: Naming<T>,
     shelf: Arc<Shelf<T, A, U>>,
-    worker: Worker,
-    begun: Begun,
+    maps: Maps,
+    speaker: Speaker,
+}
+
+/// What the program makes of items and of answers.
+struct Maps {
+    finish: Arc<dyn Finish>,
+    prompts: Arc<dyn Prompts>,
 }
 
 /// Hands on what a stream gives while there is room for it; a panic is the last that it gives.
@@ -265,7 +199,8 @@ async fn pump<T>(mut stream: BoxStream<'static, T>, sender: mpsc::Sender<Result<
 /// Carries the plan out, and feeds it from a stream where items come from one.
 async fn carry_out<T, A, U>(
     parts: Parts<T, A, U>,
-    settings: &Settings,
+    staff: &Staff<T, A, U>,
+    settings: &mut Settings,
     control: &Control,
     turnstile: &Arc<Turnstile>,
 ) -> Result<RunEnd, Problem>
@@ -274,7 +209,13 @@ where
     A: Send + 'static,
     U: Send + 'static,
 {
-    let Parts { items, naming, shelf, worker, begun } = parts;
+    let Parts { items, naming, shelf, maps, speaker } = parts;
+    let worker = Worker {
+        finish: Some(maps.finish),
+        answers: staff.answers(settings, control)?,
+        ..settings.work.worker(staff.casting(), maps.prompts)
+    };
+    let begun = begin(settings.ledger.take(), &settings.work, speaker).await?;
     let Begun { run, ledger, resume, spent, held } = begun;
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod settings;
 mod shelf;
+mod staff;
 mod stream;
 mod tool_functions;
 mod tool_hosts;

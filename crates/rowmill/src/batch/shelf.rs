@@ -18,9 +18,12 @@ struct Slot<T, A, U> {
     output: Option<(U, bool)>,
 }
 
+/// Slots by the numbers of their rows.
+type Slots<T, A, U> = HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>;
+
 /// The items that were read and have not ended, by the numbers of their rows.
 pub(super) struct Shelf<T, A, U> {
-    slots: Mutex<HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>>,
+    slots: Mutex<Slots<T, A, U>>,
 }
 
 impl<T, A, U> Default for Shelf<T, A, U> {
@@ -36,7 +39,7 @@ impl<T, A, U> fmt::Debug for Shelf<T, A, U> {
 }
 
 impl<T, A, U> Shelf<T, A, U> {
-    fn locked(&self) -> MutexGuard<'_, HashMap<u64, Slot<T, A, U>, BuildHasherDefault<NumberHasher>>> {
+    fn locked(&self) -> MutexGuard<'_, Slots<T, A, U>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

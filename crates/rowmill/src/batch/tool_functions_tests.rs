@@ -7,6 +7,7 @@ use tokio::sync::Barrier;
 
 use super::*;
 use crate::batch::{Batch, BatchCause, ItemError, ReturnError, Worker};
+use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFacts, check_tool_host};
 use rowmill_types::{ErrorKind, Problem};
 
 #[derive(Deserialize, JsonSchema)]
@@ -242,4 +243,41 @@ async fn what_a_worker_of_cards_cannot_say_is_a_problem() {
         let error = Batch::over([()]).prompt(|()| "").worker(worker).run().await.unwrap_err();
         assert!(error.to_string().contains("the way to its provider"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn functions_keep_the_contract_of_tool_hosts() {
+    let under_way = Arc::new(AtomicUsize::new(0));
+    struct Open(Arc<AtomicUsize>);
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let begun = Arc::clone(&under_way);
+    let tools = Tools::functions()
+        .function("say", "", |word: Word| async move { Ok(word.word) })
+        .function("number", "", |word: Word| async move { Ok(word.word.parse::<u8>()?.to_string()) })
+        .function("hang", "", move |_: Nothing| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let open = Open(Arc::clone(&begun));
+            async move {
+                let never = std::future::pending::<Result<String, Failure>>().await;
+                drop(open);
+                never
+            }
+        })
+        .and(counting());
+    let word = |tool: &str, word: &str| ToolCase::new(tool, &serde_json::json!({"word": word}));
+    let nothing = |tool: &str| ToolCase::new(tool, &serde_json::json!({}));
+    let facts = ToolFacts {
+        fails: Some(word("number", "x")),
+        counts: Some(CountingTool { case: nothing("count"), after_release: AfterRelease::Forgotten }),
+        echoes: Some(Box::new(move |number| (word("say", &format!("w{number}.")), format!("w{number}.")))),
+        hangs: Some(nothing("hang")),
+        under_way: Some(Box::new(move || under_way.load(Ordering::SeqCst))),
+        ..ToolFacts::of(word("say", "yes"))
+    };
+    let host = tools.ready().unwrap().host;
+    assert_eq!(check_tool_host(&*host, &facts).await, Vec::<String>::new());
 }
