@@ -19,7 +19,7 @@ use rowmill_data::{InputSpec, Location};
 
 /// A folder on disk with the ledger of a batch, and what may be done with one that is there.
 ///
-/// An answer is in the ledger before its result is given out. A resume gives the results of items
+/// An answer is in the ledger before anything is made of it. A resume gives the results of items
 /// that are done without asking again, and works on the others.
 ///
 /// ```

@@ -28,6 +28,7 @@ mod tool_functions;
 mod tool_hosts;
 mod tools;
 mod turnstile;
+mod words;
 mod worker;
 
 pub use builder::{Batch, IntoPrompt};

@@ -7,6 +7,7 @@ use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::{Money, Usage};
 
 use super::collect::Counts;
+use super::words;
 
 /// What a batch came to, for this batch only.
 #[derive(Debug, Clone)]
@@ -52,7 +53,10 @@ impl BatchReport {
             cost,
             spent: end.spent.cost,
             duration: end.duration,
-            stopped: end.stopped,
+            stopped: end.stopped.map(|cause| match cause {
+                StopCause::Problem(problem) => StopCause::Problem(words::problem(problem)),
+                other => other,
+            }),
             numbers: end.tally.numbers(end.duration),
         }
     }

@@ -45,6 +45,8 @@ impl fmt::Debug for Settings {
 impl<T, A, U, P> Batch<T, A, U, P> {
     /// Works on so many items at once: as soon as one has ended, the next begins. Without it the
     /// number is found by the answers of the model, and is 64 where a function works on items.
+    /// A model is sent a few calls only until its first answer is there, because a wrong key or
+    /// an unknown model need not be told a hundred times.
     ///
     /// ```
     /// use rowmill::Batch;

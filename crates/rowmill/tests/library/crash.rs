@@ -50,6 +50,32 @@ fn a_batch_in_a_process_of_its_own() {
     batch.run_blocking().unwrap();
 }
 
+/// The batch that dies of what its program does with an answer.
+#[test]
+#[ignore = "runs in a process of its own"]
+fn a_batch_whose_output_ends_the_process() {
+    let Some(ledger) = std::env::var_os(LEDGER) else { return };
+    let dying = Batch::over(["paid for"]).prompt(|item| *item).worker("passthrough");
+    let dying = dying.ledger(LedgerFolder::new(ledger)).output(|_| -> String { std::process::abort() });
+    drop(dying.run_blocking());
+}
+
+#[tokio::test]
+async fn an_answer_is_on_record_before_the_program_gets_to_see_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::a_batch_whose_output_ends_the_process", "--ignored"])
+        .env(LEDGER, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(ended.code().is_none(), "{ended}");
+    let resumed = Batch::over(["paid for"]).prompt(|item| *item).worker("passthrough");
+    let resumed = resumed.ledger(LedgerFolder::resume(folder.path())).run().await.unwrap();
+    assert_eq!((resumed.report.kept, resumed.items), (1, vec!["paid for".to_owned()]));
+}
+
 #[tokio::test]
 async fn a_process_that_is_killed_loses_nothing_that_is_in_its_ledger() {
     let (simulator, folder) = (holding(), tempfile::tempdir().unwrap());
