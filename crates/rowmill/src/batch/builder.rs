@@ -43,6 +43,15 @@ pub(super) enum Chosen<T, A> {
     Function(WorkFn<T, A>),
 }
 
+/// What of a batch depends on the types of answers and results.
+struct Answering<T, A, U> {
+    chosen: Chosen<T, A>,
+    decode: Option<Decode<A>>,
+    codec: Option<(Encode<A>, Decode<A>)>,
+    schema: Option<serde_json::Value>,
+    output: OutputFn<T, A, U>,
+}
+
 impl<T, A> Chosen<T, A> {
     /// The same where answers are of another type, which a function would not give.
     fn without_function<B>(self) -> Chosen<T, B> {
@@ -238,18 +247,13 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
         V: Send + 'static,
         F: Fn(Done<T, A>) -> Result<V, Failure> + Send + Sync + 'static,
     {
-        Batch {
-            items: self.items,
-            prompt: self.prompt,
-            id: self.id,
-            chosen: self.chosen,
-            decode: self.decode,
-            codec: self.codec,
-            schema: self.schema,
+        self.remade(|before| Answering {
+            chosen: before.chosen,
+            decode: before.decode,
+            codec: before.codec,
+            schema: before.schema,
             output: Arc::new(output),
-            settings: self.settings,
-            policy: PhantomData,
-        }
+        })
     }
 }
 
@@ -321,18 +325,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// Says what becomes of items that fail: [`Raise`], which is what happens unless something
     /// else is said, [`ReturnNone`](super::ReturnNone) or [`ReturnError`](super::ReturnError).
     pub fn on_failure<Q: OnFailure>(self, _: Q) -> Batch<T, A, U, Q> {
-        Batch {
-            items: self.items,
-            prompt: self.prompt,
-            id: self.id,
-            chosen: self.chosen,
-            decode: self.decode,
-            codec: self.codec,
-            schema: self.schema,
-            output: self.output,
-            settings: self.settings,
-            policy: PhantomData,
-        }
+        self.remade(|same| same)
     }
 
     /// Keeps every answer in a ledger on disk as soon as it is there, so that nothing that was
@@ -352,18 +345,24 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         decode: Option<Decode<B>>,
         output: OutputFn<T, B, V>,
     ) -> Batch<T, B, V, P> {
-        Batch {
-            items: self.items,
-            prompt: self.prompt,
-            id: self.id,
-            chosen: self.chosen.without_function(),
+        self.remade(|before| Answering {
+            chosen: before.chosen.without_function(),
             decode,
             codec: None,
             schema: None,
             output,
-            settings: self.settings,
-            policy: PhantomData,
-        }
+        })
+    }
+
+    /// The same batch with answers, results or failures of another type.
+    fn remade<B, V, Q>(
+        self,
+        make: impl FnOnce(Answering<T, A, U>) -> Answering<T, B, V>,
+    ) -> Batch<T, B, V, Q> {
+        let Self { items, prompt, id, chosen, decode, codec, schema, output, settings, .. } = self;
+        let made = make(Answering { chosen, decode, codec, schema, output });
+        let Answering { chosen, decode, codec, schema, output } = made;
+        Batch { items, prompt, id, chosen, decode, codec, schema, output, settings, policy: PhantomData }
     }
 }
 

@@ -42,6 +42,13 @@ impl<U> FirstOf<U> {
     }
 }
 
+/// What was spent on an item, and whether it was in flight.
+struct Spent {
+    usage: Usage,
+    cost: Money,
+    called: bool,
+}
+
 /// What was counted of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
@@ -85,8 +92,8 @@ impl<T, A, U> Collector<T, A, U> {
         locked(&self.counts)
     }
 
-    /// An item has ended; `kept` if that was in an earlier run.
-    fn end(&self, number: u64, error: Option<&RowError>, spent: Option<(Usage, Money)>) {
+    /// An item has ended; nothing was spent on it in this run if that was in an earlier one.
+    fn end(&self, number: u64, error: Option<&RowError>, spent: Option<Spent>) {
         let output = self.shelf.clear(number);
         let index = index(number);
         {
@@ -94,9 +101,10 @@ impl<T, A, U> Collector<T, A, U> {
             counts.ok += u64::from(error.is_none());
             counts.failed += u64::from(error.is_some());
             match spent {
-                Some((usage, cost)) => {
+                Some(Spent { usage, cost, called }) => {
                     counts.usage += usage;
                     counts.cost += cost;
+                    counts.in_flight = counts.in_flight.saturating_sub(u64::from(called));
                 }
                 None => counts.kept += u64::from(error.is_none()),
             }
@@ -156,11 +164,7 @@ impl<T: Send + Sync, A: Send, U: Send> Observer for Collector<T, A, U> {
                 counts.in_flight = counts.in_flight.saturating_sub(*rows as u64);
             }
             Event::Ended { number, error, usage, cost, called } => {
-                {
-                    let mut counts = self.counts();
-                    counts.in_flight = counts.in_flight.saturating_sub(u64::from(*called));
-                }
-                self.end(*number, *error, Some((*usage, *cost)));
+                self.end(*number, *error, Some(Spent { usage: *usage, cost: *cost, called: *called }));
             }
             Event::Kept { number, error } => self.end(*number, *error, None),
             Event::Draining => self.turnstile.close(),

@@ -54,9 +54,9 @@ impl<T, A, U> fmt::Debug for OutputMap<T, A, U> {
 }
 
 impl<T, A, U> OutputMap<T, A, U> {
-    fn answer(&self, finishing: &Finishing<'_>) -> Result<A, RowError> {
+    fn answer(&self, finishing: &Finishing<'_>, on_shelf: Option<A>) -> Result<A, RowError> {
         match self.decode {
-            None => self.shelf.take_answer(finishing.row).ok_or_else(gone),
+            None => on_shelf.ok_or_else(gone),
             Some(decode) => decode(finishing.result).map_err(|what| {
                 let message = format!("the answer does not fit its type: {what}");
                 let raw_text = Some(finishing.result.to_owned());
@@ -69,8 +69,8 @@ impl<T, A, U> OutputMap<T, A, U> {
 impl<T: Send + Sync, A: Send, U: Send> Finish for OutputMap<T, A, U> {
     fn finish(&self, finishing: Finishing<'_>) -> Result<Verdict, RowError> {
         let Finishing { row, calls, .. } = finishing;
-        let item = self.shelf.item(row).ok_or_else(gone)?;
-        let answer = self.answer(&finishing)?;
+        let (item, on_shelf) = self.shelf.take_answer(row).ok_or_else(gone)?;
+        let answer = self.answer(&finishing, on_shelf)?;
         let done = Done {
             index: index(row),
             item,

@@ -67,8 +67,11 @@ impl<T, A, U> Shelf<T, A, U> {
         }
     }
 
-    pub(super) fn take_answer(&self, number: u64) -> Option<A> {
-        self.locked().get_mut(&number)?.answer.take()
+    /// The item, and what a function made of it.
+    pub(super) fn take_answer(&self, number: u64) -> Option<(Item<T>, Option<A>)> {
+        let mut slots = self.locked();
+        let slot = slots.get_mut(&number)?;
+        Some((Item::new(index(number), Arc::clone(&slot.item)), slot.answer.take()))
     }
 
     pub(super) fn put_output(&self, number: u64, output: U, counts: bool) {

@@ -101,9 +101,16 @@ impl Turnstile {
     fn note(&self, change: impl FnOnce(&mut Passed)) {
         let mut passed = self.locked();
         change(&mut passed);
-        if passed.waiting {
+        if passed.waiting && (passed.closed || self.is_worth_waking_for(&passed)) {
             self.moved.notify_one();
         }
+    }
+
+    /// Whether the reader has something to do for a while: to wake it for every item that goes
+    /// would cost more than the items.
+    fn is_worth_waking_for(&self, passed: &Passed) -> bool {
+        let has_half = !self.streams || passed.taken.saturating_sub(passed.received) <= AHEAD / 2;
+        has_half && self.room(passed) > 0
     }
 }
 
@@ -133,5 +140,20 @@ mod tests {
         assert_eq!(turnstile.admit(10), 1);
         turnstile.close();
         assert_eq!(turnstile.admit(10), 0);
+    }
+
+    #[test]
+    fn the_reader_is_woken_for_many_items_and_for_the_last() {
+        let turnstile = Turnstile::new(Some(10), true);
+        turnstile.took(10);
+        let is_worth = || turnstile.is_worth_waking_for(&turnstile.locked());
+        (0..10).for_each(|_| turnstile.ended());
+        assert!(is_worth(), "the batch has ended, and few results wait");
+        let turnstile = Turnstile::new(None, true);
+        turnstile.took(AHEAD as usize);
+        for received in 1..=AHEAD {
+            turnstile.received();
+            assert_eq!(turnstile.is_worth_waking_for(&turnstile.locked()), received >= AHEAD / 2);
+        }
     }
 }
