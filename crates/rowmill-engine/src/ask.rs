@@ -1,9 +1,12 @@
 //! One turn with a model: calls, retries, other models.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rowmill_core::limits::{Blame, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
@@ -226,9 +229,9 @@ impl<'a> Turn<'a> {
         let sent = Instant::now();
         let limit = self.limit();
         ticket.send();
-        let mut outcome = match tokio::time::timeout(limit, ticket.lane().model.complete(request)).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
+        let mut outcome = match within(limit, ticket.lane().model.complete(request)).await {
+            Some(outcome) => outcome,
+            None => {
                 let whose = if limit < self.row.shared.worker.timeout {
                     " of what `--row-timeout` leaves"
                 } else {
@@ -238,8 +241,9 @@ impl<'a> Turn<'a> {
                 Err(CallError::new(CallFailure::Timeout, message))
             }
         };
-        self.row.add_work(sent.elapsed());
-        self.calls.reports.push(report(&mut outcome, ticket.lane(), sent));
+        let took = sent.elapsed();
+        self.row.add_work(took);
+        self.calls.reports.push(report(&mut outcome, ticket.lane(), took));
         match outcome {
             Ok(completion) => {
                 let lane = ticket.lane();
@@ -294,7 +298,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
-    let key = format!("{}-{}-{number}", context.shared.run, context.number);
+    let key = key(&context.shared.run, context.number, number);
     let mut request = Request { key, row: context.number, attempt: 1, messages };
     // A message that a hook changed needs leave for what it is now.
     let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
@@ -312,6 +316,32 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
     let Turn { lane, calls, .. } = turn;
     let end = context.shared.began.elapsed();
     Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
+}
+
+/// Waits for an answer for so long. Most calls of a function are over when they are first looked
+/// at, so a timer is set only for those that are not.
+async fn within<T>(limit: Duration, mut answer: BoxFuture<'_, T>) -> Option<T> {
+    let mut timer = None;
+    poll_fn(|context| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+            return Poll::Ready(Some(answer));
+        }
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        timer.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
+
+/// Names the run, the row and the turn.
+fn key(run: &str, row: u64, turn: u32) -> String {
+    let mut digits = itoa::Buffer::new();
+    let mut key = String::with_capacity(run.len() + 24);
+    key.push_str(run);
+    key.push('-');
+    key.push_str(digits.format(row));
+    key.push('-');
+    key.push_str(digits.format(turn));
+    key
 }
 
 /// A number from 0 to 1 that differs between rows and tries, so that rows that

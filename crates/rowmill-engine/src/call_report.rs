@@ -1,13 +1,14 @@
 //! What is written down of a call.
 
+use std::time::Duration;
+
 use rowmill_core::record::CallReport;
 use rowmill_types::{CallError, CallTiming, Completion};
-use tokio::time::Instant;
 
 use crate::lane::Lane;
 
-/// The report of a call to a lane that was sent at `sent`.
-pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, sent: Instant) -> CallReport {
+/// The report of a call to a lane that took so long.
+pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, took: Duration) -> CallReport {
     match outcome {
         // What only the report needs is moved into it, not copied.
         Ok(completion) => CallReport {
@@ -25,7 +26,7 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, s
         Err(error) => CallReport {
             error: Some(error.failure.kind()),
             status: error.status,
-            timing: CallTiming { first_token: None, response: sent.elapsed() },
+            timing: CallTiming { first_token: None, response: took },
             usage: None,
             raw_usage: None,
             model: None,

@@ -72,7 +72,7 @@ pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
 pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::forecast::Interval;
-pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, WaitReason};
+pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, Spend, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_core::summary::Numbers;
@@ -82,7 +82,8 @@ pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{
     Accuracy, CatalogueEntry, Key, KeyState, LongPriceConfig, ModelString, PriceConfig, PriceEntry,
-    PriceSource, PriceTable, Priced, ProviderConfig, Providers, Setting, TokenCounter, catalogue, counter,
+    PriceSource, PriceTable, Priced, Protocol, ProviderConfig, Providers, Setting, TokenCounter, catalogue,
+    counter,
 };
 pub use rowmill_tools::McpServerConfig;
 pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, ToolOutput, Usage};
