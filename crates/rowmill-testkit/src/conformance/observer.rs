@@ -32,7 +32,7 @@ const THREADS: usize = 4;
 ///
 /// impl Observer for Failures {
 ///     fn observe(&self, event: &Event<'_>) {
-///         if let Event::Ended { ok: false, .. } = event {
+///         if let Event::Ended { error: Some(_), .. } = event {
 ///             self.0.fetch_add(1, Ordering::Relaxed);
 ///         }
 ///     }
