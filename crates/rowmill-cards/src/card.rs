@@ -9,6 +9,7 @@ use rowmill_core::variables::Variables;
 use rowmill_types::{Message, Secret};
 use serde_json::{Map, Value};
 
+use crate::lines::Lines;
 use crate::{
     Filter, FunctionTool, HostedTools, Kind, LifecycleHook, McpConnect, PythonFunction, RequestParams,
     ToolPolicy,
@@ -33,6 +34,8 @@ pub struct Card {
     pub tool_only: bool,
     /// The model string.
     pub model: Option<String>,
+    /// The line in which the card names its model.
+    pub model_line: Option<u64>,
     /// The key for the model's provider.
     pub api_key: Option<Secret>,
     /// How the model is asked.
@@ -81,4 +84,6 @@ pub struct Card {
     pub shape: Value,
     /// The line of each child's name, in the order of [`Kind::children`].
     pub(crate) child_lines: Vec<u64>,
+    /// Where the card says what it says.
+    pub(crate) lines: Lines,
 }

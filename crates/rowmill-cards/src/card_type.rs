@@ -5,6 +5,7 @@ use std::fmt;
 use crate::field::Field;
 use crate::fields::Fields;
 use crate::mistake::{Mistake, listed, nearest, suggestion};
+use crate::yaml::Entry;
 
 /// What a card describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,16 +137,20 @@ impl CardType {
         }
     }
 
-    /// Refuses fields that this type does not have.
-    pub(crate) fn check(self, fields: &Fields) -> Result<(), Mistake> {
+    /// The fields that this type does not have, each with what was probably meant.
+    pub(crate) fn unknown_fields(self, fields: &Fields) -> Vec<Mistake> {
         let known = |name: &str| self.fields().any(|field| field == name);
-        let Some(entry) = fields.entries().iter().find(|entry| !known(&entry.key)) else { return Ok(()) };
+        let unknown = fields.entries().iter().filter(|entry| !known(&entry.key));
+        unknown.map(|entry| self.unknown_field(fields, entry)).collect()
+    }
+
+    fn unknown_field(self, fields: &Fields, entry: &Entry) -> Mistake {
         let name = entry.key.as_str();
         let having = Self::ALL.iter().filter(|other| other.fields().any(|field| field == name));
         let having: Vec<_> = having.map(|other| other.name()).collect();
         if !having.is_empty() {
-            return Err(Mistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
-                .hint(format!("it belongs to: {}", listed(having))));
+            return Mistake::at(entry.line, format!("type `{self}` has no field `{name}`"))
+                .hint(format!("it belongs to: {}", listed(having)));
         }
         // A word for another type is still nearer to what was meant than nothing.
         let everywhere = || Self::ALL.iter().flat_map(|other| other.fields());
@@ -153,7 +158,7 @@ impl CardType {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("fields of type `{self}`: {}", listed(self.fields())),
         };
-        Err(fields.unknown(entry).hint(hint))
+        fields.unknown(entry).hint(hint)
     }
 }
 

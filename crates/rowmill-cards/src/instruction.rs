@@ -1,5 +1,6 @@
 //! The instruction of a card: where it is written, what it includes, and its variables.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
@@ -7,37 +8,17 @@ use rowmill_types::Problem;
 
 use crate::Card;
 use crate::fields::Fields;
-use crate::mistake::{Mistake, suggestion};
+use crate::lines::Lines;
+use crate::mistake::Mistake;
 use crate::parse::Origin;
 use crate::placeholders::{Part, filled, parts, replaced};
+use crate::unfilled::{EMPTY_HERE, Unfilled, is_known_placeholder};
 
 /// Stands in an instruction where what the MCP servers say about themselves belongs.
 pub const SERVER_INSTRUCTIONS: &str = "{{serverInstructions}}";
 
 /// Stands in an instruction where the list of skills belongs.
 pub const AGENT_SKILLS: &str = "{{agentSkills}}";
-
-/// What tells about this machine or about the day. It would be sent to the provider with every
-/// row, and every machine and every day would ask something else.
-const OF_THE_MACHINE: [&str; 13] = [
-    "hostPlatform",
-    "pythonVer",
-    "workspaceRoot",
-    "clientDisplay",
-    "env",
-    "agentCardPath",
-    "agentCardDir",
-    "executionEnvironment",
-    "executionEnvironmentName",
-    "executionEnvironmentKind",
-    "executionEnvironmentProvider",
-    "executionEnvironmentShell",
-    "executionEnvironmentCwd",
-];
-
-/// What a card cannot know.
-const OF_THE_PROGRAM: [&str; 5] =
-    ["modelName", "modelProvider", "modelReferences", "model_specific", "agentInternalResources"];
 
 /// A text that an instruction wants in the place of a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,31 +89,29 @@ fn of_body(body: &str, first_line: u64) -> Result<Option<String>, Mistake> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// Refuses what an instruction may not include.
-pub(crate) fn check_includes(instruction: &str, origin: &Origin<'_>) -> Result<(), Mistake> {
+/// What an instruction may not include.
+pub(crate) fn wrong_includes(instruction: &str, origin: &Origin<'_>, lines: &Lines) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
     for part in parts(instruction) {
         let Part::Placeholder { name, source } = part else { continue };
+        let wrong = |what: &str| Mistake::at(lines.of_placeholder(source), format!("{what}: `{source}`"));
         match IncludeFrom::of(name) {
-            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
-                return Err(Mistake::whole(format!(
-                    "a card from elsewhere may not include files: `{source}`"
-                ))
-                .hint("save the card to a file that you trust and give its path to `--agent-card`"));
-            }
-            Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => {
-                return Err(Mistake::whole(format!(
-                    "an included file must have a relative path: `{source}`"
-                ))
-                .hint("write the path from the card's folder"));
-            }
-            Some(IncludeFrom::Url(url)) if !is_address(&url) => {
-                return Err(Mistake::whole(format!("an included address cannot be used: `{source}`"))
-                    .hint("addresses begin with `https://`, `http://` or `hf://`"));
-            }
+            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => mistakes.push(
+                wrong("a card from elsewhere may not include files")
+                    .hint("save the card to a file that you trust and give its path to `--agent-card`"),
+            ),
+            Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => mistakes.push(
+                wrong("an included file must have a relative path")
+                    .hint("write the path from the card's folder, or from the current one"),
+            ),
+            Some(IncludeFrom::Url(url)) if !is_address(&url) => mistakes.push(
+                wrong("an included address cannot be used")
+                    .hint("addresses begin with `https://`, `http://` or `hf://`"),
+            ),
             _ => {}
         }
     }
-    Ok(())
+    mistakes
 }
 
 fn is_absolute(path: &Path) -> bool {
@@ -172,7 +151,7 @@ impl Card {
                     && IncludeFrom::of(name).is_some()
                 {
                     let message = format!("the text of `{placeholder}` includes another: `{source}`");
-                    return Err(Mistake::whole(message)
+                    return Err(Mistake::at(self.lines.of_placeholder(placeholder), message)
                         .hint("include it in the card itself, or write `\\{{` where text is meant")
                         .of(&self.source));
                 }
@@ -187,61 +166,52 @@ impl Card {
     }
 
     /// Fills the variables of the instruction: those that were `given` go before the card's own.
-    /// Returns the names that it uses.
     ///
-    /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay for whoever knows these texts.
-    ///
-    /// # Errors
-    ///
-    /// The instruction names a variable that neither gives, or something that a batch does not tell.
-    pub fn fill(&mut self, given: &Variables) -> Result<Vec<String>, Problem> {
-        let Some(instruction) = self.instruction.take() else { return Ok(Vec::new()) };
+    /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay for whoever knows these texts. Once there
+    /// is a variable whose name somebody chose, a name that nobody gave is no plain text any more.
+    pub fn fill(&mut self, given: &Variables) -> Filled {
+        let Some(instruction) = self.instruction.take() else { return Filled::default() };
         let mut variables = self.variables.clone();
         for name in given.names() {
             variables.set(name.to_owned(), given.value(name).unwrap_or_default().to_owned());
         }
-        let mut used = Vec::new();
-        let put = |name: &str, source: &str| -> Result<String, Mistake> {
+        let has_own = variables.names().any(|name| !is_known_placeholder(name));
+        let mut result = Filled::default();
+        let mut empty = Vec::new();
+        let put = |name: &str, source: &str| -> Result<String, Infallible> {
             if let Some(value) = variables.value(name) {
-                used.push(name.to_owned());
+                result.used.push(name.to_owned());
                 return Ok(value.to_owned());
             }
-            match name {
-                "serverInstructions" => Ok(SERVER_INSTRUCTIONS.to_owned()),
-                "agentSkills" => Ok(AGENT_SKILLS.to_owned()),
-                "agentName" => Ok(self.name.clone()),
-                "agentType" => Ok(self.kind.card_type().name().to_owned()),
-                _ => match refusal(name, source) {
-                    Some(mistake) => Err(mistake),
-                    None if variables.is_empty() => Ok(source.to_owned()),
-                    None => Err(unknown(name, &variables)),
-                },
-            }
+            Ok(match name {
+                "serverInstructions" => SERVER_INSTRUCTIONS.to_owned(),
+                "agentSkills" => AGENT_SKILLS.to_owned(),
+                "agentName" => self.name.clone(),
+                "agentType" => self.kind.card_type().name().to_owned(),
+                _ if EMPTY_HERE.contains(&name) => {
+                    empty.push(source.to_owned());
+                    String::new()
+                }
+                _ => {
+                    if is_known_placeholder(name) || has_own {
+                        result.unfilled.push(Unfilled::new(name, source, &variables));
+                    }
+                    source.to_owned()
+                }
+            })
         };
-        let text = filled(&instruction, put).map_err(|mistake| mistake.of(&self.source))?;
+        let Ok(text) = filled(&instruction, put);
         self.instruction = Some(text);
-        Ok(used)
+        self.ignored.extend(empty);
+        result
     }
 }
 
-/// Why a name of the original is not filled here.
-fn refusal(name: &str, source: &str) -> Option<Mistake> {
-    let why = if name == "currentDate" {
-        "makes another prompt of every day, so that runs cannot be repeated and answers not be kept"
-    } else if OF_THE_MACHINE.contains(&name) {
-        "would tell the provider about this machine, and makes another prompt of every machine"
-    } else if OF_THE_PROGRAM.contains(&name) || name.starts_with("internal:") {
-        "is not known in a batch"
-    } else {
-        return None;
-    };
-    let message = format!("the instruction names `{source}`, which {why}");
-    Some(Mistake::whole(message).hint(format!("take it out, or say what stands there: `--var '{name}=…'`")))
-}
-
-fn unknown(name: &str, variables: &Variables) -> Mistake {
-    let given: Vec<&str> = variables.names().collect();
-    let near = suggestion(name, given, "variables");
-    Mistake::whole(format!("the instruction names an unknown variable: `{name}`"))
-        .hint(format!("{near}; write `\\{{{{` where text is meant"))
+/// What became of the placeholders of an instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filled {
+    /// The variables that it uses.
+    pub used: Vec<String>,
+    /// What nobody gave.
+    pub unfilled: Vec<Unfilled>,
 }

@@ -15,8 +15,8 @@ pub struct McpConnect {
     /// The name that tools carry before theirs, and that filters use.
     pub name: String,
     /// Its settings, checked: exactly one of `target`, `command` and `url`, and any of
-    /// `description`, `args`, `env`, `cwd`, `headers`, `access_token`, `auth`, `timeout`,
-    /// `start_timeout`, `per_row`, `tools`, `resources`, `prompts`, `idempotent` and `protocol_mode`.
+    /// `description`, `include_instructions`, `args`, `env`, `cwd`, `headers`, `access_token`, `auth`, `timeout`,
+    /// `start_timeout`, `per_row`, `tools`, `resources`, `prompts`, `idempotent`, `max_parallel` and `protocol_mode`.
     pub settings: Map<String, Value>,
 }
 
@@ -32,6 +32,7 @@ const KNOWN: &[&str] = &[
     "target",
     "name",
     "description",
+    "include_instructions",
     "command",
     "args",
     "env",
@@ -48,6 +49,7 @@ const KNOWN: &[&str] = &[
     "prompts",
     "idempotent",
     "protocol_mode",
+    "max_parallel",
     "management",
     "connector_id",
     "defer_loading",
@@ -132,11 +134,16 @@ fn settings(fields: &mut Fields) -> Result<Map<String, Value>, Mistake> {
             settings.insert(name.to_owned(), span.as_secs_f64().into());
         }
     }
-    if let Some(per_row) = fields.read("per_row", Field::boolean)? {
-        settings.insert("per_row".to_owned(), per_row.into());
+    for name in ["per_row", "include_instructions"] {
+        if let Some(choice) = fields.read(name, Field::boolean)? {
+            settings.insert(name.to_owned(), choice.into());
+        }
     }
     if let Some(value) = fields.read("idempotent", idempotent)? {
         settings.insert("idempotent".to_owned(), value);
+    }
+    if let Some(value) = fields.read("max_parallel", max_parallel)? {
+        settings.insert("max_parallel".to_owned(), value);
     }
     if let Some(auth) = fields.read("auth", Field::mapping)? {
         settings.insert("auth".to_owned(), Value::Object(mapping_to_json(&auth)));
@@ -179,6 +186,15 @@ fn idempotent(field: Field) -> Result<Value, Mistake> {
         Content::List(_) => Ok(field.texts()?.into()),
         _ => Err(field.mistake("must be `true`, `false` or a list of tools")),
     }
+}
+
+/// A number of calls, or numbers by tools.
+fn max_parallel(field: Field) -> Result<Value, Mistake> {
+    if !matches!(field.content, Content::Mapping(_)) {
+        return Ok(field.count(1)?.into());
+    }
+    let limits = field.entries()?.into_iter().map(|(tool, field)| Ok((tool, field.count(1)?.into())));
+    Ok(Value::Object(limits.collect::<Result<Map<_, _>, Mistake>>()?))
 }
 
 /// A name for a server that has none: its host, its package or its program.

@@ -1,15 +1,15 @@
 //! Messages that go before the row's: examples of how to answer.
 
 use rowmill_types::{Message, Problem};
-use serde_json::Value;
 
+use crate::messages_json::{read as json, resource_text};
 use crate::mistake::Mistake;
 
 /// How messages are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageForm {
-    /// Text with lines of `---USER` and `---ASSISTANT`; without such a line it is one message of
-    /// the user.
+    /// Text with lines of `---USER`, `---ASSISTANT` and `---RESOURCE`; without such a line it is
+    /// one message of the user.
     Delimited,
     /// `{"messages": [{"role": …, "content": …}]}` in a file that ends with `.json`.
     Json,
@@ -36,7 +36,8 @@ impl MessageForm {
 ///
 /// # Errors
 ///
-/// There is no message, or one that is not a text of the user or of the model.
+/// There is no message, one is neither text nor calls of tools with what they gave, or a call has
+/// no result.
 pub fn parse_messages(text: &str, form: MessageForm, source: &str) -> Result<Vec<Message>, Problem> {
     let messages = match form {
         MessageForm::Delimited => delimited(text),
@@ -50,88 +51,56 @@ pub fn parse_messages(text: &str, form: MessageForm, source: &str) -> Result<Vec
     Ok(messages)
 }
 
+/// What the lines after a delimiter are.
+#[derive(Clone, Copy)]
+enum Block {
+    User,
+    Assistant,
+    /// A text that belongs to the message before it.
+    Resource,
+}
+
 fn delimited(text: &str) -> Result<Vec<Message>, Mistake> {
-    // What stands before the first line that says who speaks is the user's.
     let mut messages = Vec::new();
-    let mut speaker: fn(String) -> Message = Message::user;
+    // What stands before the first line that says who speaks is the user's.
+    let (mut block, mut first) = (Block::User, 1);
     let mut lines: Vec<&str> = Vec::new();
-    let mut finish = |lines: &mut Vec<&str>, speaker: fn(String) -> Message| {
-        let text = lines.join("\n").trim().to_owned();
-        lines.clear();
-        if !text.is_empty() {
-            messages.push(speaker(text));
-        }
-    };
     for (index, line) in text.lines().enumerate() {
-        let next: fn(String) -> Message = match line.trim() {
-            "---USER" => Message::user,
-            "---ASSISTANT" => Message::assistant,
-            "---RESOURCE" => {
-                return Err(Mistake::at(index as u64 + 1, "files in messages are not supported")
-                    .hint("put the text of the file into the message"));
-            }
+        let next = match line.trim() {
+            "---USER" => Block::User,
+            "---ASSISTANT" => Block::Assistant,
+            "---RESOURCE" => Block::Resource,
             _ => {
                 lines.push(line);
                 continue;
             }
         };
-        finish(&mut lines, speaker);
-        speaker = next;
+        add_block(&mut messages, (block, first), &lines.join("\n"))?;
+        lines.clear();
+        (block, first) = (next, index as u64 + 1);
     }
-    finish(&mut lines, speaker);
+    add_block(&mut messages, (block, first), &lines.join("\n"))?;
     Ok(messages)
 }
 
-fn json(text: &str) -> Result<Vec<Message>, Mistake> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        Mistake::at(error.line() as u64, "cannot be read as JSON")
-            .cause(error.to_string())
-            .hint("correct it there")
-    })?;
-    let list = match &value {
-        Value::Object(object) => object.get("messages"),
-        list => Some(list),
-    };
-    let list = list.and_then(Value::as_array).ok_or_else(|| {
-        Mistake::whole("there is no list of messages")
-            .hint("write `{\"messages\": [{\"role\": …, \"content\": …}]}`")
-    })?;
-    list.iter().enumerate().map(|(index, message)| one(message, index + 1)).collect()
-}
-
-fn one(message: &Value, number: usize) -> Result<Message, Mistake> {
-    let wrong = |what: &str| Mistake::whole(format!("message {number} {what}"));
-    for field in ["tool_calls", "tool_results"] {
-        if message.get(field).is_some_and(|value| !value.is_null()) {
-            return Err(wrong("holds tool calls").hint("keep only texts of the user and the model"));
+fn add_block(messages: &mut Vec<Message>, (block, line): (Block, u64), text: &str) -> Result<(), Mistake> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(());
+    }
+    match block {
+        Block::User => messages.push(Message::user(text)),
+        Block::Assistant => messages.push(Message::assistant(text)),
+        Block::Resource => {
+            let resource = resource_text(text).ok_or_else(|| {
+                Mistake::at(line, "a resource of a message must be text, written as JSON")
+                    .hint("put the text of the file into the message")
+            })?;
+            match messages.last_mut() {
+                Some(message) => message.text.push_str(&format!("\n\n{resource}")),
+                None => messages.push(Message::user(resource)),
+            }
         }
     }
-    let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
-    let speaker: fn(String) -> Message = match role {
-        "user" => Message::user,
-        "assistant" => Message::assistant,
-        _ => return Err(wrong("has no `role` of `user` or `assistant`").hint("say who speaks")),
-    };
-    let text = message.get("content").and_then(text_of).filter(|text| !text.trim().is_empty());
-    let text = text.ok_or_else(|| {
-        wrong("has a `content` that is no text")
-            .hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
-    })?;
-    Ok(speaker(text))
-}
-
-/// A text, or blocks of text as paragraphs.
-fn text_of(content: &Value) -> Option<String> {
-    match content {
-        Value::String(text) => Some(text.clone()),
-        Value::Object(block) => {
-            let is_text = block.get("type").and_then(Value::as_str) == Some("text");
-            is_text.then(|| block.get("text").and_then(Value::as_str).map(str::to_owned)).flatten()
-        }
-        Value::Array(blocks) => {
-            let texts: Option<Vec<String>> = blocks.iter().map(text_of).collect();
-            texts.map(|texts| texts.join("\n\n"))
-        }
-        _ => None,
-    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
 /// What is wrong with a card, before it is known which one it is.
 #[derive(Debug)]
 pub(crate) struct Mistake {
-    line: Option<u64>,
+    pub(crate) line: Option<u64>,
     message: String,
     cause: Option<String>,
     hint: String,
@@ -51,6 +51,43 @@ impl Mistake {
             None => problem,
         }
     }
+}
+
+/// Reading goes on after a mistake where it can, so that all are told at once.
+impl From<Mistake> for Vec<Mistake> {
+    fn from(mistake: Mistake) -> Self {
+        vec![mistake]
+    }
+}
+
+/// The most problems that one message lists.
+const MOST_LISTED: usize = 20;
+
+/// One problem of all that is wrong with some cards: the only one as it is, or a list.
+#[must_use]
+pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
+    if problems.len() == 1
+        && let Some(only) = problems.pop()
+    {
+        return only;
+    }
+    let mut message = format!("{} things are wrong with the agent cards:", problems.len());
+    for (index, Problem { message: what, cause, hint, .. }) in problems.iter().take(MOST_LISTED).enumerate() {
+        message.push_str(&format!("\n  {what}"));
+        if let Some(cause) = cause {
+            message.push_str(&format!(": {cause}"));
+        }
+        // Advice for several in a row is given after the last of them.
+        let is_repeated = problems.get(index + 1).is_some_and(|next| next.hint == *hint);
+        if let Some(hint) = hint.as_deref().filter(|hint| *hint != DOCS && !is_repeated) {
+            message.push_str(&format!("\n    help: {hint}"));
+        }
+    }
+    if let more @ 1.. = problems.len().saturating_sub(MOST_LISTED) {
+        message.push_str(&format!("\n  and {more} more"));
+    }
+    let hint = format!("correct them all and check with `rowmill card check`; {DOCS}");
+    Problem::new(ProblemCode::InvalidCard, message).hint(hint)
 }
 
 /// The candidate that differs least, if it is near enough to be meant.

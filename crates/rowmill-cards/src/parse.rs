@@ -12,7 +12,8 @@ use crate::expand::expand;
 use crate::field::Field;
 use crate::fields::Fields;
 use crate::front_matter::{CardForm, is_skill_manifest, split};
-use crate::instruction::{check_includes, read_instruction};
+use crate::instruction::{read_instruction, wrong_includes};
+use crate::lines::Lines;
 use crate::mistake::Mistake;
 use crate::parse_tools::Tools;
 use crate::yaml::{Content, Entry, Node};
@@ -62,10 +63,13 @@ impl fmt::Debug for Origin<'_> {
 ///
 /// # Errors
 ///
-/// The text is no card, or a field is unknown, missing or wrong. The message names the source and,
-/// where there is one, the line.
-pub fn parse(card: &CardText<'_>) -> Result<Card, Problem> {
-    read(card).map_err(|mistake| mistake.of(card.source))
+/// The text is no card, or fields are unknown, missing or wrong: all that is, in the order of the
+/// lines. Messages name the source and, where there is one, the line.
+pub fn parse(card: &CardText<'_>) -> Result<Card, Vec<Problem>> {
+    read(card).map_err(|mut mistakes| {
+        mistakes.sort_by_key(|mistake| mistake.line);
+        mistakes.into_iter().map(|mistake| mistake.of(card.source)).collect()
+    })
 }
 
 /// The fields of a card as they were written, and its body.
@@ -76,44 +80,42 @@ struct Written {
     servers: Option<Value>,
 }
 
-fn read(card: &CardText<'_>) -> Result<Card, Mistake> {
+fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
     let Written { mut fields, body, servers } = written(card)?;
     let (card_type, smart) = CardType::read(fields.take("type"))?;
-    card_type.check(&fields)?;
-    if matches!(card.origin, Origin::Remote) {
-        refuse_local(&fields)?;
-    }
+    let mut lines = Lines::of_fields(&fields);
+    let mut mistakes = card_type.unknown_fields(&fields);
     let shape = shape::of(card_type, &fields, servers);
     let mut ignored = if smart { vec!["type: smart".to_owned()] } else { Vec::new() };
-    refuse_unsupported(&mut fields)?;
-    take_idle(&mut fields, &mut ignored)?;
+    refuse(card, &mut fields, &mut mistakes);
+    keep(take_idle(&mut fields, &mut ignored), &mut mistakes);
 
-    let name = name(&mut fields, card.source)?;
-    let (instruction, messages) = told(card_type, &mut fields, body, &mut ignored)?;
-    check_includes(instruction.as_deref().unwrap_or_default(), &card.origin)?;
-    let (default, tool_only) = (fields.flag("default")?, fields.flag("tool_only")?);
-    if default && tool_only {
-        return Err(Mistake::whole("`default` and `tool_only` exclude each other")
-            .hint("an agent that only others use cannot be the one that is run"));
-    }
-    let requested = request::read(fields.take("request_params"))?;
+    let name = keep(name(&mut fields, card.source), &mut mistakes);
+    let (instruction, messages) = keep(told(card_type, &mut fields, body, &mut ignored), &mut mistakes);
+    let text = instruction.as_deref().unwrap_or_default();
+    lines.add_placeholders(text, card.text);
+    mistakes.extend(wrong_includes(text, &card.origin, &lines));
+    let (default, tool_only) = keep(standing(&mut fields), &mut mistakes);
+    let requested = keep(request::read(fields.take("request_params")), &mut mistakes);
     ignored.extend(requested.ignored);
-    let model = model(fields.read("model", Field::text)?, requested.model)?;
-    let mcp_connect = mcp::read(fields.take("mcp_connect"), &mut ignored)?;
-    let tools = Tools::read(&mut fields, &mcp_connect)?;
-    let read = parse_kind::read(card_type, &mut fields)?;
+    let (model, model_line) = keep(model(fields.take("model"), requested.model), &mut mistakes).unzip();
+    let mcp_connect = keep(mcp::read(fields.take("mcp_connect"), &mut ignored), &mut mistakes);
+    let tools = keep(Tools::read(&mut fields, &mcp_connect), &mut mistakes);
+    let rest = Rest::read(&mut fields, &mut mistakes);
+    let read = without_mistakes(parse_kind::read(card_type, &mut fields), mistakes)?;
     Ok(Card {
         name,
         source: card.source.to_owned(),
         kind: read.kind,
         instruction,
-        description: fields.text("description")?,
+        description: rest.description,
         default,
         tool_only,
         model,
-        api_key: fields.text("api_key")?.map(Secret::new),
+        model_line,
+        api_key: rest.api_key,
         request: requested.params,
-        hosted: hosted(&mut fields)?,
+        hosted: rest.hosted,
         servers: tools.servers,
         tools: tools.tools,
         resources: tools.resources,
@@ -124,18 +126,80 @@ fn read(card: &CardText<'_>) -> Result<Card, Mistake> {
         tool_hooks: tools.tool_hooks,
         lifecycle_hooks: tools.lifecycle_hooks,
         tool_policy: tools.tool_policy,
-        shell: fields.flag("shell")?,
-        cwd: fields.text("cwd")?.map(Into::into),
+        shell: rest.shell,
+        cwd: rest.cwd,
         tool_input_schema: tools.tool_input_schema,
         max_parallel: read.max_parallel,
         child_timeout: read.child_timeout,
         messages,
         history: Vec::new(),
-        variables: variables(&mut fields)?,
+        variables: rest.variables,
         ignored,
         shape,
         child_lines: read.child_lines,
+        lines,
     })
+}
+
+/// What was read last, if nothing was wrong with it and with all before.
+fn without_mistakes<T>(read: Result<T, Mistake>, mut mistakes: Vec<Mistake>) -> Result<T, Vec<Mistake>> {
+    match read {
+        Ok(read) if mistakes.is_empty() => Ok(read),
+        read => {
+            mistakes.extend(read.err());
+            Err(mistakes)
+        }
+    }
+}
+
+/// Fields that depend on no others.
+struct Rest {
+    description: Option<String>,
+    api_key: Option<Secret>,
+    hosted: HostedTools,
+    shell: bool,
+    cwd: Option<PathBuf>,
+    variables: Variables,
+}
+
+impl Rest {
+    fn read(fields: &mut Fields, mistakes: &mut Vec<Mistake>) -> Self {
+        Self {
+            description: keep(fields.text("description"), mistakes),
+            api_key: keep(fields.text("api_key"), mistakes).map(Secret::new),
+            hosted: keep(hosted(fields), mistakes),
+            shell: keep(fields.flag("shell"), mistakes),
+            cwd: keep(fields.text("cwd"), mistakes).map(PathBuf::from),
+            variables: keep(variables(fields), mistakes),
+        }
+    }
+}
+
+/// The checks of a card as a whole, before any of its fields is read.
+fn refuse(card: &CardText<'_>, fields: &mut Fields, mistakes: &mut Vec<Mistake>) {
+    if matches!(card.origin, Origin::Remote) {
+        keep(refuse_local(fields), mistakes);
+    }
+    keep(refuse_attended(fields), mistakes);
+}
+
+/// What was read, or nothing and a mistake more.
+fn keep<T: Default>(read: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> T {
+    read.unwrap_or_else(|mistake| {
+        mistakes.push(mistake);
+        T::default()
+    })
+}
+
+/// Whether the card is the one to be run, or only for others.
+fn standing(fields: &mut Fields) -> Result<(bool, bool), Mistake> {
+    let line = fields.entries().iter().find(|entry| entry.key == "tool_only").map_or(0, |entry| entry.line);
+    let (default, tool_only) = (fields.flag("default")?, fields.flag("tool_only")?);
+    if default && tool_only {
+        return Err(Mistake::at(line, "`default` and `tool_only` exclude each other")
+            .hint("an agent that only others use cannot be the one that is run"));
+    }
+    Ok((default, tool_only))
 }
 
 /// The instruction and the files of messages. A card that asks no model itself has nobody to be
@@ -209,29 +273,14 @@ fn refuse_local(fields: &Fields) -> Result<(), Mistake> {
         .hint("save the card to a file that you trust and give its path to `--agent-card`"))
 }
 
-fn refuse_unsupported(fields: &mut Fields) -> Result<(), Mistake> {
-    for name in ["subagents", "harness_tools"] {
-        if let Some(field) = fields.take(name) {
-            let place = field.clone();
-            if field.boolean()? {
-                return Err(place
-                    .mistake("is not supported in a batch")
-                    .hint("name the agents that it may ask in `agents`, and its tools in `servers`"));
-            }
-        }
-    }
-    if let Some(field) = fields.take("subagent_model") {
-        return Err(field
-            .mistake("is not supported in a batch")
-            .hint("write a card for each child, with its own `model`, and name it in `agents`"));
-    }
-    if let Some(field) = fields.take("human_input") {
-        let place = field.clone();
-        if field.boolean()? {
-            return Err(place
-                .mistake("is not supported in a batch: nobody is there to answer")
-                .hint("take it out, and put what the agent would ask for into the row or the instruction"));
-        }
+/// A batch runs unattended.
+fn refuse_attended(fields: &mut Fields) -> Result<(), Mistake> {
+    let Some(field) = fields.take("human_input") else { return Ok(()) };
+    let place = field.clone();
+    if field.boolean()? {
+        return Err(place
+            .mistake("is not supported in a batch: nobody is there to answer")
+            .hint("take it out, and put what the agent would ask for into the row or the instruction"));
     }
     Ok(())
 }
@@ -243,12 +292,15 @@ fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mista
             ignored.push(name.to_owned());
         }
     };
-    for name in ["use_history", "save_trajectory", "trim_tool_history"] {
+    // `subagents` lets an agent start others that it makes up, `harness_tools` lets it give commands
+    // to the program round it. Without them it answers with the tools that it has.
+    for name in ["use_history", "save_trajectory", "trim_tool_history", "subagents", "harness_tools"] {
         note(name, fields.flag(name)?);
     }
     for name in ["history_source", "history_merge_target"] {
         note(name, fields.text(name)?.is_some_and(|value| value != "none"));
     }
+    note("subagent_model", fields.text("subagent_model")?.is_some());
     note("max_display_instances", fields.read("max_display_instances", |field| field.whole(0))?.is_some());
     note("commands", fields.read("commands", Field::mapping)?.is_some_and(|entries| !entries.is_empty()));
     fields.read("schema_version", |field| field.whole(0))?;
@@ -261,12 +313,14 @@ fn name(fields: &mut Fields, source: &str) -> Result<String, Mistake> {
     Ok(name.replace(' ', "_"))
 }
 
-fn model(own: Option<String>, requested: Option<Field>) -> Result<Option<String>, Mistake> {
-    let Some(field) = requested else { return Ok(own) };
-    if own.is_some() {
+/// The model string and its line.
+fn model(own: Option<Field>, requested: Option<Field>) -> Result<Option<(String, u64)>, Mistake> {
+    if let (Some(_), Some(field)) = (&own, &requested) {
         return Err(field.mistake("repeats `model`").hint("keep one of them"));
     }
-    field.text().map(Some)
+    let Some(field) = own.or(requested) else { return Ok(None) };
+    let line = field.line;
+    field.text().map(|text| Some((text, line)))
 }
 
 fn hosted(fields: &mut Fields) -> Result<HostedTools, Mistake> {

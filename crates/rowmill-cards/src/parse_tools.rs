@@ -1,5 +1,6 @@
 //! The fields that say what an agent may use.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use rowmill_core::ports::HookKind;
@@ -129,10 +130,12 @@ fn tool_policy(field: Field) -> Result<Vec<(String, ToolPolicy)>, Mistake> {
         if !matches!(field.content, Content::Mapping(_)) {
             return Ok((tool, ToolPolicy { route: field.choice(&ROUTES)?, ..ToolPolicy::default() }));
         }
-        let mut fields = Fields::of(field, &["route", "idempotent", "timeout"])?;
+        let mut fields = Fields::of(field, &["route", "idempotent", "timeout", "max_parallel"])?;
         let route = fields.read("route", |field| field.choice(&ROUTES))?.unwrap_or_default();
         let idempotent = fields.read("idempotent", Field::boolean)?;
-        Ok((tool, ToolPolicy { route, idempotent, timeout: fields.read("timeout", Field::seconds)? }))
+        let timeout = fields.read("timeout", Field::seconds)?;
+        let max_parallel = fields.read("max_parallel", |field| field.count(1))?.and_then(NonZeroU32::new);
+        Ok((tool, ToolPolicy { route, idempotent, timeout, max_parallel }))
     };
     field.entries()?.into_iter().map(one).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::Card;
-use crate::mistake::{Mistake, listed, suggestion};
+use crate::mistake::{Mistake, listed, one_problem, suggestion};
 
 /// Cards whose names differ, whose children are all there, and of which none asks itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,19 +104,20 @@ impl CardSet {
     }
 
     fn check_children(&self) -> Result<(), Problem> {
+        let names: Vec<_> = self.cards.iter().map(|card| card.name.as_str()).collect();
+        let mut problems = Vec::new();
         for card in &self.cards {
             for (index, (field, child)) in card.kind.children().into_iter().enumerate() {
                 if self.card(child).is_none() {
                     let line = card.child_lines.get(index).copied().unwrap_or_default();
-                    let names: Vec<_> = self.cards.iter().map(|card| card.name.as_str()).collect();
                     let message = format!("`{field}` names an agent that was not loaded: `{child}`");
-                    return Err(Mistake::at(line, message)
-                        .hint(suggestion(child, names, "loaded"))
-                        .of(&card.source));
+                    let hint = suggestion(child, names.iter().copied(), "loaded");
+                    let hint = format!("{hint}; give the card or its folder with another `--agent-card`");
+                    problems.push(Mistake::at(line, message).hint(hint).of(&card.source));
                 }
             }
         }
-        Ok(())
+        if problems.is_empty() { Ok(()) } else { Err(one_problem(problems)) }
     }
 
     /// Walks from every card along its children. The walk keeps its own stack, because a chain of
@@ -155,10 +156,16 @@ impl CardSet {
     }
 
     fn circle(&self, path: impl Iterator<Item = usize>, again: usize) -> Problem {
-        let name = |place: usize| self.cards.get(place).map(|card| format!("`{}`", card.name));
-        let names: Vec<_> = path.chain([again]).filter_map(name).collect();
-        problem(format!("agents ask each other in a circle: {}", names.join(" -> ")))
-            .hint("take one of these children out of its card")
+        let cards: Vec<&Card> = path.chain([again]).filter_map(|place| self.cards.get(place)).collect();
+        let names: Vec<_> = cards.iter().map(|card| format!("`{}`", card.name)).collect();
+        let message = format!("agents ask each other in a circle: {}", names.join(" -> "));
+        let hint = "take one of these children out of its card";
+        let (Some(first), Some(second)) = (cards.first(), cards.get(1)) else {
+            return problem(message).hint(hint);
+        };
+        let child = first.kind.children().iter().position(|(_, child)| *child == second.name);
+        let line = child.and_then(|index| first.child_lines.get(index)).copied().unwrap_or_default();
+        Mistake::at(line, message).hint(hint).of(&first.source)
     }
 }
 

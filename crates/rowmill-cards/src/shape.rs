@@ -7,7 +7,7 @@ use crate::fields::Fields;
 
 /// Fields that are left out: some shape nothing, `api_key` is a secret, and the instruction counts
 /// as it is sent, with its variables filled in.
-const APART: [&str; 16] = [
+const APART: [&str; 19] = [
     "name",
     "instruction",
     "variables",
@@ -24,6 +24,9 @@ const APART: [&str; 16] = [
     "max_display_instances",
     "commands",
     "trim_tool_history",
+    "subagents",
+    "subagent_model",
+    "harness_tools",
 ];
 
 /// Settings of a server whose values may be secrets.

@@ -1,5 +1,6 @@
 //! What an agent may use, as its card says it.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::PythonFunction;
@@ -57,6 +58,8 @@ pub struct ToolPolicy {
     pub idempotent: Option<bool>,
     /// How long a call may take.
     pub timeout: Option<Duration>,
+    /// How many calls of it are made at once, over all rows.
+    pub max_parallel: Option<NonZeroU32>,
 }
 
 /// Where a call of a tool goes.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rowmill_types::{Problem, ProblemCode};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::NonFiniteFloatPolicy;
@@ -59,6 +60,20 @@ pub(crate) fn parse(text: &str) -> Result<Node, Mistake> {
         };
         mistake.cause(error.without_snippet().to_string()).hint("correct it there")
     })
+}
+
+/// Reads a configuration that is written as YAML.
+///
+/// # Errors
+///
+/// It is no YAML; the message names the source and the line.
+pub fn yaml_to_json(source: &str, text: &str) -> Result<Value, Problem> {
+    let node = parse(text).map_err(|mistake| {
+        let mut problem = mistake.of(source);
+        problem.code = ProblemCode::InvalidConfig;
+        problem
+    })?;
+    Ok(node.to_json())
 }
 
 /// Bounds that no card comes near, so that a hostile one costs little.

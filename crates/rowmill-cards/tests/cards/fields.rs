@@ -128,8 +128,12 @@ fn function_tools_and_hooks_name_functions_of_files() {
 fn a_policy_says_where_calls_of_a_tool_go() {
     let policy = yaml(include_str!("whole_agent.yaml")).tool_policy;
     let plain = |route| ToolPolicy { route, ..ToolPolicy::default() };
-    let full =
-        ToolPolicy { route: ToolRoute::Call, idempotent: Some(true), timeout: Some(Duration::from_secs(30)) };
+    let full = ToolPolicy {
+        route: ToolRoute::Call,
+        idempotent: Some(true),
+        timeout: Some(Duration::from_secs(30)),
+        max_parallel: NonZeroU32::new(2),
+    };
     let expected = [
         ("files__delete".to_owned(), plain(ToolRoute::Deny)),
         ("look_up".to_owned(), plain(ToolRoute::Passthrough)),
@@ -182,8 +186,10 @@ fn servers_of_a_card_keep_their_checked_settings() {
             "idempotent": ["find"], "name": "notes"
         })
     );
-    let listed =
-        yaml("mcp_connect: [{target: 'npx @x/files .'}, {name: t, url: 'https://h', idempotent: true}]");
+    let listed = yaml(
+        "mcp_connect: [{target: 'npx @x/files .'}, {name: t, url: 'https://h', include_instructions: no}]",
+    );
+    assert_eq!(listed.mcp_connect[1].settings["include_instructions"], false);
     assert_eq!((listed.mcp_connect[0].name.as_str(), listed.mcp_connect[1].name.as_str()), ("files", "t"));
 }
 
@@ -249,6 +255,13 @@ fn workflows_have_their_fields_and_defaults() {
 }
 
 #[test]
+fn what_only_a_person_at_a_screen_could_use_is_passed_over() {
+    let card = yaml("subagents: true\nharness_tools: true\nsubagent_model: m\nmax_display_instances: 3");
+    assert_eq!(card.ignored, ["subagents", "harness_tools", "subagent_model", "max_display_instances"]);
+    assert_eq!(card.shape, yaml("default: false").shape, "answers do not depend on it");
+}
+
+#[test]
 fn what_asks_for_nothing_is_not_called_ignored() {
     let card = yaml(
         "type: smart\nuse_history: false\nsave_trajectory: false\nhistory_source: none\ncommands: {}\nhuman_input: false\n\
@@ -282,13 +295,17 @@ fn words_that_yaml_once_took_for_true_and_false_are_names_where_a_name_is_wanted
 }
 
 #[test]
-fn paths_begin_at_the_card() {
+fn every_path_of_a_card_is_looked_up() {
     let mut card = yaml(include_str!("whole_agent.yaml"));
     card.cwd = Some("~/x".into());
-    card.resolve_paths(Path::new("/cards"), Some(Path::new("/home/me")));
+    let card_fields: Vec<_> = CardType::Agent.fields().collect();
+    card.resolve_paths(&mut |field, path| {
+        assert!(card_fields.contains(&field), "{field}");
+        Path::new("/cards").join(path)
+    });
     assert_eq!(card.skills, [PathBuf::from("/cards/skills/a"), PathBuf::from("/skills/b")]);
     assert_eq!(card.messages, [PathBuf::from("/cards/examples.txt")]);
-    assert_eq!(card.cwd, Some(PathBuf::from("/home/me/x")));
+    assert_eq!(card.cwd, Some(PathBuf::from("/cards/~/x")));
     assert_eq!(card.function_tools[0].entrypoint.file, PathBuf::from("/cards/tools.py"));
     assert_eq!(card.tool_hooks[0].1.file, PathBuf::from("/cards/hooks.py"));
     assert_eq!(card.lifecycle_hooks[0].1.file, PathBuf::from("/cards/hooks.py"));

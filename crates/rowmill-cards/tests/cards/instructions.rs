@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use rowmill_cards::{
-    AGENT_SKILLS, Card, Include, IncludeFrom, MessageForm, SERVER_INSTRUCTIONS, parse_messages,
+    AGENT_SKILLS, Card, Filled, Include, IncludeFrom, SERVER_INSTRUCTIONS, unfilled_problem,
 };
 use rowmill_core::variables::Variables;
-use rowmill_types::Role;
 
 use crate::{local, mistake, remote, said};
 
@@ -23,51 +22,63 @@ fn given(pairs: &[&str]) -> Variables {
 fn variables_of_the_flags_go_before_those_of_the_card() {
     let mut card =
         card("{{ tone }} {{lang}} \\{{tone}} \\}} {{agentName}}/{{agentType}}", "tone: dry, lang: en");
-    let used = card.fill(&given(&["tone=warm", "other=x"])).unwrap();
+    let filled = card.fill(&given(&["tone=warm", "other=x"]));
     assert_eq!(card.instruction.as_deref(), Some("warm en {{tone}} }} sorter/agent"));
-    assert_eq!(used, ["tone", "lang"]);
+    assert_eq!((filled.used, filled.unfilled), (vec!["tone".to_owned(), "lang".to_owned()], vec![]));
 }
 
 #[test]
 fn markers_stay_and_without_variables_so_do_unknown_names() {
     let mut card = card("{{ serverInstructions }} {{agentSkills}} {{json}} {{}}", "");
-    assert!(card.fill(&Variables::default()).unwrap().is_empty());
+    assert_eq!(card.fill(&Variables::default()), Filled::default());
     let expected = format!("{SERVER_INSTRUCTIONS} {AGENT_SKILLS} {{{{json}}}} {{{{}}}}");
     assert_eq!(card.instruction.unwrap(), expected);
 }
 
-#[test]
-fn an_unknown_variable_is_told_with_the_nearest_one() {
-    let found = said(card("{{ton}}", "tone: dry").fill(&given(&["x=1"])).unwrap_err());
-    let message = "`a.md`: the instruction names an unknown variable: `ton`";
-    let hint = "did you mean `tone`? variables: `tone`, `x`; write `\\{{` where text is meant";
-    assert_eq!(found, (message.to_owned(), hint.to_owned()));
+/// What is told of all that an instruction lacks.
+fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
+    let mut card = card(body, variables);
+    let filled = card.fill(&given(flags));
+    said(unfilled_problem(&filled.unfilled.into_iter().map(|one| (&card, one)).collect::<Vec<_>>()))
 }
 
 #[test]
-fn the_day_and_the_machine_are_not_told_unless_they_are_given() {
-    for (name, why) in [
-        (
-            "currentDate",
-            "makes another prompt of every day, so that runs cannot be repeated and answers not be kept",
-        ),
-        ("env", "would tell the provider about this machine, and makes another prompt of every machine"),
-        (
-            "workspaceRoot",
-            "would tell the provider about this machine, and makes another prompt of every machine",
-        ),
-        ("modelName", "is not known in a batch"),
-        ("internal:x", "is not known in a batch"),
-    ] {
-        let text = format!("Today: {{{{{name}}}}}.");
-        let found = said(card(&text, "").fill(&Variables::default()).unwrap_err());
-        let message = format!("`a.md`: the instruction names `{{{{{name}}}}}`, which {why}");
-        let hint = format!("take it out, or say what stands there: `--var '{name}=…'`");
-        assert_eq!(found, (message, hint));
-        let mut told = card(&text, "");
-        told.fill(&given(&[&format!("{name}=x")])).unwrap();
-        assert_eq!(told.instruction.as_deref(), Some("Today: x."));
-    }
+fn an_unknown_variable_is_told_with_the_nearest_one() {
+    let message = "the instruction names what nobody gave: `{{ton}}` (`a.md`, line 6)";
+    let hint = "say what stands there: --var 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` where text is meant";
+    assert_eq!(lacks("Be\n{{ton}}", "tone: dry", &["x=1"]), (message.to_owned(), hint.to_owned()));
+}
+
+#[test]
+fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags_to_add() {
+    let body =
+        "Today: {{currentDate}}.\n{{env}} {{json}}\n{{ workspaceRoot }} {{agentCardDir}} {{internal:x}}";
+    let (message, hint) = lacks(body, "", &[]);
+    assert_eq!(
+        message,
+        "the instruction names what nobody gave: `{{currentDate}}` (`a.md`, line 5), `{{env}}` (`a.md`, line 6), \
+         `{{ workspaceRoot }}` (`a.md`, line 7), `{{agentCardDir}}` (`a.md`, line 7), `{{internal:x}}` (`a.md`, line 7)"
+    );
+    assert_eq!(
+        hint,
+        "say what stands there: --var \"currentDate=$(date '+%d %B %Y')\" \
+         --var \"env=Working folder: $PWD. Platform: $(uname -sm).\" --var \"workspaceRoot=$PWD\" \
+         --var 'agentCardDir=.' --var-file 'internal:x=FILE'; the date and the machine are not filled in by themselves, \
+         because every day and every machine would then ask something else"
+    );
+    // Once they are given, text in braces is as free as it was.
+    let flags = ["currentDate=D", "env=E", "workspaceRoot=W", "agentCardDir=C", "internal:x=X"];
+    let mut card = card(body, "");
+    assert_eq!(card.fill(&given(&flags)).unfilled, []);
+    assert_eq!(card.instruction.as_deref(), Some("Today: D.\nE {{json}}\nW C X"));
+}
+
+#[test]
+fn what_tells_of_fast_agent_itself_is_left_out_and_noted() {
+    let mut card = card("a{{model_specific}}{{agentInternalResources}}b", "");
+    assert_eq!(card.fill(&Variables::default()), Filled::default());
+    assert_eq!(card.instruction.as_deref(), Some("ab"));
+    assert_eq!(card.ignored, ["{{model_specific}}", "{{agentInternalResources}}"]);
 }
 
 #[test]
@@ -87,7 +98,7 @@ fn included_texts_are_listed_once_and_put_in() {
     let texts =
         [("{{file: a.md}}", "A {{tone}}"), ("{{file_silent:b.md}}", ""), ("{{url:https://h/x}}", "X")];
     card.inline(&texts.map(|(placeholder, text)| (placeholder.to_owned(), text.to_owned()))).unwrap();
-    card.fill(&Variables::default()).unwrap();
+    card.fill(&Variables::default());
     assert_eq!(card.instruction.as_deref(), Some("A dry++X+A dry+{{file:c}}"));
 }
 
@@ -97,12 +108,12 @@ fn includes_that_cannot_be_are_refused() {
         (
             "{{file:/etc/x}}",
             "an included file must have a relative path: `{{file:/etc/x}}`",
-            "write the path from the card's folder",
+            "write the path from the card's folder, or from the current one",
         ),
         (
             "{{file: }}",
             "an included file must have a relative path: `{{file: }}`",
-            "write the path from the card's folder",
+            "write the path from the card's folder, or from the current one",
         ),
         (
             "{{url:ftp://x}}",
@@ -111,12 +122,12 @@ fn includes_that_cannot_be_are_refused() {
         ),
     ] {
         let found = mistake("a.md", &format!("---\n---\n{text}"));
-        assert_eq!(found, (format!("`a.md`: {message}"), hint.to_owned()));
+        assert_eq!(found, (format!("`a.md`, line 3: {message}"), hint.to_owned()));
     }
     assert!(remote("a.md", "---\n---\n{{url:https://h/x}}").is_ok());
     let texts = [("{{file:a.md}}".to_owned(), "see {{file:b.md}}".to_owned())];
     let found = said(card("{{file:a.md}}", "").inline(&texts).unwrap_err());
-    assert_eq!(found.0, "`a.md`: the text of `{{file:a.md}}` includes another: `{{file:b.md}}`");
+    assert_eq!(found.0, "`a.md`, line 5: the text of `{{file:a.md}}` includes another: `{{file:b.md}}`");
 }
 
 #[test]
@@ -134,61 +145,5 @@ fn the_instruction_stands_in_one_place() {
         ),
     ] {
         assert_eq!(mistake("a.md", text), (format!("`a.md`, {message}"), hint.to_owned()));
-    }
-}
-
-#[test]
-fn messages_are_read_from_text_and_from_json() {
-    let shape = |text: &str, name: &str| -> Vec<(Role, String)> {
-        let messages = parse_messages(text, MessageForm::of(name), name).unwrap();
-        messages.into_iter().map(|message| (message.role, message.text)).collect()
-    };
-    let user = |text: &str| (Role::User, text.to_owned());
-    let assistant = |text: &str| (Role::Assistant, text.to_owned());
-    for (name, text, expected) in [
-        ("a.txt", "cat\n", vec![user("cat")]),
-        (
-            "a.txt",
-            "---USER\ncat\n\n ---ASSISTANT \nan\nanimal\n---USER\n\n",
-            vec![user("cat"), assistant("an\nanimal")],
-        ),
-        ("a.md", "first\n---ASSISTANT\nx", vec![user("first"), assistant("x")]),
-        ("a.JSON", r#"{"messages":[{"role":"user","content":"cat"}]}"#, vec![user("cat")]),
-        (
-            "a.json",
-            r#"{"messages":[{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"tool_calls":null}]}"#,
-            vec![assistant("a\n\nb")],
-        ),
-        ("a.json", r#"[{"role":"user","content":{"type":"text","text":"cat"}}]"#, vec![user("cat")]),
-    ] {
-        assert_eq!(shape(text, name), expected, "{text}");
-    }
-}
-
-#[test]
-fn messages_that_are_no_texts_are_refused() {
-    for (name, text, message) in [
-        ("a.txt", " \n", "`a.txt`: there is no message"),
-        ("a.txt", "---USER\nx\n---RESOURCE\nf.png", "`a.txt`, line 3: files in messages are not supported"),
-        ("a.json", "{", "`a.json`, line 1: cannot be read as JSON"),
-        ("a.json", "{}", "`a.json`: there is no list of messages"),
-        (
-            "a.json",
-            r#"[{"role":"tool","content":"x"}]"#,
-            "`a.json`: message 1 has no `role` of `user` or `assistant`",
-        ),
-        (
-            "a.json",
-            r#"[{"role":"user","content":[{"type":"image"}]}]"#,
-            "`a.json`: message 1 has a `content` that is no text",
-        ),
-        (
-            "a.json",
-            r#"[{"role":"user","content":"x","tool_calls":{}}]"#,
-            "`a.json`: message 1 holds tool calls",
-        ),
-    ] {
-        let problem = parse_messages(text, MessageForm::of(name), name).unwrap_err();
-        assert_eq!(said(problem).0, message, "{text}");
     }
 }

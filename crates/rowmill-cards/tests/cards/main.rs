@@ -4,11 +4,12 @@
 mod bounds;
 mod fields;
 mod instructions;
+mod messages;
 mod mistakes;
 mod nested_mistakes;
 mod sets;
 
-use rowmill_cards::{Card, CardText, Origin, parse};
+use rowmill_cards::{Card, CardText, Origin, one_problem, parse};
 use rowmill_types::{Problem, ProblemCode};
 
 /// A small environment.
@@ -23,10 +24,11 @@ fn environment(name: &str) -> Option<String> {
 
 fn local(source: &str, text: &str) -> Result<Card, Problem> {
     parse(&CardText { source, text, origin: Origin::Local { environment: &environment } })
+        .map_err(one_problem)
 }
 
 fn remote(source: &str, text: &str) -> Result<Card, Problem> {
-    parse(&CardText { source, text, origin: Origin::Remote })
+    parse(&CardText { source, text, origin: Origin::Remote }).map_err(one_problem)
 }
 
 /// A YAML card that must be right.

@@ -1,6 +1,7 @@
 //! What is said about mistakes in a card as a whole, word for word.
 
-use rowmill_cards::CardType;
+use rowmill_cards::{CardText, CardType, Origin, one_problem, parse};
+use rowmill_types::{Problem, ProblemCode};
 
 use crate::{assert_mistakes, local, mistake, remote, said};
 
@@ -94,13 +95,13 @@ fn an_unknown_field_is_told_with_the_nearest_one() {
         ("Model: x", "`a.yaml`, line 1: unknown field `Model`", "did you mean `model`?"),
         ("sequense: [a]", "`a.yaml`, line 1: unknown field `sequense`", "did you mean `sequence`?"),
         (
-            "type: chain\nxyzzy: 1",
+            "type: chain\nxyzzy: 1\nsequence: [b]",
             "`a.yaml`, line 2: unknown field `xyzzy`",
             "fields of type `chain`: `type`, `name`, `instruction`, `description`, `default`, `tool_only`, \
              `schema_version`, `sequence`, `cumulative`",
         ),
         (
-            "type: chain\nmodel: x",
+            "type: chain\nmodel: x\nsequence: [b]",
             "`a.yaml`, line 2: type `chain` has no field `model`",
             "it belongs to: `agent`, `router`, `orchestrator`, `iterative_planner`",
         ),
@@ -204,7 +205,7 @@ fn values_must_have_their_form() {
         ),
         (
             "default: true\ntool_only: true",
-            "`a.yaml`: `default` and `tool_only` exclude each other",
+            "`a.yaml`, line 2: `default` and `tool_only` exclude each other",
             "an agent that only others use cannot be the one that is run",
         ),
     ]);
@@ -212,28 +213,11 @@ fn values_must_have_their_form() {
 
 #[test]
 fn what_a_batch_cannot_do_is_refused() {
-    assert_mistakes(&[
-        (
-            "human_input: true",
-            "`a.yaml`, line 1: `human_input` is not supported in a batch: nobody is there to answer",
-            "take it out, and put what the agent would ask for into the row or the instruction",
-        ),
-        (
-            "type: smart\nsubagents: true",
-            "`a.yaml`, line 2: `subagents` is not supported in a batch",
-            "name the agents that it may ask in `agents`, and its tools in `servers`",
-        ),
-        (
-            "harness_tools: true",
-            "`a.yaml`, line 1: `harness_tools` is not supported in a batch",
-            "name the agents that it may ask in `agents`, and its tools in `servers`",
-        ),
-        (
-            "subagent_model: m",
-            "`a.yaml`, line 1: `subagent_model` is not supported in a batch",
-            "write a card for each child, with its own `model`, and name it in `agents`",
-        ),
-    ]);
+    assert_mistakes(&[(
+        "human_input: true",
+        "`a.yaml`, line 1: `human_input` is not supported in a batch: nobody is there to answer",
+        "take it out, and put what the agent would ask for into the row or the instruction",
+    )]);
 }
 
 #[test]
@@ -261,10 +245,13 @@ fn a_card_from_elsewhere_may_not_reach_into_this_machine() {
             ", line 1: a card from elsewhere may not name files: `tool_hooks`",
         ),
         ("cwd: /", ", line 1: a card from elsewhere may not name files: `cwd`"),
-        ("instruction: '{{file:a.md}}'", ": a card from elsewhere may not include files: `{{file:a.md}}`"),
+        (
+            "instruction: '{{file:a.md}}'",
+            ", line 1: a card from elsewhere may not include files: `{{file:a.md}}`",
+        ),
         (
             "instruction: '{{ file_silent:a.md }}'",
-            ": a card from elsewhere may not include files: `{{ file_silent:a.md }}`",
+            ", line 1: a card from elsewhere may not include files: `{{ file_silent:a.md }}`",
         ),
     ] {
         let found = said(remote("https://h/a.yaml", text).unwrap_err());
@@ -283,4 +270,26 @@ fn every_field_of_a_type_is_known_to_it() {
             }
         }
     }
+}
+
+#[test]
+fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
+    let text = "modle: m\nname: a\nxyzzy: 1\nshell: maybe\nservers: files\nrequest_params: {max_token: 5}";
+    let problems = parse(&CardText { source: "a.yaml", text, origin: Origin::Remote }).unwrap_err();
+    let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "`a.yaml`, line 1: unknown field `modle`",
+            "`a.yaml`, line 3: unknown field `xyzzy`",
+            "`a.yaml`, line 4: `shell` must be `true` or `false`, not text",
+            "`a.yaml`, line 5: `servers` must be a list, not text",
+            "`a.yaml`, line 6: unknown field `request_params.max_token`",
+        ]
+    );
+    let whole = one_problem(problems);
+    assert!(whole.message.starts_with("5 things are wrong with the agent cards:\n  `a.yaml`, line 1: "));
+    assert!(whole.message.contains("\n    help: did you mean `model`?"), "{whole}");
+    let many = (0..25).map(|number| Problem::new(ProblemCode::InvalidCard, format!("no {number}"))).collect();
+    assert!(one_problem(many).message.ends_with("\n  no 19\n  and 5 more"));
 }

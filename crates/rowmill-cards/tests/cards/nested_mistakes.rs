@@ -177,7 +177,7 @@ fn hooks_policies_and_variables_are_checked() {
         (
             "tool_policy: {x: {idempotnt: true}}",
             "`a.yaml`, line 1: unknown field `tool_policy.x.idempotnt`",
-            "did you mean `idempotent`? fields here: `route`, `idempotent`, `timeout`",
+            "did you mean `idempotent`? fields here: `route`, `idempotent`, `timeout`, `max_parallel`",
         ),
         (
             "variables: {n: 3}",

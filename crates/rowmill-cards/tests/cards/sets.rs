@@ -39,7 +39,8 @@ fn children_must_be_there() {
     ] {
         let found = said(set(&[("a", card), ("summarize", plain())]).unwrap_err());
         let message = format!("{field} names an agent that was not loaded: `summarise`");
-        assert_eq!(found, (message, "did you mean `summarize`? loaded: `a`, `summarize`".to_owned()));
+        let hint = "did you mean `summarize`? loaded: `a`, `summarize`; give the card or its folder with another `--agent-card`";
+        assert_eq!(found, (message, hint.to_owned()));
     }
 }
 
@@ -53,10 +54,10 @@ fn a_circle_is_told_with_its_path() {
         ("c", "type: router\nagents: [leaf, a]"),
     ];
     let found = said(set(&table).unwrap_err());
-    let message = "agents ask each other in a circle: `a` -> `b` -> `c` -> `a`";
+    let message = "`a.yaml`, line 3: agents ask each other in a circle: `a` -> `b` -> `c` -> `a`";
     assert_eq!(found, (message.to_owned(), "take one of these children out of its card".to_owned()));
     let found = said(set(&[("a", "agents: [a]")]).unwrap_err());
-    assert_eq!(found.0, "agents ask each other in a circle: `a` -> `a`");
+    assert_eq!(found.0, "`a.yaml`, line 2: agents ask each other in a circle: `a` -> `a`");
 }
 
 #[test]

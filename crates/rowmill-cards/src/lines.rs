@@ -1,0 +1,98 @@
+//! Where in its text a card says something, for what is found wrong once the text is read.
+
+use rowmill_types::Problem;
+
+use crate::Card;
+use crate::fields::Fields;
+use crate::mistake::Mistake;
+use crate::placeholders::{Part, parts};
+use crate::yaml::{Content, Node};
+
+/// Fields that name what is outside of the card. No other values are kept: they may be secrets.
+const NAMING: [&str; 9] = [
+    "name",
+    "model",
+    "servers",
+    "skills",
+    "messages",
+    "function_tools",
+    "tool_hooks",
+    "lifecycle_hooks",
+    "cwd",
+];
+
+/// Mappings whose keys are names, and whose values may be secrets.
+const KEYED: [&str; 2] = ["mcp_connect", "tool_policy"];
+
+/// The lines of fields, of the names in them, and of placeholders.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Lines {
+    named: Vec<(&'static str, String, u64)>,
+    placeholders: Vec<(String, u64)>,
+}
+
+impl Lines {
+    /// The lines of a card's fields.
+    pub(crate) fn of_fields(fields: &Fields) -> Self {
+        let mut named = Vec::new();
+        for entry in fields.entries() {
+            if let Some(field) = NAMING.iter().find(|field| **field == entry.key) {
+                named.push((*field, String::new(), entry.line));
+                collect(&entry.node, field, &mut named);
+            }
+            if let Some(field) = KEYED.iter().find(|field| **field == entry.key) {
+                named.push((*field, String::new(), entry.line));
+                if let Content::Mapping(keys) = &entry.node.content {
+                    named.extend(keys.iter().map(|key| (*field, key.key.trim().to_owned(), key.line)));
+                }
+            }
+        }
+        Self { named, placeholders: Vec::new() }
+    }
+
+    /// Adds the placeholders of an instruction, which are looked for in the text of the card.
+    pub(crate) fn add_placeholders(&mut self, instruction: &str, card: &str) {
+        for part in parts(instruction) {
+            let Part::Placeholder { source, .. } = part else { continue };
+            let line = card.lines().position(|line| line.contains(source)).map(|index| index as u64 + 1);
+            self.placeholders.extend(line.map(|line| (source.to_owned(), line)));
+        }
+    }
+
+    /// The line of a placeholder as it is written, or 0.
+    pub(crate) fn of_placeholder(&self, source: &str) -> u64 {
+        self.placeholders.iter().find(|(known, _)| known == source).map_or(0, |(_, line)| *line)
+    }
+
+    fn of_name(&self, field: &str, name: &str) -> u64 {
+        let of_field = || self.named.iter().filter(|(known, ..)| *known == field);
+        // A function stands after its file.
+        let is_name = |known: &str| known == name || known.starts_with(&format!("{name}:"));
+        let exact = of_field().find(|(_, known, _)| is_name(known));
+        exact.or_else(|| of_field().next()).map_or(0, |(.., line)| *line)
+    }
+}
+
+fn collect(node: &Node, field: &'static str, named: &mut Vec<(&'static str, String, u64)>) {
+    match &node.content {
+        Content::Text(text) => named.push((field, text.trim().to_owned(), node.line)),
+        Content::List(nodes) => nodes.iter().for_each(|node| collect(node, field, named)),
+        Content::Mapping(entries) => entries.iter().for_each(|entry| collect(&entry.node, field, named)),
+        Content::Null | Content::Boolean(_) | Content::Number(_) => {}
+    }
+}
+
+impl Card {
+    /// A problem with what a field names, told with the card and the line. `name` is the value as
+    /// the card has it; where no line has it, that of the field is told.
+    #[must_use]
+    pub fn problem(&self, (field, name): (&str, &str), message: impl Into<String>) -> Problem {
+        Mistake::at(self.lines.of_name(field, name), message).of(&self.source)
+    }
+
+    /// A problem with a placeholder of the instruction, told with the card and the line.
+    #[must_use]
+    pub fn placeholder_problem(&self, placeholder: &str, message: impl Into<String>) -> Problem {
+        Mistake::at(self.lines.of_placeholder(placeholder), message).of(&self.source)
+    }
+}

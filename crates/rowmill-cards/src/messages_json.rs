@@ -1,0 +1,194 @@
+//! Messages written as JSON: those of MCP prompts and of fast-agent's histories, and those of
+//! OpenAI's chat protocol.
+
+use rowmill_types::{Message, ToolCall, ToolOutput};
+use serde_json::{Map, Value};
+
+use crate::mistake::Mistake;
+
+/// Reads a list of messages, or an object that holds one.
+pub(crate) fn read(text: &str) -> Result<Vec<Message>, Mistake> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        Mistake::at(error.line() as u64, "cannot be read as JSON")
+            .cause(error.to_string())
+            .hint("correct it there")
+    })?;
+    let list = match &value {
+        Value::Object(object) => object.get("messages"),
+        list => Some(list),
+    };
+    let list = list.and_then(Value::as_array).ok_or_else(|| {
+        Mistake::whole("there is no list of messages")
+            .hint("write `{\"messages\": [{\"role\": …, \"content\": …}]}`")
+    })?;
+    let mut reader = Reader::default();
+    for (index, message) in list.iter().enumerate() {
+        reader.number = index + 1;
+        reader.add(message)?;
+    }
+    reader.end()
+}
+
+/// The text of a resource that is written as JSON: a block of an MCP message, or the resource in it.
+pub(crate) fn resource_text(json: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    let resource = value.get("resource").unwrap_or(&value);
+    resource.get("text").and_then(Value::as_str).map(str::to_owned)
+}
+
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Message>,
+    /// Calls that have no result yet: the id of the file, the call, and the message it is in.
+    open: Vec<(String, ToolCall, usize)>,
+    calls: usize,
+    /// The message that is read, counted from 1.
+    number: usize,
+}
+
+impl Reader {
+    fn wrong(&self, what: &str) -> Mistake {
+        Mistake::whole(format!("message {} {what}", self.number))
+    }
+
+    fn add(&mut self, message: &Value) -> Result<(), Mistake> {
+        match message.get("role").and_then(Value::as_str).unwrap_or_default() {
+            "user" => self.add_user(message),
+            "assistant" => self.add_assistant(message),
+            "tool" => {
+                let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
+                let text = self.text(message)?.unwrap_or_default();
+                self.answer(id, ToolOutput::of_text(text))
+            }
+            "system" => Err(self.wrong("is of the system").hint("put it into the card's instruction")),
+            _ => Err(self
+                .wrong("has no `role` of `user` or `assistant`")
+                .hint("say who speaks; `tool` is for what a tool gave")),
+        }
+    }
+
+    fn add_user(&mut self, message: &Value) -> Result<(), Mistake> {
+        let results = message.get("tool_results").and_then(Value::as_object);
+        for (id, result) in results.into_iter().flatten() {
+            let text = result.get("content").and_then(text_of).unwrap_or_default();
+            let is_error = ["isError", "is_error"].iter().any(|name| result[*name] == Value::Bool(true));
+            self.answer(id, ToolOutput { is_error, ..ToolOutput::of_text(text) })?;
+        }
+        let has_results = results.is_some_and(|results| !results.is_empty());
+        match self.text(message)? {
+            Some(text) => {
+                self.check_answered()?;
+                self.messages.push(Message::user(text));
+            }
+            None if has_results => {}
+            None => return Err(self.no_text()),
+        }
+        Ok(())
+    }
+
+    fn add_assistant(&mut self, message: &Value) -> Result<(), Mistake> {
+        self.check_answered()?;
+        let text = self.text(message)?;
+        let mut said = Message::assistant(text.clone().unwrap_or_default());
+        let written: Vec<(Option<&str>, &Value)> = match message.get("tool_calls") {
+            Some(Value::Object(calls)) => calls.iter().map(|(id, call)| (Some(id.as_str()), call)).collect(),
+            Some(Value::Array(calls)) => {
+                calls.iter().map(|call| (call.get("id").and_then(Value::as_str), call)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (id, call) in written {
+            let (name, arguments) = called(call).ok_or_else(|| {
+                self.wrong("has a call without a tool's name, or whose arguments are no object")
+                    .hint("write `{\"params\": {\"name\": …, \"arguments\": {…}}}`")
+            })?;
+            self.calls += 1;
+            // Ids of another provider may not be taken by this one. Nine letters and digits are
+            // taken by all.
+            let call = ToolCall { id: format!("ex{:07}", self.calls), name, arguments };
+            self.open.push((id.unwrap_or_default().to_owned(), call.clone(), self.number));
+            said.calls.push(call);
+        }
+        if text.is_none() && said.calls.is_empty() {
+            return Err(self.no_text());
+        }
+        self.messages.push(said);
+        Ok(())
+    }
+
+    /// Adds what a tool gave.
+    fn answer(&mut self, id: &str, output: ToolOutput) -> Result<(), Mistake> {
+        let Some(place) = self.open.iter().position(|(known, ..)| known == id) else {
+            return Err(self
+                .wrong(&format!("has the result of a call that was not made before: `{id}`"))
+                .hint("a result stands after its call and has its id, once"));
+        };
+        let (_, call, _) = self.open.remove(place);
+        self.messages.push(Message::tool(&call, output));
+        Ok(())
+    }
+
+    /// Every provider refuses a conversation that goes on while a call has no result.
+    fn check_answered(&self) -> Result<(), Mistake> {
+        let Some((_, call, number)) = self.open.first() else { return Ok(()) };
+        Err(Mistake::whole(format!("message {number} calls `{}` and no result follows", call.name))
+            .hint("add what the tool gave, or take the call out"))
+    }
+
+    fn end(self) -> Result<Vec<Message>, Mistake> {
+        self.check_answered()?;
+        Ok(self.messages)
+    }
+
+    /// The text of a message, if it has one.
+    fn text(&self, message: &Value) -> Result<Option<String>, Mistake> {
+        match message.get("content") {
+            None | Some(Value::Null) => Ok(None),
+            Some(content) => match text_of(content) {
+                Some(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+                None => Err(self.no_text()),
+            },
+        }
+    }
+
+    fn no_text(&self) -> Mistake {
+        self.wrong("has a `content` that is no text")
+            .hint("write a text, or a list of `{\"type\": \"text\", \"text\": …}`")
+    }
+}
+
+/// The tool and the arguments of a call, as MCP or as OpenAI's chat protocol writes it.
+fn called(call: &Value) -> Option<(String, String)> {
+    let inner = call.get("params").or_else(|| call.get("function")).unwrap_or(call);
+    let name = inner.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
+    let arguments = match inner.get("arguments") {
+        Some(Value::String(text)) => {
+            serde_json::from_str::<Map<String, Value>>(text).ok()?;
+            text.clone()
+        }
+        Some(Value::Object(arguments)) => Value::Object(arguments.clone()).to_string(),
+        None | Some(Value::Null) => Value::Object(Map::new()).to_string(),
+        Some(_) => return None,
+    };
+    Some((name.to_owned(), arguments))
+}
+
+/// A text, or blocks of text as paragraphs. Resources that are text count as such.
+fn text_of(content: &Value) -> Option<String> {
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(block) => {
+            let holder = match block.get("type").and_then(Value::as_str) {
+                Some("text") => Some(block),
+                Some("resource") => block.get("resource").and_then(Value::as_object),
+                _ => None,
+            };
+            holder?.get("text").and_then(Value::as_str).map(str::to_owned)
+        }
+        Value::Array(blocks) => {
+            let texts: Option<Vec<String>> = blocks.iter().map(text_of).collect();
+            texts.map(|texts| texts.join("\n\n"))
+        }
+        _ => None,
+    }
+}

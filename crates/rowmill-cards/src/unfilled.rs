@@ -1,0 +1,115 @@
+//! Placeholders that nothing fills in by itself, and how to give them.
+
+use rowmill_core::variables::Variables;
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::Card;
+use crate::mistake::suggestion;
+
+/// What tells about the day, this machine or the program round an agent, with a value to begin
+/// with for those who want it told, as a shell takes it. It would be sent to the provider with
+/// every row, and every machine and every day would ask something else.
+const ASKED_FOR: [(&str, &str); 19] = [
+    ("currentDate", "$(date '+%d %B %Y')"),
+    ("env", "Working folder: $PWD. Platform: $(uname -sm)."),
+    ("workspaceRoot", "$PWD"),
+    ("environmentDir", ".fast-agent"),
+    ("hostPlatform", "$(uname -sm)"),
+    ("pythonVer", "$(python3 -V)"),
+    ("clientDisplay", "rowmill"),
+    ("agentCardPath", "…"),
+    ("agentCardDir", "…"),
+    ("executionEnvironment", "…"),
+    ("executionEnvironmentName", "…"),
+    ("executionEnvironmentKind", "…"),
+    ("executionEnvironmentProvider", "…"),
+    ("executionEnvironmentShell", "…"),
+    ("executionEnvironmentCwd", "$PWD"),
+    ("modelName", "…"),
+    ("modelProvider", "…"),
+    ("fastAgentVersion", "…"),
+    ("agentCapabilities", "…"),
+];
+
+/// Guides of fast-agent to itself. Here there is nothing that they could tell.
+pub(crate) const EMPTY_HERE: [&str; 3] = ["model_specific", "modelReferences", "agentInternalResources"];
+
+/// Texts that come with fast-agent itself.
+const PACKAGED: &str = "internal:";
+
+/// Whether a placeholder is one of fast-agent's own, so that no card's author chose its name.
+pub(crate) fn is_known_placeholder(name: &str) -> bool {
+    ASKED_FOR.iter().any(|(known, _)| *known == name)
+        || EMPTY_HERE.contains(&name)
+        || name.starts_with(PACKAGED)
+}
+
+/// A placeholder of an instruction that nobody gave a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfilled {
+    /// Its name.
+    pub name: String,
+    /// The placeholder as it is written.
+    pub placeholder: String,
+    /// The names of the variables that there are.
+    pub(crate) known: Vec<String>,
+}
+
+impl Unfilled {
+    pub(crate) fn new(name: &str, placeholder: &str, variables: &Variables) -> Self {
+        Self {
+            name: name.to_owned(),
+            placeholder: placeholder.to_owned(),
+            known: variables.names().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The flag that gives it, ready for a shell.
+    fn flag(&self, card: &Card) -> String {
+        let name = &self.name;
+        let source = std::path::Path::new(&card.source);
+        match ASKED_FOR.iter().find(|(known, _)| known == name) {
+            Some(("agentCardPath", _)) => format!("--var '{name}={}'", card.source),
+            Some(("agentCardDir", _)) => {
+                let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty());
+                format!("--var '{name}={}'", folder.unwrap_or(std::path::Path::new(".")).display())
+            }
+            Some((_, value)) if value.contains('$') => format!("--var \"{name}={value}\""),
+            Some((_, value)) => format!("--var '{name}={value}'"),
+            None if name.starts_with(PACKAGED) => format!("--var-file '{name}=FILE'"),
+            None => format!("--var '{name}=…'"),
+        }
+    }
+}
+
+/// One problem of all that the instructions of some cards name and nobody gave: where each stands,
+/// and the flags to add.
+#[must_use]
+pub fn unfilled_problem(unfilled: &[(&Card, Unfilled)]) -> Problem {
+    let (mut places, mut flags): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for (card, one) in unfilled {
+        let line = match card.lines.of_placeholder(&one.placeholder) {
+            0 => String::new(),
+            line => format!(", line {line}"),
+        };
+        places.push(format!("`{}` (`{}`{line})", one.placeholder, card.source));
+        let flag = one.flag(card);
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
+    let mut hint = format!("say what stands there: {}", flags.join(" "));
+    if unfilled.iter().any(|(_, one)| is_known_placeholder(&one.name)) {
+        hint.push_str(
+            "; the date and the machine are not filled in by themselves, because every day and every \
+             machine would then ask something else",
+        );
+    }
+    let own = unfilled.iter().find(|(_, one)| !is_known_placeholder(&one.name));
+    if let Some((_, one)) = own {
+        let near = suggestion(&one.name, one.known.iter().map(String::as_str), "variables");
+        hint.push_str(&format!("; {near}; write `\\{{{{` where text is meant"));
+    }
+    let message = format!("the instruction names what nobody gave: {}", places.join(", "));
+    Problem::new(ProblemCode::InvalidCard, message).hint(hint)
+}
