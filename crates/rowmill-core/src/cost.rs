@@ -32,6 +32,11 @@ impl TokenPrices {
         self.input.max(self.cache_write).max(self.cached).times(input)
             + self.output.max(self.reasoning).times(output)
     }
+
+    fn longest_within(&self, input: u64, most: Money) -> u64 {
+        let left = most.saturating_sub(self.worst(input, 0)).pico();
+        left.checked_div(self.output.max(self.reasoning).pico()).unwrap_or(u64::MAX)
+    }
 }
 
 /// What a model costs.
@@ -74,6 +79,20 @@ impl Price {
         let ordinary = self.tokens.worst(input, output);
         match self.long {
             Some((above, prices)) if input > above => ordinary.max(prices.worst(input, output)),
+            _ => ordinary,
+        }
+    }
+
+    /// The longest answer that cannot make a call with at most so many prompt tokens cost more
+    /// than `most`; nothing where the prompt alone may.
+    #[must_use]
+    pub fn longest_within(&self, input: u64, most: Money) -> u64 {
+        if self.worst(input, 0) > most {
+            return 0;
+        }
+        let ordinary = self.tokens.longest_within(input, most);
+        match self.long {
+            Some((above, prices)) if input > above => ordinary.min(prices.longest_within(input, most)),
             _ => ordinary,
         }
     }

@@ -86,8 +86,8 @@ fn next(seed: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// How long calls with so many tokens take at least at these limits per minute; `None`
-/// where none is known.
+/// How long calls with so many tokens take at the pace of these limits per minute; `None` where
+/// none is known. What a provider lets through at once before it limits is not counted.
 #[must_use]
 pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: f64) -> Option<Duration> {
     let minutes = [

@@ -69,11 +69,15 @@ pub(crate) fn write_indented_at(json: &str, out: &mut impl TextBuffer, step: usi
     respace(json, Layout::Indented { step }, depth, out);
 }
 
+/// Lines are not indented deeper than this many levels: text that is nested deeply would grow with
+/// the square of its depth.
+const DEEPEST_INDENT: usize = 64;
+
 /// Starts a line that is indented for `depth`.
 pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
     const SPACES: &str = "                                ";
     out.push_text("\n");
-    let mut left = step * depth;
+    let mut left = step * depth.min(DEEPEST_INDENT);
     while left > 0 {
         let now = left.min(SPACES.len());
         out.push_text(part(SPACES, 0..now));

@@ -4,12 +4,14 @@
 
 pub mod agent;
 pub mod asked;
+pub mod changes;
 pub mod cost;
 pub mod fingerprint;
 pub mod forecast;
 pub mod history;
 pub mod json_text;
 pub mod judge;
+pub mod known_secrets;
 pub mod limits;
 pub mod ports;
 pub mod prompt;

@@ -1,36 +1,77 @@
-//! Taking secrets out of texts that are kept.
+//! What is a secret, and taking secrets out of texts that are kept or shown.
+//!
+//! This is the one rule: whoever keeps or shows a text that others wrote uses it.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use rowmill_types::{Problem, ProblemCode, Secret};
 
+/// What names of variables, headers and flags contain that hold secrets.
+const SECRET_NAMES: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "PRIVATE",
+];
+/// Words that contain one of these and mean something else.
+const HARMLESS_WORDS: &[&str] =
+    &["AUTHOR", "KEYBOARD", "KEYMAP", "KEYRING", "KEYWORD", "MONKEY", "TOKENIZER", "SSH_AUTH_SOCK"];
+/// Settings that stand in the place of a secret.
+const HARMLESS_VALUES: &[&str] =
+    &["anonymous", "disabled", "optional", "required", "undefined", "keychain", "changeme", "password"];
 /// Shorter secrets are left alone: they are in too many innocent texts, and a text in which
 /// every `test` is a `***` tells nothing while it tells which word the secret is.
-const LEAST: usize = 6;
+const LEAST: usize = 8;
 /// A line of a secret that has several is looked for by itself when it is this long.
 const LEAST_LINE: usize = 20;
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
 
+/// Whether a variable, header or flag of this name holds a secret.
+///
+/// ```
+/// # use rowmill_core::redact::is_secret_name;
+/// assert!(is_secret_name("OPENAI_API_KEY") && is_secret_name("--auth-token") && is_secret_name("dbPassword"));
+/// assert!(!is_secret_name("PATH") && !is_secret_name("GIT_AUTHOR_NAME") && !is_secret_name("KEYBOARD"));
+/// ```
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    let mut name = name.to_ascii_uppercase();
+    for word in HARMLESS_WORDS {
+        name = name.replace(word, "");
+    }
+    SECRET_NAMES.iter().any(|word| name.contains(word))
+}
+
 /// Replaces secrets by `***`, wherever they stand in a text.
 ///
 /// A secret is found as it is, as JSON text has it (also within JSON within JSON), in an
-/// address, and in base64 wherever in the encoded bytes it begins. Secrets of fewer than six
-/// bytes are not looked for.
+/// address, and in base64 wherever in the encoded bytes it begins. Secrets of fewer than eight
+/// bytes are not looked for. Clones count together what they replaced.
 ///
 /// ```
 /// # use {rowmill_core::redact::Redactor, rowmill_types::Secret};
 /// let redactor = Redactor::new([&Secret::new("sk-1/2 3")]).unwrap();
 /// assert_eq!(redactor.redact("key sk-1/2 3, ?key=sk-1%2F2%203"), "key ***, ?key=***");
 /// assert_eq!(redactor.redact("nothing"), "nothing");
+/// assert_eq!(redactor.replaced(), 2);
 /// ```
 #[derive(Clone, Default)]
 pub struct Redactor {
     /// `None` where there is nothing to be found.
     forms: Option<AhoCorasick>,
+    replaced: Arc<AtomicU64>,
 }
 
 impl Redactor {
@@ -48,24 +89,94 @@ impl Redactor {
         }
         let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
         let forms = built.map_err(|error| {
-            Problem::new(ProblemCode::Internal, "secrets cannot be looked for in traces").cause(error)
+            Problem::new(ProblemCode::Internal, "secrets cannot be looked for").cause(error)
         })?;
-        Ok(Self { forms: Some(forms) })
+        Ok(Self { forms: Some(forms), replaced: Arc::default() })
+    }
+
+    /// How many secrets were found and replaced so far.
+    #[must_use]
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
     }
 
     /// The text without secrets; the text itself where it has none.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(forms) = self.forms.as_ref().filter(|forms| forms.is_match(text)) else {
-            return Cow::Borrowed(text);
-        };
+        let Some(forms) = self.found_in(text) else { return Cow::Borrowed(text) };
         let mut out = String::with_capacity(text.len());
-        forms.replace_all_with(text, &mut out, |_, _, out| {
+        self.replace(forms, text, &mut out);
+        Cow::Owned(out)
+    }
+
+    /// JSON text without secrets, which is JSON text again: only what stands within strings is
+    /// replaced, because a number such as `12345678` may be a password by chance.
+    #[must_use]
+    pub fn redact_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(forms) = self.found_in(text) else { return Cow::Borrowed(text) };
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, string)) = rest.split_once('"') {
+            out.push_str(before);
+            out.push('"');
+            let (inside, after) = string.split_at(end_of_string(string));
+            self.replace(forms, inside, &mut out);
+            rest = after.strip_prefix('"').unwrap_or(after);
+            out.push('"');
+        }
+        out.push_str(rest);
+        // A secret that ends in a backslash may have taken half of an escape with it.
+        if serde_json::from_str::<serde::de::IgnoredAny>(&out).is_ok() {
+            return Cow::Owned(out);
+        }
+        let mut value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        self.redact_value(&mut value);
+        Cow::Owned(value.to_string())
+    }
+
+    fn redact_value(&self, value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => *text = self.redact(text).into_owned(),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
+            serde_json::Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.redact_value(field));
+            }
+            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+        }
+    }
+
+    /// One JSON text, as bytes, without secrets.
+    #[must_use]
+    pub fn redact_json_line(&self, line: Vec<u8>) -> Vec<u8> {
+        match std::str::from_utf8(&line).map(|text| self.redact_json(text)) {
+            Ok(Cow::Owned(hidden)) => hidden.into_bytes(),
+            Ok(Cow::Borrowed(_)) | Err(_) => line,
+        }
+    }
+
+    /// What to look for, if the text has any of it.
+    fn found_in(&self, text: &str) -> Option<&AhoCorasick> {
+        self.forms.as_ref().filter(|forms| forms.is_match(text))
+    }
+
+    fn replace(&self, forms: &AhoCorasick, text: &str, out: &mut String) {
+        forms.replace_all_with(text, out, |_, _, out| {
+            self.replaced.fetch_add(1, Ordering::Relaxed);
             out.push_str(HIDDEN);
             true
         });
-        Cow::Owned(out)
     }
+}
+
+/// Where a JSON string ends, of which the opening quote is left out.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |byte: u8| {
+        let is_end = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        is_end
+    };
+    text.bytes().position(is_end).unwrap_or(text.len())
 }
 
 /// Tells how many there are and nothing else.
@@ -78,7 +189,7 @@ impl fmt::Debug for Redactor {
 /// Everything that a secret may look like in a text.
 fn forms(secret: &str) -> Vec<String> {
     let secret = secret.trim();
-    if secret.len() < LEAST {
+    if secret.len() < LEAST || HARMLESS_VALUES.contains(&secret.to_ascii_lowercase().as_str()) {
         return Vec::new();
     }
     let mut forms = Vec::new();
@@ -160,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_found_in_every_form() {
-        let redactor = redactor(&["pass\"wörd/1", "abcdef"]);
+        let redactor = redactor(&["pass\"wörd/1", "abcdefgh"]);
         let json = serde_json::to_string("pass\"wörd/1").unwrap();
         for (text, expected) in [
             ("pass\"wörd/1".to_owned(), "***".to_owned()),
@@ -169,7 +280,7 @@ mod tests {
             (r#"pass\"wörd\/1"#.to_owned(), "***".to_owned()),
             (r#"pass\"w\u00f6rd/1"#.to_owned(), "***".to_owned()),
             ("?p=pass%22w%C3%B6rd%2F1&q".to_owned(), "?p=***&q".to_owned()),
-            ("xabcdefabcdefy".to_owned(), "x******y".to_owned()),
+            ("xabcdefghabcdefghy".to_owned(), "x******y".to_owned()),
         ] {
             assert_eq!(redactor.redact(&text), expected, "{text}");
         }
@@ -177,9 +288,11 @@ mod tests {
 
     #[test]
     fn the_longest_secret_is_taken_and_short_ones_are_left_alone() {
-        let redactor = redactor(&["secret", "secret-and-more", "tiny", " padded-value\n", ""]);
-        assert_eq!(redactor.redact("secret-and-more, secret-and"), "***, ***-and");
-        assert_eq!(redactor.redact("tiny padded-value."), "tiny ***.");
+        let redactor =
+            redactor(&["secret-a", "secret-and-more", "tiny", "1234567", "required", " padded-value\n", ""]);
+        assert_eq!(redactor.redact("secret-and-more, secret-and"), "***, ***nd");
+        assert_eq!(redactor.redact("tiny 1234567 required padded-value."), "tiny 1234567 required ***.");
+        assert_eq!(redactor.replaced(), 3);
         assert_eq!(format!("{redactor:?}").matches("secret").count(), 0);
     }
 
@@ -194,12 +307,41 @@ mod tests {
     #[test]
     fn without_secrets_the_text_is_not_copied() {
         assert!(matches!(Redactor::default().redact("text"), Cow::Borrowed("text")));
-        assert!(matches!(redactor(&["another"]).redact("text"), Cow::Borrowed("text")));
+        assert!(matches!(redactor(&["another one"]).redact("text"), Cow::Borrowed("text")));
+    }
+
+    #[test]
+    fn names_that_contain_a_word_for_a_secret_are_secret_and_others_are_not() {
+        for name in
+            ["OPENAI_API_KEY", "HF_TOKEN", "DBPASSWORD", "X-Auth", "Cookie", "my_credentials", "apikey"]
+        {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GIT_AUTHOR_EMAIL", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK", "LANG"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn json_stays_json_and_numbers_are_no_secrets() {
+        let redactor = redactor(&["12345678", "pass\"word\\"]);
+        for (text, expected) in [
+            (r#"{"n":12345678,"t":"a 12345678"}"#, r#"{"n":12345678,"t":"a ***"}"#),
+            (r#"["pass\"word\\", "\"12345678\""]"#, r#"["***", "\"***\""]"#),
+            (r#""nothing here""#, r#""nothing here""#),
+        ] {
+            assert_eq!(redactor.redact_json(text), expected, "{text}");
+        }
+        let odd = super::tests::redactor(&["abcdefgh\\"]);
+        assert_eq!(
+            odd.redact_json(r#"{"n":1,"t":"abcdefgh\\x\"abcdefgh\"y"}"#),
+            r#"{"n":1,"t":"***x\"abcdefgh\"y"}"#
+        );
     }
 
     proptest! {
         #[test]
-        fn no_text_keeps_a_secret(secret in "[!-)+-~]{6,24}", before in ".{0,9}", after in ".{0,9}") {
+        fn no_text_keeps_a_secret(secret in "[!-)+-~]{9,24}", before in ".{0,9}", after in ".{0,9}") {
             let redactor = redactor(&[&secret]);
             let text = format!("{before}{secret}{after}");
             prop_assert!(!redactor.redact(&text).contains(&secret));

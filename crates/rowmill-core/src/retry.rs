@@ -40,7 +40,12 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn wait(&self, failed: u32, fault: Fault, jitter: f64) -> Option<Duration> {
-        let Fault::Transient { after } = fault else { return None };
+        let after = match fault {
+            Fault::Transient { after } => after,
+            // Nothing of ours is in flight that could make room; something else may.
+            Fault::Crowded => None,
+            _ => return None,
+        };
         if failed > self.retries {
             return None;
         }

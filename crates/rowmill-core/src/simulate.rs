@@ -10,6 +10,7 @@ mod number;
 mod object;
 mod pattern;
 mod text;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -17,17 +18,17 @@ mod tests;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+pub use work::TooLarge;
+use work::{MOST_DEPTH, Work};
+
 /// How many seeds are tried before a value that does not validate is given after all.
 const TRIES: u64 = 24;
 
 /// Below this depth nothing optional is added, so that recursive schemas end.
 const GROWTH_DEPTH: u32 = 4;
 
-/// Below this depth a recursive schema cannot be satisfied by a finite value.
-const DEPTH_LIMIT: u32 = 48;
-
-/// No value has more parts than this.
-const PARTS_LIMIT: u32 = 20_000;
+/// Choices within choices that are followed before a value is begun.
+const MOST_NESTED: u32 = 4 * MOST_DEPTH;
 
 /// Keywords that a value can break although each part of it was made well.
 const CHECKED_KEYWORDS: &[&str] = &[
@@ -52,28 +53,37 @@ const CHECKED_KEYWORDS: &[&str] = &[
 /// Equal arguments give equal values. A schema that no value can satisfy, or
 /// that only rare values satisfy, gives a value that comes near.
 ///
+/// # Errors
+///
+/// The schema asks for a value that is larger than any that is made here.
+///
 /// ```
 /// # use rowmill_core::simulate::value_for;
 /// # use serde_json::json;
 /// let schema = json!({"type": "object", "properties": {"grade": {"enum": ["a", "b"]}}, "required": ["grade"]});
-/// let value = value_for(&schema, 7);
+/// let value = value_for(&schema, 7).unwrap();
 /// assert!(["a", "b"].contains(&value["grade"].as_str().unwrap()));
-/// assert_eq!(value, value_for(&schema, 7));
+/// assert_eq!(Ok(value), value_for(&schema, 7));
+/// assert!(value_for(&json!({"type": "string", "minLength": 4_000_000_000u64}), 7).is_err());
 /// ```
-#[must_use]
-pub fn value_for(schema: &Value, seed: u64) -> Value {
-    let first = Maker::new(schema, seed).make(schema, 0);
+pub fn value_for(schema: &Value, seed: u64) -> Result<Value, TooLarge> {
+    let work = Work::default();
+    let make = |attempt: u64| {
+        work.begin();
+        let seed = seed.wrapping_add(attempt.wrapping_mul(STEP));
+        let value = Maker { root: schema, dice: Dice(seed), work: &work, nested: 0 }.make(schema, 0);
+        work.exceeded().map_or(Ok(value), Err)
+    };
+    let first = make(0)?;
     if !needs_check(schema) {
-        return first;
+        return Ok(first);
     }
-    let Ok(validator) = jsonschema::validator_for(schema) else { return first };
+    let Ok(validator) = jsonschema::validator_for(schema) else { return Ok(first) };
     if validator.is_valid(&first) {
-        return first;
+        return Ok(first);
     }
-    (1..TRIES)
-        .map(|attempt| Maker::new(schema, seed.wrapping_add(attempt.wrapping_mul(STEP))).make(schema, 0))
-        .find(|value| validator.is_valid(value))
-        .unwrap_or(first)
+    let others = (1..TRIES).map_while(|attempt| make(attempt).ok());
+    Ok(others.into_iter().find(|value| validator.is_valid(value)).unwrap_or(first))
 }
 
 /// A seed from texts, the same on every machine. The borders between the texts count.
@@ -154,26 +164,36 @@ impl Dice {
 struct Maker<'s> {
     root: &'s Value,
     dice: Dice,
-    parts: u32,
+    work: &'s Work,
+    /// How many values are being made, each for the one before it.
+    nested: u32,
 }
 
-impl<'s> Maker<'s> {
-    fn new(root: &'s Value, seed: u64) -> Self {
-        Self { root, dice: Dice(seed), parts: 0 }
-    }
-
+impl Maker<'_> {
     fn make(&mut self, schema: &Value, depth: u32) -> Value {
-        self.parts += 1;
-        if depth > DEPTH_LIMIT || self.parts > PARTS_LIMIT {
+        self.work.values(1);
+        if depth > MOST_DEPTH || self.nested > MOST_NESTED {
+            self.work.exceed(TooLarge::Depth);
+        }
+        if self.work.is_exceeded() {
             return Value::Null;
         }
+        self.nested += 1;
+        let value = self.made(schema, depth);
+        self.nested -= 1;
+        value
+    }
+
+    fn made(&mut self, schema: &Value, depth: u32) -> Value {
         let Value::Object(map) = schema else {
-            return Value::from(text::word(&mut self.dice));
+            let word = text::word(&mut self.dice);
+            self.work.text(word.len());
+            return Value::from(word);
         };
-        let flat = merge::flatten(self.root, map);
+        let flat = merge::flatten(self.root, map, self.work);
         let map = flat.as_ref();
         if let Some(value) = map.get("const") {
-            return value.clone();
+            return self.copied(value);
         }
         if let Some(Value::Array(choices)) = map.get("enum") {
             return self.choose(map, choices);
@@ -184,12 +204,19 @@ impl<'s> Maker<'s> {
         }
     }
 
+    /// A value that the schema gives as it is.
+    fn copied(&self, value: &Value) -> Value {
+        self.work.copied(value);
+        if self.work.is_exceeded() { Value::Null } else { value.clone() }
+    }
+
     /// One of the listed values, of a type that the schema allows.
     fn choose(&mut self, map: &Map<String, Value>, choices: &[Value]) -> Value {
         let types = type_names(map);
         let fitting: Vec<&Value> =
             choices.iter().filter(|value| types.is_empty() || has_type(value, &types)).collect();
-        self.dice.pick(&fitting).map_or(Value::Null, |value| (*value).clone())
+        let chosen = self.dice.pick(&fitting).copied();
+        chosen.map_or(Value::Null, |value| self.copied(value))
     }
 
     /// The schema with one branch of `anyOf` or `oneOf` merged in; deep down the
@@ -203,13 +230,14 @@ impl<'s> Maker<'s> {
                 branches.iter().copied().filter(|branch| **branch != Value::Bool(false)).collect();
             self.dice.pick(&usable).copied()
         } else {
-            branches.iter().copied().min_by_key(|branch| merge::height(self.root, branch, 12))
+            branches.iter().copied().min_by_key(|branch| merge::height(self.root, branch, (12, self.work)))
         };
+        self.work.steps(work::parts(map));
         let mut merged = map.clone();
         merged.remove(keyword);
         if let Some(Value::Object(chosen)) = chosen {
-            let flat = merge::flatten(self.root, chosen);
-            merge::into(&mut merged, flat.as_ref());
+            let flat = merge::flatten(self.root, chosen, self.work);
+            merge::into(&mut merged, flat.as_ref(), self.work);
         }
         Some(merged)
     }
@@ -228,7 +256,7 @@ impl<'s> Maker<'s> {
             "number" => number::number(map, &mut self.dice),
             "boolean" => Value::Bool(self.dice.chance(50)),
             "null" => Value::Null,
-            _ => Value::String(text::string(map, &mut self.dice)),
+            _ => Value::String(text::string(map, &mut self.dice, self.work)),
         }
     }
 }
@@ -271,8 +299,7 @@ fn implied_type(map: &Map<String, Value>) -> &'static str {
 /// A count keyword such as `minItems`, which may be written as `2.0`.
 fn count(map: &Map<String, Value>, keyword: &str) -> Option<usize> {
     let value = map.get(keyword)?;
-    value
-        .as_u64()
-        .and_then(|number| usize::try_from(number).ok())
-        .or_else(|| value.as_f64().filter(|number| (0.0..1e9).contains(number)).map(|number| number as usize))
+    let whole = value.as_u64().and_then(|number| usize::try_from(number).ok());
+    // A number that is too large for its type becomes the largest one.
+    whole.or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number as usize))
 }

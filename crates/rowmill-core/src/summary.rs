@@ -3,11 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rowmill_types::{ErrorKind, Money};
+use rowmill_types::{ErrorKind, Money, RowError, RowId};
 use serde::Serialize;
 
 use crate::record::{CallReport, Reused, RowReport, total_usage};
 use crate::stats::{Spread, SpreadSummary, rounded};
+
+/// A row that failed, to show what its type of failure looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureExample {
+    /// Its number.
+    pub number: u64,
+    /// Its id.
+    pub id: RowId,
+    /// What its error says.
+    pub message: String,
+}
 
 /// Counts rows, times and tokens while a run goes on. Constant in size.
 #[derive(Debug, Default)]
@@ -24,6 +35,8 @@ pub struct Tally {
     pub failed_rows: u64,
     /// Failures by type.
     pub failures: BTreeMap<ErrorKind, u64>,
+    /// A failed row of each type, the one with the lowest number.
+    pub failure_examples: BTreeMap<ErrorKind, FailureExample>,
     /// Calls made, repeated ones included.
     pub calls: u64,
     /// Calls that failed and were tried again or given up, by type.
@@ -32,6 +45,8 @@ pub struct Tally {
     pub unknown_calls: u64,
     /// What the provider's cache saved.
     pub saved: Money,
+    /// Rows with an answer that is rated below what was asked for.
+    pub below_min_rating: u64,
     cost: Money,
     calls_without_price: u64,
     reused: BTreeMap<Reused, u64>,
@@ -47,9 +62,11 @@ impl Tally {
     /// Adds a row that ended.
     pub fn add(&mut self, report: &RowReport<'_>) {
         self.processed_rows += 1;
+        self.below_min_rating += u64::from(!report.below_min_rating.is_empty());
         if let Err(error) = report.outcome {
             self.failed_rows += 1;
             *self.failures.entry(error.kind).or_default() += 1;
+            self.keep_example(report, error);
         }
         if let Some(reused) = report.reused {
             *self.reused.entry(reused).or_default() += 1;
@@ -63,6 +80,15 @@ impl Tally {
         self.tokens += usage;
         self.rows_with_usage += u64::from(report.calls.iter().any(|call| call.usage.is_some()));
         self.rows_with_cache += u64::from(usage.cached > 0 || usage.cache_write > 0);
+    }
+
+    fn keep_example(&mut self, report: &RowReport<'_>, error: &RowError) {
+        let kept = self.failure_examples.get(&error.kind);
+        if kept.is_none_or(|kept| report.number < kept.number) {
+            let (number, id) = (report.number, report.id.clone());
+            let example = FailureExample { number, id, message: error.message.clone() };
+            self.failure_examples.insert(error.kind, example);
+        }
     }
 
     fn add_call(&mut self, call: &CallReport) {

@@ -11,7 +11,8 @@ use crate::prompt::{Piece, pieces};
 ///
 /// ```
 /// # use rowmill_core::variables::Variables;
-/// let variables = Variables::from_flags(Some(r#"{"tone":"dry"}"#), &[], &["tone=warm".into()]).unwrap();
+/// let json = Some((r#"{"tone":"dry"}"#, "vars.json"));
+/// let variables = Variables::from_flags(json, &[], &["tone=warm".into()]).unwrap();
 /// assert_eq!(variables.apply("Be {{tone}}.").unwrap(), "Be warm.");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,18 +22,19 @@ pub struct Variables {
 
 impl Variables {
     /// Puts the flags together: `--vars-json` first, `--var-file` over it, `--var`
-    /// over both. `files` holds names and what was read from the files; `pairs`
+    /// over both. `json` holds the text of the file and its name; `files` holds names and what was read from the files; `pairs`
     /// holds the entries of `--var` as given.
     ///
     /// # Errors
     ///
     /// The JSON is no object of strings, or an entry is no `name=value`.
     pub fn from_flags(
-        json: Option<&str>,
+        json: Option<(&str, &str)>,
         files: &[(String, String)],
         pairs: &[String],
     ) -> Result<Self, Problem> {
-        let mut variables = json.map_or_else(|| Ok(Self::default()), Self::parse_json)?;
+        let mut variables =
+            json.map_or_else(|| Ok(Self::default()), |(text, name)| Self::parse_json(text, name))?;
         for (name, text) in files {
             variables.set(name.clone(), text.clone());
         }
@@ -66,20 +68,21 @@ impl Variables {
         })
     }
 
-    /// Reads the text of the `--vars-json` file.
+    /// Reads the text of the `--vars-json` file of this name.
     ///
     /// # Errors
     ///
     /// It is no JSON object, or one of its values is no string.
-    pub fn parse_json(text: &str) -> Result<Self, Problem> {
-        let not_an_object = || usage("--vars-json must contain a JSON object");
+    pub fn parse_json(text: &str, file: &str) -> Result<Self, Problem> {
+        let not_an_object = || usage(format!("--vars-json must contain a JSON object: `{file}`"));
         let value: Value = serde_json::from_str(text).map_err(|error| not_an_object().cause(error))?;
         let Value::Object(map) = value else { return Err(not_an_object()) };
         let mut variables = Self::default();
         for (name, value) in map {
             let Value::String(value) = value else {
-                let problem = usage("--vars-json keys and values must be strings");
-                return Err(problem.hint(format!("put the value of `{name}` in quotes")));
+                let line = line_of_key(text, &name);
+                let message = format!("--vars-json keys and values must be strings: `{file}`, line {line}");
+                return Err(usage(message).hint(format!("put the value of `{name}` in quotes")));
             };
             variables.set(name, value);
         }
@@ -161,7 +164,18 @@ fn split(entry: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, value))
 }
 
-fn usage(message: &str) -> Problem {
+/// The line of a JSON text in which a key of its object stands.
+fn line_of_key(text: &str, key: &str) -> usize {
+    let quoted = Value::from(key).to_string();
+    let mut places = text.match_indices(&quoted);
+    let is_key = |(at, found): &(usize, &str)| {
+        text.get(at + found.len()..).is_some_and(|rest| rest.trim_start().starts_with(':'))
+    };
+    let at = places.find(is_key).map_or(0, |(at, _)| at);
+    text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
+}
+
+fn usage(message: impl Into<String>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
@@ -179,7 +193,7 @@ mod tests {
         let json = r#"{"a":"json","b":"json","c":"json"}"#;
         let files = [("b".to_owned(), "file".to_owned()), ("c".to_owned(), "file".to_owned())];
         let given = ["c=first".to_owned(), "c=pair".to_owned()];
-        let variables = Variables::from_flags(Some(json), &files, &given).unwrap();
+        let variables = Variables::from_flags(Some((json, "v.json")), &files, &given).unwrap();
         assert_eq!(variables.apply("{{a}} {{b}} {{c}}").unwrap(), "json file pair");
         assert_eq!(variables.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
@@ -208,13 +222,16 @@ mod tests {
     #[test]
     fn json_must_be_an_object_of_strings() {
         for (text, expected) in [
-            ("[]", "--vars-json must contain a JSON object"),
-            ("{", "--vars-json must contain a JSON object"),
-            ("", "--vars-json must contain a JSON object"),
-            (r#"{"a":1}"#, "--vars-json keys and values must be strings"),
-            (r#"{"a":null}"#, "--vars-json keys and values must be strings"),
+            ("[]", "--vars-json must contain a JSON object: `v.json`"),
+            ("{", "--vars-json must contain a JSON object: `v.json`"),
+            ("", "--vars-json must contain a JSON object: `v.json`"),
+            (r#"{"a":1}"#, "--vars-json keys and values must be strings: `v.json`, line 1"),
+            (
+                "{\n\"b\": \"a\",\n\"a\" : null}",
+                "--vars-json keys and values must be strings: `v.json`, line 3",
+            ),
         ] {
-            let problem = Variables::parse_json(text).unwrap_err();
+            let problem = Variables::parse_json(text, "v.json").unwrap_err();
             assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::Usage, expected), "{text}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rowmill_core::agent::{Happening, ToolNote};
 use rowmill_core::ports::{HookCall, HookKind, ToolFailure, ToolRequest};
 use rowmill_core::record::ToolReport;
-use rowmill_types::{Attachment, Completion, ErrorKind, Message, RowError, ToolCall, ToolOutput};
+use rowmill_types::{Attachment, Completion, ErrorKind, Message, RowError, RowId, ToolCall, ToolOutput};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -17,6 +17,9 @@ use crate::row::RowContext;
 /// does not come back is given up after so many times the tool's time, and this much more.
 const PATIENCE: u32 = 6;
 const RECONNECTS: Duration = Duration::from_secs(60);
+
+/// How much of the arguments of a call is kept, for those who must find out what it did.
+const KEPT_ARGUMENTS: usize = 1024;
 
 /// A tool call of a row.
 pub(crate) struct ToolStep {
@@ -32,6 +35,24 @@ pub(crate) struct ToolStep {
     pub(crate) member: usize,
     /// The voice that gets to see the result.
     pub(crate) voice: usize,
+    /// How long it waited for its turn, which is not the tool's time.
+    pub(crate) waited: Duration,
+}
+
+impl ToolStep {
+    /// What must be known should nothing more be heard of the call.
+    fn started(&self) -> Happening {
+        let ToolCall { id, name, arguments } = &self.call;
+        let end = arguments.floor_char_boundary(KEPT_ARGUMENTS);
+        Happening::ToolStarted {
+            node: self.node,
+            index: self.index,
+            tool: name.clone(),
+            call: id.clone(),
+            arguments: arguments.get(..end).unwrap_or_default().to_owned(),
+            turn: self.turn,
+        }
+    }
 }
 
 /// What became of it.
@@ -53,14 +74,15 @@ impl RowContext<'_> {
     pub(crate) async fn act(&self, step: &mut ToolStep) -> Acted {
         let (start, sent) = (self.shared.began.elapsed(), Instant::now());
         let output = self.call_tool(step).await;
-        self.add_work(sent.elapsed());
+        let (start, took) = (start + step.waited, sent.elapsed().saturating_sub(step.waited));
+        self.add_work(took);
         let end = self.shared.began.elapsed();
         let ok = output.as_ref().is_ok_and(|output| !output.is_error);
         let report = ToolReport {
             agent: self.member_name(step.member).to_owned(),
             tool: step.call.name.clone(),
             ok,
-            duration: sent.elapsed(),
+            duration: took,
         };
         let worker = &self.shared.worker;
         let note = (worker.checkpoint || self.crew.cast.keeps_transcripts()).then(|| ToolNote {
@@ -79,26 +101,49 @@ impl RowContext<'_> {
             return Ok(ToolOutput::error("the tool is gone"));
         };
         self.hook_before_tool(step).await?;
-        if !tool.idempotent {
-            let started =
-                Happening::ToolStarted { node: step.node, index: step.index, tool: step.call.name.clone() };
-            self.keep(&started).map_err(NotActed::Halt)?;
-            self.may_be_paid(true);
-        }
-        let ToolStep { node, of_node, index, .. } = step;
+        let (node, index, of_node) = (step.node, step.index, step.of_node);
         let key = format!("{}-{}-{node}-{of_node}-{index}", self.shared.run, self.number);
+        let arguments = step.call.arguments.clone();
+        let unnamed = RowId::Number(self.number);
         let request = ToolRequest {
             row: self.number,
+            id: self.id.as_ref().unwrap_or(&unnamed),
             key: &key,
             tool: &tool.host_name,
-            arguments: &step.call.arguments,
+            arguments: &arguments,
             idempotent: tool.idempotent,
             timeout: Some(tool.timeout),
         };
-        let patience = tool.timeout.saturating_mul(PATIENCE).saturating_add(RECONNECTS);
+        let asked = Instant::now();
+        let ready = tools.host.ready(request).await;
+        step.waited = asked.elapsed();
+        let output = match ready {
+            Ok(permit) => {
+                if !tool.idempotent {
+                    // Not before now: a call that still waits cannot have run.
+                    self.keep(&step.started()).map_err(NotActed::Halt)?;
+                    self.may_be_paid(true);
+                }
+                let output = self.in_time(tools.host.call(request), tool.timeout).await;
+                drop(permit);
+                output
+            }
+            Err(failure) => ToolOutput::error(told(&failure)),
+        };
+        let output = self.hook_after_tool(step, output).await?;
+        Ok(self.fit(step.voice, output, tools.result_limit))
+    }
+
+    /// What a call gave. A host keeps the time of its tools; one that does not come back is given up.
+    async fn in_time(
+        &self,
+        call: impl Future<Output = Result<ToolOutput, ToolFailure>>,
+        timeout: Duration,
+    ) -> ToolOutput {
+        let patience = timeout.saturating_mul(PATIENCE).saturating_add(RECONNECTS);
         let left = self.time_left().filter(|left| *left < patience);
         let limit = left.unwrap_or(patience);
-        let output = match tokio::time::timeout(limit, tools.host.call(request)).await {
+        match tokio::time::timeout(limit, call).await {
             Ok(Ok(output)) => output,
             Ok(Err(failure)) => ToolOutput::error(told(&failure)),
             Err(_) => {
@@ -107,9 +152,7 @@ impl RowContext<'_> {
                 let what = format!("the tool did not answer within {seconds} s{whose}");
                 ToolOutput::error(format!("{what}; whether it took effect is unknown"))
             }
-        };
-        let output = self.hook_after_tool(step, output).await?;
-        Ok(self.fit(step.voice, output, tools.result_limit))
+        }
     }
 
     /// Brings a result into a shape that the model takes: not too long, and only files that

@@ -7,18 +7,19 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::limits::{Blame, Spend};
+use rowmill_core::limits::{Blame, BudgetLimits, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
 use rowmill_types::{
-    CallError, CallFailure, Completion, ErrorKind, Fault, Message, Money, Request, RowError,
+    CallError, CallFailure, Completion, ErrorKind, Fault, Finish, Message, Money, Request, RowError,
 };
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::account::Halt;
+use crate::asking::{Asking, Tried, generated};
 use crate::call_report::report;
-use crate::lane::{Asking, Lane, NoTicket, Ticket, Waiting};
+use crate::lane::{Lane, NoTicket, Ticket, Waiting};
 use crate::row::{RowContext, Share};
 
 /// How long the last rows of a run take a provider for down before they doubt themselves.
@@ -98,6 +99,10 @@ pub(crate) struct Turn<'a> {
     pub(crate) calls: Calls,
     /// Calls of this model that failed.
     pub(crate) failed: u32,
+    /// How the question was asked before.
+    pub(crate) tried: Tried,
+    /// The length of the request's key without what a limit on the answer adds to it.
+    pub(crate) key_length: usize,
 }
 
 impl<'a> Turn<'a> {
@@ -106,17 +111,23 @@ impl<'a> Turn<'a> {
         loop {
             let worked = self.row.worked();
             let (error, blame) = match self.call(request).await? {
-                Ok(completion) => return Ok(completion),
+                Ok(completion) => match cut_at(request, &completion) {
+                    None => return Ok(completion),
+                    // Nobody but us set that limit, so it costs the row neither a try nor a repair.
+                    cut_at => {
+                        self.tried = Tried { cap: None, cut_at };
+                        request.attempt += 1;
+                        continue;
+                    }
+                },
                 Err(failed) => failed,
             };
             request.attempt += 1;
-            if blame == Blame::Provider && !self.is_suspect(&error) {
+            if blame != Blame::Row && !self.is_suspect(&error) {
                 // What the provider is to blame for does not use up the row's time.
                 self.row.worked.store(worked, Ordering::Relaxed);
                 self.leave_lane_that_is_down();
-                // Without a word on when to come back, this row alone steps aside for a moment.
-                let silent = error.fault() == Fault::Throttled { after: None };
-                if silent && !self.pause(&error, self.row.shared.worker.retry.base).await {
+                if !self.step_aside(request, &error, blame).await {
                     return Err(self.row.given_back(None));
                 }
                 continue;
@@ -141,6 +152,24 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+    }
+
+    /// Lets this row alone wait, where it was refused alone, or nobody said when to come back;
+    /// `false` if the run stops meanwhile.
+    async fn step_aside(&self, request: &Request, error: &CallError, blame: Blame) -> bool {
+        let base = self.row.shared.worker.retry.base;
+        let wait = match blame {
+            Blame::StrayRefusal(Some(asked)) => {
+                asked + base.min(asked / 10).mul_f64(jitter(&request.key, request.attempt))
+            }
+            Blame::StrayRefusal(None) => base,
+            _ if error.fault() == (Fault::Throttled { after: None }) => base,
+            _ => return true,
+        };
+        // A row with tools keeps what they hold for it, and so its place.
+        let gives_place = matches!(blame, Blame::StrayRefusal(_)) && self.row.crew.tools.is_none();
+        let _aside = gives_place.then(|| self.row.shared.aside.step());
+        self.pause(error, wait).await
     }
 
     fn lane_at(&self, index: usize) -> Option<&'a Arc<Lane>> {
@@ -192,7 +221,7 @@ impl<'a> Turn<'a> {
             let Some(lane) = self.lane_at(self.lane) else {
                 return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
             };
-            let asking = lane.asking(&request.messages);
+            let asking = Asking::of(lane, &request.messages, self.row.left()).again(self.tried);
             let (voice, index) = (self.voice, self.lane);
             let crew = &self.row.crew;
             let elsewhere = move || crew.next_up(voice, index).is_some();
@@ -219,13 +248,21 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn call(&mut self, request: &Request) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
+    async fn call(
+        &mut self,
+        request: &mut Request,
+    ) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
             // Most calls have leave already; those that wait for it need not be quick about it.
             None => Box::pin(self.leave(request)).await?,
         };
-        let share = self.row.set_aside(|| ticket.lane().worst(&request.messages)).await?;
+        self.limit_answer(request, ticket.cap());
+        let worst = || {
+            let asking = Asking::of(ticket.lane(), &request.messages, BudgetLimits::default());
+            asking.worst(ticket.lane(), request.output_cap)
+        };
+        let share = self.row.set_aside(worst).await?;
         let sent = Instant::now();
         let limit = self.limit();
         ticket.send();
@@ -243,7 +280,8 @@ impl<'a> Turn<'a> {
         };
         let took = sent.elapsed();
         self.row.add_work(took);
-        self.calls.reports.push(report(&mut outcome, ticket.lane(), took));
+        let report = report(&mut outcome, ticket.lane(), took);
+        self.calls.reports.push(CallReport { output_cap: request.output_cap, ..report });
         match outcome {
             Ok(completion) => {
                 let lane = ticket.lane();
@@ -267,6 +305,16 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Says how long the answer may become. A key must not name two different requests.
+    fn limit_answer(&mut self, request: &mut Request, cap: Option<u64>) {
+        request.output_cap = cap;
+        self.tried.cap = cap;
+        request.key.truncate(self.key_length);
+        if let Some(cap) = cap {
+            request.key.push_str(&format!("-{cap}"));
+        }
+    }
+
     /// How long the next call may take.
     fn limit(&self) -> Duration {
         self.row.shared.worker.timeout.min(self.row.time_left().unwrap_or(Duration::MAX))
@@ -284,6 +332,14 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// The limit that cut an answer, if it was the call's own. A provider that stops long before it
+/// has another reason, which a higher limit does not remove.
+fn cut_at(request: &Request, completion: &Completion) -> Option<u64> {
+    let cap = request.output_cap.filter(|_| completion.finish == Finish::Length)?;
+    let used = completion.usage.as_ref().map_or(cap, generated);
+    (used >= cap / 2).then_some(cap)
+}
+
 fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
     if let Some(share) = share {
         share.settle(actual);
@@ -294,15 +350,24 @@ fn settle(share: Option<Share<'_>>, actual: Option<Spend>) {
 pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) -> Asked {
     let ModelStep { node, voice, member, lane, ticket, turn: number, mut messages } = step;
     let start = context.shared.began.elapsed();
+    // A hook may wait for a process of a row that waits for leave itself, and may change what is asked.
+    let ticket = ticket.filter(|_| !context.has_hooks());
     let hooked = match context.has_hooks() {
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
     let key = key(&context.shared.run, context.number, number);
-    let mut request = Request { key, row: context.number, attempt: 1, messages };
-    // A message that a hook changed needs leave for what it is now.
-    let ticket = ticket.filter(|_| matches!(hooked, Ok(None)));
-    let mut turn = Turn { row: context, voice, lane, ticket, calls: Calls::default(), failed: 0 };
+    let mut request = Request { key, row: context.number, attempt: 1, output_cap: None, messages };
+    let mut turn = Turn {
+        row: context,
+        voice,
+        lane,
+        ticket,
+        calls: Calls::default(),
+        failed: 0,
+        tried: Tried::default(),
+        key_length: request.key.len(),
+    };
     let (prompt, mut outcome) = match hooked {
         Ok(prompt) => (prompt, turn.complete(&mut request).await),
         Err(error) => (None, Err(error.into())),

@@ -22,6 +22,7 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, t
             cost: lane.price.zip(completion.usage).map(|(price, usage)| price.cost(&usage)),
             agent: None,
             hosted: completion.hosted.clone(),
+            output_cap: None,
         },
         Err(error) => CallReport {
             error: Some(error.failure.kind()),
@@ -34,6 +35,7 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, t
             cost: None,
             agent: None,
             hosted: None,
+            output_cap: None,
         },
     }
 }

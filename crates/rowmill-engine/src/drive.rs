@@ -10,23 +10,25 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{Event, Finish, Observer};
+use rowmill_core::ports::{Event, Finish, Ledger, Observer};
 use rowmill_core::summary::Tally;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, RowError, RowId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
+use crate::aside::RowsAside;
 use crate::feed::{Batch, Feed};
 use crate::heads::Head;
 use crate::intake::Intake;
 use crate::lane::NoTicket;
+use crate::memory::RowMemory;
 use crate::policy::{Policy, StopCause};
 use crate::prepared::Ended;
 use crate::publish::{Parcel, Publisher};
 use crate::wake::Woke;
 use crate::work::{Done, Fate, Shared};
-use crate::{Casting, Gate, Plan, Stop};
+use crate::{Casting, Gate, Plan, Sinks, Stop};
 
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
 /// waits for it, so that what is held for its turn stays bounded.
@@ -57,10 +59,7 @@ pub struct RunEnd {
 pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
     let keeps_records = plan.ledger.keeps() || !plan.sinks.is_empty();
-    let publisher = match plan.sinks.is_empty() {
-        true => None,
-        false => Some(Publisher::start(plan.sinks, plan.ledger.reader()?)?),
-    };
+    let publisher = start_publisher(plan.sinks, &*plan.ledger)?;
     let feed = Feed {
         source: plan.source,
         selector: plan.selector,
@@ -77,17 +76,20 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         observer: plan.observer.clone(),
         stop: plan.stop.clone(),
         began,
-        account: Account::new(plan.budget, plan.ledger),
+        account: Account::new(plan.budget, plan.ledger, plan.parallel.max(1), plan.observer.clone()),
         all_sent: AtomicBool::new(false),
+        aside: Arc::default(),
     };
     let mut driver = Driver {
         gates: shared.worker.casting.same().map(|crew| crew.gates()),
+        aside: Arc::clone(&shared.aside),
         feed: Some(feed.start()?),
         intake,
         releasing: FuturesUnordered::new(),
         head: None,
         next_ordinal: 0,
         parallel: plan.parallel.max(1),
+        memory: RowMemory::new(plan.memory),
         policy: Policy::new(plan.stop_rules),
         finish: shared.worker.finish.clone(),
         keeps_records,
@@ -111,7 +113,16 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         stopped = Some(StopCause::Problem(problem));
     }
     let spent = shared.account.budget().spent();
+    let stopped = stopped.map(|cause| cause.ended_with(spent));
     Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
+}
+
+/// Begins to publish, if there is anybody to publish for.
+fn start_publisher(sinks: Sinks, ledger: &dyn Ledger) -> Result<Option<Publisher>, Problem> {
+    match sinks.is_empty() {
+        true => Ok(None),
+        false => Publisher::start(sinks, ledger.reader()?).map(Some),
+    }
 }
 
 /// Publishes what was held back and waits until everything is published; tells what went wrong,
@@ -137,12 +148,15 @@ pub(crate) struct Driver {
     pub(crate) intake: Intake,
     /// The ways to all models, each once, where all rows have the same.
     gates: Option<Vec<Arc<Gate>>>,
+    /// Rows that wait out a refusal of their own and need no place meanwhile.
+    aside: Arc<RowsAside>,
     /// Rows that have ended, whose tools give back what they kept for them.
     pub(crate) releasing: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The next row, while it waits for leave to be sent.
     pub(crate) head: Option<Head>,
     pub(crate) next_ordinal: u64,
     parallel: usize,
+    pub(crate) memory: RowMemory,
     pub(crate) policy: Policy,
     finish: Option<Arc<dyn Finish>>,
     /// Whether anybody reads the records of rows.
@@ -205,7 +219,7 @@ impl Driver {
                     }
                 }
                 Woke::Leave(Err(NoTicket::Halt(halt))) => self.halt(halt, shared),
-                Woke::Leave(Err(NoTicket::Down)) => self.route_head(),
+                Woke::Leave(Err(NoTicket::Down)) => self.route_head(shared),
                 Woke::Published => {}
                 Woke::Batch(batch) => self.receive(batch),
                 Woke::Drain => self.end_early(StopCause::Interrupted),
@@ -229,9 +243,10 @@ impl Driver {
     /// Rows that may be under way at once. Those that wait between two tries hold no slot of
     /// a gate, but a provider that fails must not swallow the whole input meanwhile.
     pub(crate) fn places(&self) -> usize {
-        let Some(gates) = &self.gates else { return self.parallel };
+        let aside = self.aside.places();
+        let Some(gates) = &self.gates else { return self.parallel.saturating_add(aside) };
         let slots: usize = gates.iter().map(|gate| gate.allowed()).sum();
-        self.parallel.min(slots.saturating_mul(2))
+        self.parallel.min(slots.saturating_mul(2)).saturating_add(aside)
     }
 
     pub(crate) fn lags_behind(&self) -> bool {
@@ -311,6 +326,7 @@ impl Driver {
             // Rows that ask the same are not wanted any more, though their answer is there.
             return;
         }
+        ended.redact(&shared.worker.redactor);
         if let Some(finish) = self.finish.clone() {
             // What was paid for is kept, whatever the program does with it.
             self.keep_first(&mut ended, shared);

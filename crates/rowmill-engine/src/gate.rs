@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::limits::{
-    Admission, Blame, Breaker, Charge, FailedCall, Limiter, Need, Pace, Parallel, Passage, RateFlags, Wait,
-    WaitReason,
+    Admission, Blame, Breaker, Charge, FailedCall, Limiter, Need, Pace, Parallel, Passage, RateFlags,
+    Refusal, Wait, WaitReason,
 };
 use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
 use tokio::sync::Notify;
@@ -175,6 +175,11 @@ impl Gate {
         locked(&self.limiter).allowed()
     }
 
+    /// Calls that should fit beside each other.
+    pub(crate) fn wanted(&self) -> usize {
+        locked(&self.limiter).wanted()
+    }
+
     /// The limits that are known by now, per minute.
     #[must_use]
     pub fn known(&self) -> RateFlags {
@@ -316,13 +321,23 @@ impl Permit {
         let mut limiter = locked(&self.gate.limiter);
         let (is_back, blame) = match error.fault() {
             Fault::Throttled { after } => {
-                limiter.refused(&charge, after, rates, now);
-                let blame = if limiter.never_fits(&charge) { Blame::Row } else { Blame::Provider };
+                let blame = match limiter.refused(&charge, after, rates, now) {
+                    _ if limiter.never_fits(&charge) => Blame::Row,
+                    Refusal::Everybody => Blame::Provider,
+                    Refusal::RowAlone(after) => Blame::StrayRefusal(after),
+                };
                 (breaker.refused(sent, now), blame)
             }
             Fault::Exhausted { after } => {
                 limiter.exhausted(&charge, after, &error.message, now);
                 (breaker.refused(sent, now), Blame::Provider)
+            }
+            Fault::Crowded => {
+                let others_go_on = limiter.crowded(&charge, now);
+                if self.probe {
+                    breaker.probe_lost(now);
+                }
+                return if others_go_on { Blame::Provider } else { Blame::Row };
             }
             Fault::Permanent | Fault::Fatal => {
                 limiter.failed(&charge, rates, now);

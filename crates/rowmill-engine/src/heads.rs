@@ -4,14 +4,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rowmill_core::agent::Course;
+use rowmill_core::limits::BudgetLimits;
 use rowmill_core::ports::Prompts;
 use rowmill_types::{ErrorKind, Message, Row, RowError};
 
 use crate::Crew;
+use crate::asking::Asking;
 use crate::drive::Driver;
 use crate::feed::{Taken, Work};
-use crate::lane::{Asking, Ticket};
-use crate::prepared::{Ended, Prepared};
+use crate::lane::Ticket;
+use crate::policy::StopCause;
+use crate::prepared::{Before, Ended, Prepared};
 use crate::publish::{Content, Parcel};
 use crate::replay::{asked, replay};
 use crate::work::{Done, FirstCall, Shared, said, work};
@@ -37,7 +40,8 @@ impl Head {
         // A row that goes on with a tool asks its model soon after.
         let (voice, messages) = course.first_call().unwrap_or_default();
         let lane = crew.route(voice);
-        let asking = crew.lane(voice, lane)?.asking(messages);
+        let row_left = row_left(shared, &prepared.before);
+        let asking = Asking::of(crew.lane(voice, lane)?, messages, row_left);
         Some(Self { prepared, crew, voice, lane, asking })
     }
 
@@ -58,7 +62,7 @@ impl Driver {
         shared: &'a Shared,
         in_flight: usize,
     ) -> Option<(Head, Ticket<'a>)> {
-        if !self.has_room(in_flight) {
+        if self.is_hopeless() || !self.has_room(in_flight) {
             return None;
         }
         if self.head.is_none() {
@@ -85,6 +89,16 @@ impl Driver {
         self.in_flight.insert(*ordinal, (row.number(), id.clone()));
     }
 
+    /// Whether rows are left that need not be sent, because all before them failed; the run then ends.
+    fn is_hopeless(&mut self) -> bool {
+        if self.is_closed || (self.head.is_none() && self.intake.is_empty()) {
+            return false;
+        }
+        let Some(problem) = self.policy.same_failure() else { return false };
+        self.end_early(StopCause::Problem(problem));
+        true
+    }
+
     fn next_head(&mut self, shared: &Shared, in_flight: usize) -> Option<Head> {
         loop {
             if let Some(prepared) = self.intake.next_ready() {
@@ -93,11 +107,22 @@ impl Driver {
                     None => continue,
                 }
             }
-            if !self.has_room(in_flight + self.intake.held()) {
+            if self.is_hopeless() || !self.has_room(in_flight + self.intake.held()) {
                 return None;
             }
-            let taken = self.intake.queue.pop_front()?;
-            let Some(prepared) = self.take(taken, shared) else { continue };
+            let prepared = match self.intake.large.take() {
+                Some(prepared) => prepared,
+                None => {
+                    let taken = self.intake.queue.pop_front()?;
+                    let Some(prepared) = self.take(taken, shared) else { continue };
+                    prepared
+                }
+            };
+            let Some(share) = self.memory.take(prepared.bytes()) else {
+                self.intake.large = Some(prepared);
+                return None;
+            };
+            let prepared = Prepared { _memory: share, ..prepared };
             let considered = self.intake.consider(prepared);
             if let Some(prepared) = considered.and_then(|prepared| self.go_on(prepared, shared)) {
                 return Head::new(shared, prepared);
@@ -115,19 +140,22 @@ impl Driver {
             Ok(()) => return Some(prepared),
             Err(error) => error,
         };
-        let Prepared { ordinal, id, row, before, .. } = prepared;
+        let Prepared { ordinal, id, row, before, course, .. } = prepared;
         let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
-        self.heed(Ended { calls: before.calls, tools: before.tools, ..unasked }, shared);
+        let told = course.filter(|_| crew.cast.keeps_transcripts());
+        let trace = told.map(|course| Box::new(course.into_transcript()));
+        self.heed(Ended { calls: before.calls, tools: before.tools, trace, ..unasked }, shared);
         None
     }
 
     /// Sends the next row to another model, because the one that it waits for is down.
-    pub(crate) fn route_head(&mut self) {
+    pub(crate) fn route_head(&mut self, shared: &Shared) {
         let Some(head) = &mut self.head else { return };
         let lane = head.crew.route(head.voice);
         if let Some(found) = head.crew.lane(head.voice, lane) {
             let call = head.prepared.course.as_ref().and_then(|course| course.first_call());
-            (head.lane, head.asking) = (lane, found.asking(call.unwrap_or_default().1));
+            let row_left = row_left(shared, &head.prepared.before);
+            (head.lane, head.asking) = (lane, Asking::of(found, call.unwrap_or_default().1, row_left));
         }
     }
 
@@ -160,6 +188,12 @@ impl Driver {
         self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()), shared);
         None
     }
+}
+
+/// What a row may still spend that is about to begin, or to go on.
+fn row_left(shared: &Shared, before: &Before) -> BudgetLimits {
+    let limits = shared.worker.row_budget;
+    if limits.any() { limits.without(before.spent()) } else { limits }
 }
 
 /// The prompt of a row. A panic is the row's failure.

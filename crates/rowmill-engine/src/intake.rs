@@ -34,6 +34,8 @@ enum Finding {
 #[derive(Default)]
 pub(crate) struct Intake {
     pub(crate) queue: VecDeque<Taken>,
+    /// The next row, while others hold the memory that it needs.
+    pub(crate) large: Option<Prepared>,
     /// Rows that must be asked, before any that is still in the queue.
     ready: VecDeque<Prepared>,
     /// Where rows have crews of their own.
@@ -58,7 +60,8 @@ impl Intake {
 
     /// Whether nothing is left that could become a call.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.ready.is_empty() && self.lookups.is_empty() && self.parked == 0
+        let is_idle = self.ready.is_empty() && self.lookups.is_empty() && self.parked == 0;
+        self.queue.is_empty() && self.large.is_none() && is_idle
     }
 
     /// Rows that left the queue and are not in flight.
@@ -247,6 +250,7 @@ impl Intake {
     /// Gives everything up that is not in flight.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
+        self.large = None;
         self.ready.clear();
         self.lookups.clear();
         self.followers.clear();

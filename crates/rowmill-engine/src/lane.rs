@@ -1,19 +1,16 @@
 //! A model with its limits and its price, and the way a call gets leave to go there.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use rowmill_core::cost::Price;
-use rowmill_core::limits::{Blame, Need, Reservation, Spend, WaitReason};
+use rowmill_core::limits::{Blame, Reservation, Spend, WaitReason};
 use rowmill_core::ports::{Event, Model, Observer};
-use rowmill_types::{Attachment, CallError, Completion, Message, Usage};
+use rowmill_types::{CallError, Completion, Usage};
 
-use crate::account::{Account, Halt};
+use crate::account::{Account, Granted, Halt};
+use crate::asking::{Asking, OutputCaps, generated};
 use crate::gate::{Denied, Gate, Permit, Told};
-
-/// What a message may add to its text, in tokens.
-const MESSAGE_OVERHEAD: u64 = 16;
-/// What a provider may add of its own to a request, such as how to use a tool.
-const REQUEST_OVERHEAD: u64 = 512;
 
 /// A model that rows can be sent to.
 #[derive(Debug, Clone)]
@@ -28,48 +25,18 @@ pub struct Lane {
     pub price: Option<Price>,
     /// The most tokens that an answer can have, where that is known.
     pub max_output: Option<u64>,
+    /// Limits answers call by call so that a budget does not hold calls up; `None` where the
+    /// user set a limit, or the model keeps to none.
+    pub output_caps: Option<Arc<OutputCaps>>,
     /// Bytes that are the same in every request: instruction, schema, settings.
     pub fixed_bytes: usize,
 }
 
-/// What sending some messages takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asking {
-    need: Need,
-    worst: Spend,
-}
-
 impl Lane {
-    pub(crate) fn asking(&self, messages: &[Message]) -> Asking {
-        let text: usize = messages.iter().map(bytes_of).sum();
-        let files = || messages.iter().flat_map(|message| &message.attachments);
-        let text = text + self.fixed_bytes;
-        let bytes = text + files().map(Attachment::weight).sum::<usize>();
-        // No tokenizer makes more tokens than there are bytes.
-        let input = text as u64 + files().map(Attachment::most_tokens).sum::<u64>();
-        let input = input + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
-        let output = self.max_output.unwrap_or(0);
-        let cost = self.price.map(|price| price.worst(input, output)).unwrap_or_default();
-        Asking { need: Need { bytes }, worst: Spend { cost, tokens: input.saturating_add(output) } }
-    }
-
-    /// The most that sending some messages can cost and use.
-    pub(crate) fn worst(&self, messages: &[Message]) -> Spend {
-        self.asking(messages).worst
-    }
-
     pub(crate) fn spend(&self, usage: &Usage) -> Spend {
         let cost = self.price.map(|price| price.cost(usage)).unwrap_or_default();
-        Spend { cost, tokens: usage.input + usage.output }
+        Spend { cost, tokens: usage.tokens() }
     }
-}
-
-/// What a message brings along as text: what is said, what is called, what must go back as it came.
-fn bytes_of(message: &Message) -> usize {
-    let calls = message.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len() * 2);
-    let echo = message.echo.as_ref().map_or(0, |echo| echo.content.len());
-    let answers = message.answers.as_ref().map_or(0, |answered| answered.call.len() + answered.tool.len());
-    message.text.len() + calls.sum::<usize>() + echo + answers
 }
 
 /// How a call waits for its ticket.
@@ -95,6 +62,8 @@ pub(crate) struct Ticket<'a> {
     lane: Arc<Lane>,
     permit: Option<Permit>,
     reservation: Option<Reservation>,
+    /// The limit on the answer, where the call has one of its own.
+    cap: Option<NonZeroU64>,
     sent: bool,
 }
 
@@ -105,11 +74,11 @@ impl<'a> Ticket<'a> {
         lane: &Arc<Lane>,
         asking: Asking,
     ) -> Option<Result<Self, Halt>> {
-        let mut ticket = match account.try_reserve(asking.worst)? {
-            Ok(reservation) => Self::reserved(account, lane, reservation),
+        let mut ticket = match account.try_reserve(lane, &asking)? {
+            Ok(granted) => Self::reserved(account, lane, granted),
             Err(halt) => return Some(Err(halt)),
         };
-        ticket.permit = Some(lane.gate.try_admit(asking.need)?);
+        ticket.permit = Some(lane.gate.try_admit(asking.need(ticket.cap()))?);
         Some(Ok(ticket))
     }
 
@@ -124,13 +93,13 @@ impl<'a> Ticket<'a> {
         let tell = |reason: &WaitReason, wait| {
             observer.observe(&Event::Waiting { lane: &lane.name, reason, wait });
         };
-        let reserved = account.reserve(asking.worst, || tell(&WaitReason::Budget, None)).await;
+        let reserved = account.reserve(lane, &asking, || tell(&WaitReason::Budget, None)).await;
         let mut ticket = Self::reserved(account, lane, reserved.map_err(NoTicket::Halt)?);
         let told = |told: Told<'_>| match told {
             Told::Waits(wait, left) => tell(&wait.reason, left),
             Told::Goes => observer.observe(&Event::Flowing { lane: &lane.name }),
         };
-        let permit = lane.gate.admit(asking.need, &told, elsewhere).await;
+        let permit = lane.gate.admit(asking.need(ticket.cap()), &told, elsewhere).await;
         ticket.permit = Some(permit.map_err(|denied| match denied {
             Denied::Down => NoTicket::Down,
             Denied::Problem(problem) => NoTicket::Halt(Halt::Problem(problem)),
@@ -138,12 +107,19 @@ impl<'a> Ticket<'a> {
         Ok(ticket)
     }
 
-    fn reserved(account: &'a Account, lane: &Arc<Lane>, reservation: Reservation) -> Self {
-        Self { account, lane: Arc::clone(lane), permit: None, reservation: Some(reservation), sent: false }
+    fn reserved(account: &'a Account, lane: &Arc<Lane>, granted: Granted) -> Self {
+        let Granted { reservation, sizing } = granted;
+        let (reservation, cap) = (Some(reservation), sizing.cap.and_then(NonZeroU64::new));
+        Self { account, lane: Arc::clone(lane), permit: None, reservation, cap, sent: false }
     }
 
     pub(crate) fn lane(&self) -> &Lane {
         &self.lane
+    }
+
+    /// The limit on the answer, where the call has one of its own.
+    pub(crate) fn cap(&self) -> Option<u64> {
+        self.cap.map(NonZeroU64::get)
     }
 
     /// The call goes out now; from here on nobody can say that it was not billed.
@@ -153,7 +129,14 @@ impl<'a> Ticket<'a> {
 
     pub(crate) fn answered(mut self, completion: &Completion) {
         let actual = completion.usage.as_ref().map(|usage| self.lane.spend(usage));
-        self.settle(actual);
+        let passed = self.settle(actual);
+        let cap = self.cap();
+        let longer = self.lane.output_caps.as_ref().and_then(|caps| caps.saw(completion, cap));
+        // A limit that the user set is kept to by no one else either.
+        let used = longer.or_else(|| completion.usage.as_ref().filter(|_| passed).map(generated));
+        if let (Some(used), Some(allowed)) = (used, cap.or(self.lane.max_output)) {
+            self.account.tell_of_longer_answer(&self.lane, allowed, used);
+        }
         if let Some(permit) = self.permit.take() {
             permit.answered(completion);
         }
@@ -165,10 +148,8 @@ impl<'a> Ticket<'a> {
         self.permit.take().map_or(Blame::Row, |permit| permit.failed(row, error))
     }
 
-    fn settle(&mut self, actual: Option<Spend>) {
-        if let Some(reservation) = self.reservation.take() {
-            self.account.settle(reservation, actual);
-        }
+    fn settle(&mut self, actual: Option<Spend>) -> bool {
+        self.reservation.take().is_some_and(|reservation| self.account.settle(reservation, actual))
     }
 }
 

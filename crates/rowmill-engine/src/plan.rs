@@ -11,6 +11,7 @@ use rowmill_core::ports::{
     AnswerStore, Attachments, Finish, Hooks, Ledger, Observer, Prompts, RowSource, Sink, ToolHost,
 };
 use rowmill_core::record::TraceSettings;
+use rowmill_core::redact::Redactor;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
@@ -36,6 +37,10 @@ pub struct Plan {
     pub worker: Worker,
     /// How many rows are worked on at once, at most.
     pub parallel: usize,
+    /// What rows that are worked on may hold in memory together, in bytes: their texts, their
+    /// prompts and what is sent of them. A row that is larger is worked on alone. See
+    /// [`crate::ROW_MEMORY`].
+    pub memory: usize,
     /// When it ends before its input does.
     pub stop_rules: StopRules,
     /// What it may spend, and what was spent before.
@@ -95,6 +100,8 @@ pub struct Worker {
     pub include_input: bool,
     /// What the traces of rows are made with, where they are kept.
     pub traces: Option<Arc<TraceSettings>>,
+    /// Takes secrets out of results, errors and kept turns.
+    pub redactor: Redactor,
 }
 
 /// Who works on which row.
@@ -174,6 +181,8 @@ pub struct StopRules {
     pub max_errors: Option<u64>,
     /// Once this share of rows failed, looked at after so many rows.
     pub max_error_rate: Option<(f64, u64)>,
+    /// Once the first so many rows have all failed for the same reason.
+    pub same_failure: Option<u64>,
     /// Once a row is ok: the rest is cancelled.
     pub first_result: bool,
     /// After so long: no further call is sent.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::Verdict;
-use rowmill_types::{CallFailure, Problem, ProblemCode};
+use rowmill_types::{CallFailure, Problem, ProblemCode, RowError, RowId};
 
 use crate::StopRules;
 use crate::ask::is_fatal;
@@ -42,6 +42,14 @@ pub enum StopCause {
 }
 
 impl StopCause {
+    /// The same with what was spent once the calls that were in flight at the stop have ended.
+    pub(crate) fn ended_with(self, spent: Spend) -> Self {
+        match self {
+            Self::Budget { worst, .. } => Self::Budget { spent, worst },
+            other => other,
+        }
+    }
+
     /// Whether `other` should be told in its place. A problem outranks a wish.
     pub(crate) fn yields_to(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Interrupted, Self::Problem(_)))
@@ -56,11 +64,25 @@ pub(crate) struct Policy {
     failed: u64,
     ended: u64,
     last_success: Option<Duration>,
+    /// How the rows so far failed, by reason, while none of them is ok.
+    reasons: Vec<AlikeFailures>,
+}
+
+/// A few rows of the first may fail for another reason than the others: one in so many.
+const OTHERS: u64 = 10;
+
+/// Rows that failed for the same reason.
+#[derive(Debug)]
+struct AlikeFailures {
+    error: RowError,
+    number: u64,
+    id: RowId,
+    rows: u64,
 }
 
 impl Policy {
     pub(crate) fn new(rules: StopRules) -> Self {
-        Self { rules, failed: 0, ended: 0, last_success: None }
+        Self { rules, failed: 0, ended: 0, last_success: None, reasons: Vec::new() }
     }
 
     pub(crate) fn rules(&self) -> &StopRules {
@@ -93,19 +115,52 @@ impl Policy {
         if let Some(limit) = self.rules.max_errors.filter(|&limit| self.failed >= limit) {
             return Some(StopCause::MaxErrors(limit));
         }
+        self.watch_first_failures(ended);
         let (allowed, after) = self.rules.max_error_rate?;
         let (failed, ended) = (self.failed, self.ended);
         let over = ended >= after.max(1) && failed as f64 > allowed * ended as f64;
         over.then_some(StopCause::ErrorRate { failed, ended, allowed })
     }
 
+    /// The problem that the first rows have shown by all failing, nearly all of them for the same
+    /// reason, if they have. It is asked for before a further row is sent: where none is left, there
+    /// is nothing to stop.
+    pub(crate) fn same_failure(&self) -> Option<Problem> {
+        let wanted = self.rules.same_failure?;
+        let failed: u64 = self.reasons.iter().map(|alike| alike.rows).sum();
+        let common = self.reasons.iter().max_by_key(|alike| alike.rows)?;
+        let is_common = failed >= wanted && (failed - common.rows) * OTHERS <= failed;
+        is_common.then(|| common.problem(failed))
+    }
+
+    /// The first row that is ok ends the watch, and so do reasons of many kinds.
+    fn watch_first_failures(&mut self, ended: &Ended) {
+        // A row that was asked in an earlier run says nothing of how this one does.
+        if self.rules.same_failure.is_none() || ended.again {
+            return;
+        }
+        let Err(error) = ended.result() else {
+            self.rules.same_failure = None;
+            return;
+        };
+        if let Some(alike) = self.reasons.iter_mut().find(|alike| alike.is_like(error)) {
+            alike.rows += 1;
+        } else if self.reasons.len() as u64 >= OTHERS {
+            self.rules.same_failure = None;
+        } else {
+            let (error, number, id) = (error.clone(), ended.number, ended.id.clone());
+            self.reasons.push(AlikeFailures { error, number, id, rows: 1 });
+        }
+    }
+
     /// The problem that makes every further row pointless, if this row met one.
     fn run_stopper(&self, ended: &Ended) -> Option<Problem> {
         let error = ended.failure.as_ref()?;
         let (code, hint) = match error.failure {
-            CallFailure::UnknownModel => {
-                (ProblemCode::UnknownModel, "correct `--model` and run again with `--resume`")
-            }
+            CallFailure::UnknownModel => (
+                ProblemCode::UnknownModel,
+                "correct `--model` and run again with `--resume --accept-changes`",
+            ),
             _ if is_fatal(error) => (
                 ProblemCode::Unauthorized,
                 "set the right key (`rowmill models` shows where) and run again with `--resume`",
@@ -115,8 +170,35 @@ impl Policy {
                 ProblemCode::Unreachable,
                 "start the server or correct the base URL (`rowmill models` shows it), then run again with `--resume`",
             ),
+            CallFailure::OpenFiles if self.last_success.is_none_or(|success| success < ended.start) => (
+                ProblemCode::OpenFiles,
+                "raise the limit with `ulimit -n 1024` in the same shell, then run again with `--resume`",
+            ),
             _ => return None,
         };
         Some(Problem::new(code, error.message.clone()).hint(hint))
+    }
+}
+
+impl AlikeFailures {
+    /// Messages are not compared: they may quote the row, and the answers to it.
+    fn is_like(&self, error: &RowError) -> bool {
+        let first = &self.error;
+        first.kind == error.kind && first.status == error.status && first.code == error.code
+    }
+
+    fn problem(&self, failed: u64) -> Problem {
+        let Self { error, number, id, rows } = self;
+        let named = match id {
+            RowId::Text(id) => format!("row {number} (id `{id}`)"),
+            RowId::Number(_) => format!("row {number}"),
+        };
+        let with = if *rows == failed { String::new() } else { format!(", {rows} of them") };
+        let message =
+            format!("the first {failed} rows all failed{with} with {}, so the rest is not sent", error.kind);
+        let advice = error.kind.next().trim_end_matches('.');
+        Problem::new(ProblemCode::SameFailure, message).cause(format!("{named}: {}", error.message)).hint(
+            format!("{advice}. `--resume` tries these rows again; `--keep-going` sends all rows regardless"),
+        )
     }
 }

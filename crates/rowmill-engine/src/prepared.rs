@@ -1,5 +1,6 @@
 //! A row that is ready to be sent, and a row that has ended.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,14 @@ use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Span, Verdict};
 use rowmill_core::record::{
-    CallReport, InputField, Record, Reused, RowReport, ToolReport, TraceReport, total_cost, total_usage,
+    CallReport, InputField, RatingReport, Record, Reused, RowReport, ToolReport, TraceReport, total_cost,
+    total_usage,
 };
+use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{CallError, Completion, ErrorKind, Message, Row, RowError, RowId};
 
+use crate::memory::MemoryShare;
 use crate::work::said;
 use crate::{Crew, Worker};
 
@@ -36,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) before: Before,
     /// What it asks, where turns are kept.
     pub(crate) asked: Option<AskedKey>,
+    /// The memory that it holds.
+    pub(crate) _memory: MemoryShare,
 }
 
 /// What happened to a row before a crash.
@@ -67,7 +73,7 @@ impl Before {
 /// What calls used.
 pub(crate) fn spent(calls: &[CallReport]) -> Spend {
     let usage = total_usage(calls);
-    Spend { cost: total_cost(calls), tokens: usage.input + usage.output }
+    Spend { cost: total_cost(calls), tokens: usage.tokens() }
 }
 
 impl Prepared {
@@ -83,7 +89,14 @@ impl Prepared {
             course: None,
             before: Before::default(),
             asked: None,
+            _memory: MemoryShare::default(),
         }
+    }
+
+    /// About what it takes in memory: the row, its prompt, and what is sent of that.
+    pub(crate) fn bytes(&self) -> usize {
+        let prompt: usize = self.messages.iter().map(|message| message.text.len()).sum();
+        self.row.text().len() + 2 * prompt
     }
 
     /// Ends the row with an answer that was paid for before; gives it back if the answer
@@ -119,6 +132,8 @@ pub(crate) struct Ended {
     pub(crate) calls: Vec<CallReport>,
     /// The tools that were called.
     pub(crate) tools: Vec<ToolReport>,
+    /// Answers that are rated below what was asked for.
+    pub(crate) below_min_rating: Vec<RatingReport>,
     pub(crate) start: Duration,
     pub(crate) end: Duration,
     /// The failure that ended it, where a call did.
@@ -161,6 +176,7 @@ impl Ended {
             outcome,
             calls: Vec::new(),
             tools: Vec::new(),
+            below_min_rating: Vec::new(),
             start: now,
             end: now,
             failure: None,
@@ -174,6 +190,26 @@ impl Ended {
             unfinished: None,
             again: false,
             kept_first: None,
+        }
+    }
+
+    /// Takes secrets out of what the row came to.
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(hidden) = redactor.redact(text) {
+                *text = hidden;
+            }
+        };
+        match &mut self.outcome {
+            Ok(result) => {
+                if let Cow::Owned(hidden) = redactor.redact_json(result) {
+                    *result = hidden;
+                }
+            }
+            Err(error) => {
+                clean(&mut error.message);
+                error.raw_text.iter_mut().for_each(clean);
+            }
         }
     }
 
@@ -211,6 +247,7 @@ impl Ended {
             end: self.end,
             calls: &self.calls,
             tools: &self.tools,
+            below_min_rating: &self.below_min_rating,
             reused: self.reused,
             trace: worker
                 .traces

@@ -10,6 +10,9 @@ use rowmill_types::{ErrorKind, Message, RowError};
 
 use crate::prepared::{Prepared, Recalled, spent};
 
+/// How much of the arguments of a call a message shows.
+const SHOWN_ARGUMENTS: usize = 300;
+
 /// Names what a row asks, apart from who is asked: that is the same for all turns of a ledger that
 /// are still of use.
 pub(crate) fn asked(messages: &[Message]) -> AskedKey {
@@ -25,7 +28,7 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
     let Recalled { happenings, told, asked: before } = std::mem::take(&mut prepared.recalled);
     if before != Some(asked(&prepared.messages)) {
         // The row was changed since. What it asks now was never asked.
-        return still_running(&happenings).map_or(Ok(()), |tool| Err(unknown(&tool)));
+        return still_running(&happenings).map_or(Ok(()), |cut| Err(cut.error(cast, None)));
     }
     let mut course = Course::start(cast, prepared.messages.clone());
     let running = still_running(&happenings);
@@ -49,20 +52,59 @@ pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowErro
             RowError::new(ErrorKind::Internal, message)
         })?;
     }
-    if let Some(tool) = running {
-        return Err(unknown(&tool));
-    }
+    let cut = running.map(|cut| {
+        course.note_unanswered(cut.node, &cut.call, &cut.tool);
+        cut.error(cast, Some(&course))
+    });
+    // Where the row ends here, what was said until then is for its trace.
     prepared.course = Some(Box::new(course));
-    Ok(())
+    cut.map_or(Ok(()), Err)
 }
 
-/// A tool that must not run twice and had not ended.
-fn still_running(happenings: &[Happening]) -> Option<String> {
+/// A call of which nothing was heard any more.
+struct CutCall {
+    node: usize,
+    tool: String,
+    call: String,
+    arguments: String,
+    turn: u32,
+}
+
+impl CutCall {
+    /// What the row comes to, with everything that helps to find out what the tool did.
+    fn error(&self, cast: &Cast, course: Option<&Course>) -> RowError {
+        let Self { node, tool, call, arguments, turn } = self;
+        let agent = course.map(|course| member_name(cast, course, *node)).filter(|name| !name.is_empty());
+        let mut message = match agent {
+            Some(agent) => format!("the run was cut while `{agent}` called the tool `{tool}`"),
+            None => format!("the run was cut while the tool `{tool}` was called"),
+        };
+        if !arguments.is_empty() {
+            let end = arguments.floor_char_boundary(SHOWN_ARGUMENTS);
+            let shown = arguments.get(..end).unwrap_or_default();
+            let more = if end < arguments.len() { "…" } else { "" };
+            message.push_str(&format!(" with `{shown}{more}`"));
+        }
+        if *turn > 0 {
+            let id = if call.is_empty() { String::new() } else { format!(", call id `{call}`") };
+            message.push_str(&format!(" (model call {turn} of the row{id})"));
+        }
+        message.push_str(
+            ", which must not run twice; the call was made once and no answer came before the cut, so \
+             whether it took effect is unknown",
+        );
+        RowError::new(ErrorKind::OutcomeUnknown, message)
+    }
+}
+
+/// A call that must not be made twice and had not ended.
+fn still_running(happenings: &[Happening]) -> Option<CutCall> {
     let mut running = BTreeMap::new();
     for happening in happenings {
         match happening {
-            Happening::ToolStarted { node, index, tool } => {
-                running.insert((*node, *index), tool.clone());
+            Happening::ToolStarted { node, index, tool, call, arguments, turn } => {
+                let (tool, call, arguments) = (tool.clone(), call.clone(), arguments.clone());
+                running.insert((*node, *index), CutCall { node: *node, tool, call, arguments, turn: *turn });
             }
             Happening::ToolEnded { node, index, .. } => {
                 running.remove(&(*node, *index));
@@ -73,20 +115,16 @@ fn still_running(happenings: &[Happening]) -> Option<String> {
     running.into_values().next()
 }
 
-fn unknown(tool: &str) -> RowError {
-    let message = format!(
-        "the run was cut while the tool `{tool}` ran, which must not run twice; whether it took effect is unknown"
-    );
-    RowError::new(ErrorKind::OutcomeUnknown, message)
-}
-
 fn report(cast: &Cast, course: &Course, node: usize, note: &ToolNote) -> ToolReport {
-    let voice = course.voice_of(node).and_then(|voice| cast.voices().get(voice));
-    let member = voice.and_then(|voice| cast.members().get(voice.member));
     ToolReport {
-        agent: member.map(|member| member.name.clone()).unwrap_or_default(),
+        agent: member_name(cast, course, node).to_owned(),
         tool: note.tool.clone(),
         ok: !note.is_error,
         duration: note.end.saturating_sub(note.start),
     }
+}
+
+fn member_name<'c>(cast: &'c Cast, course: &Course, node: usize) -> &'c str {
+    let voice = course.voice_of(node).and_then(|voice| cast.voices().get(voice));
+    voice.and_then(|voice| cast.members().get(voice.member)).map_or("", |member| member.name.as_str())
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::agent::Happening;
-use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
+use rowmill_core::limits::{Budget, BudgetLimits, Reservation, Reserved, Spend};
 use rowmill_core::ports::{AskedKey, Group, TurnLine};
 use rowmill_types::{ErrorKind, RowError, RowId};
 use tokio::sync::Notify;
@@ -22,6 +22,8 @@ pub(crate) struct RowContext<'a> {
     /// Those who work on it.
     pub(crate) crew: Arc<Crew>,
     pub(crate) number: u64,
+    /// Its id, where tools may be told it.
+    pub(crate) id: Option<RowId>,
     /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
     pub(crate) worked: AtomicU64,
     /// Whether a model answered.
@@ -39,7 +41,9 @@ pub(crate) struct RowContext<'a> {
 impl<'a> RowContext<'a> {
     pub(crate) fn new(shared: &'a Shared, crew: Arc<Crew>, prepared: &Prepared, spent: Spend) -> Self {
         let limits = shared.worker.row_budget;
+        let id = crew.tools.is_some().then(|| prepared.id.clone());
         Self {
+            id,
             shared,
             crew,
             number: prepared.row.number(),
@@ -86,6 +90,11 @@ impl<'a> RowContext<'a> {
         NoAnswer::Failed(error, halt)
     }
 
+    /// What the row may still spend, if calls in flight turn out to cost nothing.
+    pub(crate) fn left(&self) -> BudgetLimits {
+        self.budget.as_ref().map(|budget| locked(budget).left().whole).unwrap_or_default()
+    }
+
     /// Sets the worst case of a call aside from what the row may spend. Where other calls of the
     /// row may leave enough for it, their end is waited for, so that the outcome does not depend
     /// on which of them is faster.
@@ -124,6 +133,7 @@ impl<'a> RowContext<'a> {
     /// Puts a happening on record that is written already.
     pub(crate) fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
         let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
+        let line = self.shared.worker.redactor.redact_json_line(line);
         let turns = [TurnLine { row: self.number, id, asked, happening: line }];
         let appended = self.shared.account.append(Group { turns: &turns, ..Group::default() });
         match appended.map(|appended| appended.trouble) {

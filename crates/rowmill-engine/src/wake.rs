@@ -10,10 +10,11 @@ use tokio::time::Instant;
 
 use crate::Crew;
 use crate::arrivals::{gather, receive_from};
+use crate::asking::Asking;
 use crate::drive::Driver;
 use crate::feed::Batch;
 use crate::heads::Head;
-use crate::lane::{Asking, NoTicket, Ticket, Waiting};
+use crate::lane::{NoTicket, Ticket, Waiting};
 use crate::prepared::Ended;
 use crate::publish::Publisher;
 use crate::work::{Done, Shared};
@@ -43,7 +44,8 @@ impl Driver {
         let places = self.places();
         let busy = flight.len() + self.releasing.len();
         let has_room = busy < places && !lags_behind;
-        let has_place = has_room && busy + self.intake.held() < places;
+        // A row that waits for memory is woken by the end of another.
+        let has_place = has_room && self.intake.large.is_none() && busy + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
             return Woke::Published;
         }
@@ -66,6 +68,7 @@ impl Driver {
             leave = leave(shared, asking) => Woke::Leave(leave),
             batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
             () = moved(publisher.as_ref()), if lags_behind => Woke::Published,
+            () = shared.aside.changed(), if busy >= places => Woke::Published,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rowmill_core::agent::{Course, Happening, Step, TurnNote};
+use rowmill_core::agent::{Cast, Course, Happening, Shortfall, Step, TurnNote};
 use rowmill_core::ports::{KeptAnswer, Verdict};
-use rowmill_core::record::{CallReport, ToolReport, total_usage};
+use rowmill_core::record::{CallReport, RatingReport, ToolReport, total_usage};
 use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
 
 use crate::account::Halt;
@@ -160,7 +160,8 @@ impl<'r> Walk<'r> {
                 let member = member_of(self.context, voice);
                 let (turn, of_node) = (self.course.turns(), self.course.turn_of(node));
                 self.acting += 1;
-                Ready::Tool(ToolStep { node, index, tool, call, turn, of_node, member, voice })
+                let waited = Duration::ZERO;
+                Ready::Tool(ToolStep { node, index, tool, call, turn, of_node, member, voice, waited })
             }
             Step::Watch { node, limit } => Ready::Watch { node, limit },
         }
@@ -347,14 +348,19 @@ impl<'r> Walk<'r> {
         let kept = answer.cloned().map(|text| {
             let told = self.calls.iter().any(|call| call.usage.is_some());
             let model = self.calls.last().and_then(|call| call.model.clone());
-            KeptAnswer { text, usage: told.then(|| total_usage(&self.calls)), model }
+            let redactor = &shared.worker.redactor;
+            let is_json = self.context.crew.cast.schema().is_some();
+            let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
+            KeptAnswer { text: text.into_owned(), usage: told.then(|| total_usage(&self.calls)), model }
         });
         let attempts = u32::try_from(self.calls.len()).ok().filter(|&made| made > 0);
         let outcome = self.course.take_outcome(&self.context.crew.cast).unwrap_or_else(|| {
             Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
         });
         let failure = if outcome.is_err() { self.failure } else { None };
-        let traced = self.context.crew.cast.keeps_transcripts();
+        let cast = &self.context.crew.cast;
+        let traced = cast.keeps_transcripts();
+        let below_min_rating = below_min_rating(cast, &self.course);
         Ended {
             ordinal,
             number: self.context.number,
@@ -363,6 +369,7 @@ impl<'r> Walk<'r> {
             outcome: outcome.map_err(|error| RowError { attempts, ..error }),
             calls: self.calls,
             tools: self.tools,
+            below_min_rating,
             start,
             end: shared.began.elapsed(),
             failure,
@@ -382,4 +389,15 @@ impl<'r> Walk<'r> {
 
 fn member_of(context: &RowContext<'_>, voice: usize) -> usize {
     context.crew.cast.voices().get(voice).map(|voice| voice.member).unwrap_or_default()
+}
+
+/// The answers that are rated below what was asked for, with who gave them.
+fn below_min_rating(cast: &Cast, course: &Course) -> Vec<RatingReport> {
+    let name = |member: usize| cast.members().get(member).map(|member| member.name.clone());
+    let report = |&Shortfall { member, rating, min_rating }: &Shortfall| RatingReport {
+        agent: name(member).unwrap_or_default(),
+        rating,
+        min_rating,
+    };
+    course.shortfalls().iter().map(report).collect()
 }

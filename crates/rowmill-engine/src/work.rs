@@ -14,6 +14,7 @@ use rowmill_types::{ErrorKind, RowError};
 use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
+use crate::aside::RowsAside;
 use crate::lane::Ticket;
 pub(crate) use crate::prepared::Ended;
 use crate::prepared::Prepared;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) account: Account,
     /// Whether every row was sent, so that only those in flight can show what is wrong.
     pub(crate) all_sent: AtomicBool,
+    /// Rows that wait out a refusal of their own.
+    pub(crate) aside: Arc<RowsAside>,
 }
 
 /// A row that nobody works on any more.

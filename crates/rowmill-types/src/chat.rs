@@ -60,13 +60,17 @@ impl Message {
 /// schema, parameters) is in the model already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Names the run, the row and the turn; the same for every try, and sent as an
-    /// idempotency key where the provider has one.
+    /// Names the run, the row and the turn, and `output_cap` where there is one; the same for
+    /// every try, and sent as an idempotency key where the provider has one.
     pub key: String,
     /// The number of the row.
     pub row: u64,
     /// Which try at this turn it is, counted from 1.
     pub attempt: u32,
+    /// The most tokens that the answer may have, where that is chosen for this call alone. It is
+    /// set only for models that are known to keep to it, and takes the place of what they would
+    /// send by themselves.
+    pub output_cap: Option<u64>,
     /// The conversation so far; the last message is the user's or a tool's.
     pub messages: Vec<Message>,
 }

@@ -34,7 +34,7 @@ error_kinds! {
     InvalidRow = "InvalidRow", "The record was read but is not a row: not an object, a broken header, too many columns or too long.",
         "Fix the record in the input and run again with `--resume` (and `--accept-changes`, unless rows have an `--id-field`).";
     MissingIdField = "MissingIdField", "The row lacks the field named by `--id-field`.",
-        "Add the field to the row, or name another one.";
+        "Add the field to the row and run again with `--resume`, or name another one and run with `--overwrite`.";
     InvalidIdField = "InvalidIdField", "The id field is empty, null, an array or an object (on standard input, where ids cannot be checked first).",
         "Give the row a non-empty text or number as its id.";
     DuplicateId = "DuplicateId", "Another row of standard input had the same id before.",
@@ -42,17 +42,17 @@ error_kinds! {
     MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
         "Correct the template or the row and run again with `--resume --accept-changes`.";
     Attachment = "AttachmentError", "A file that goes with the row is missing, unreadable, empty, too large, or of a kind that the model does not take; nothing was sent.",
-        "Put the file right and run again with `--resume`, or send its text with `--extract text`.";
+        "Put the file right and run again with `--resume`; or send its text: `--resume --accept-changes --extract text`.";
     StructuredOutput = "StructuredOutputError", "The answer does not satisfy the JSON Schema, even after the repairs that were allowed.",
-        "Look at `raw_text` in the error; raise `--repairs`, relax the schema or choose a stronger model.";
+        "Look at `raw_text` in the error; raise `--repairs` and run again with `--resume`, or relax the schema or choose a stronger model with `--resume --accept-changes`.";
     Refusal = "Refusal", "The model refused to answer.",
-        "Read `raw_text`; change the instruction or the row.";
+        "Read `raw_text`; change the instruction or the row and run again with `--resume --accept-changes`.";
     EmptyAnswer = "EmptyAnswer", "The model answered with no text.",
         "Check the prompt; a reasoning model may have used all of `max_tokens` for thinking.";
     OutputTruncated = "OutputTruncated", "The answer was cut at the token limit; the part that came is in `raw_text`.",
-        "Raise `max_tokens` in the model string, e.g. `?max_tokens=4096`.";
+        "Raise `max_tokens` in the model string, e.g. `?max_tokens=4096`, and run again with `--resume --accept-changes`.";
     ContentFilter = "ContentFilter", "The provider stopped the answer with a content filter.",
-        "Change the row or the instruction, or use another provider.";
+        "Change the row or the instruction, or use another provider, and run again with `--resume --accept-changes`.";
     RateLimited = "RateLimited", "The provider answered that the rate limit is reached (429). Calls fail with it; the row waits its turn and is sent again.",
         "Nothing: the pace follows by itself. `--rpm` and `--tpm` set limits that the provider does not tell.";
     QuotaExhausted = "QuotaExhausted", "The account's quota, credit or daily limit is used up. Calls fail with it, rows do not: they wait or stay unsent.",
@@ -70,7 +70,7 @@ error_kinds! {
     Unauthorized = "AuthenticationError", "The provider refused the credential; the run was stopped.",
         "Set the right key (`rowmill models` shows which variable) and run again with `--resume`.";
     ModelNotFound = "ModelNotFound", "The provider does not know the model; the run was stopped.",
-        "Correct `--model` and run again with `--resume`.";
+        "Correct `--model` and run again with `--resume --accept-changes`.";
     TurnLimit = "TurnLimit", "The agents of the row made as many model calls as they may, and there was no result.",
         "Raise `--turns` or the card's `max_iterations`; `raw_text` has what was said last.";
     AnswersDiscarded = "AnswersDiscarded", "Every answer that a maker agent got was longer than its card's `red_flag_max_length`.",
@@ -78,8 +78,8 @@ error_kinds! {
     RowLimit = "RowLimit", "The next call could have cost more than a row may cost, or used more tokens.",
         "Raise `--max-row-cost` or `--max-row-tokens`, or bound answers with `?max_tokens=` in the model string.";
     Hook = "HookError", "A hook of the agent card failed.",
-        "Read the message, correct the hook and run again with `--resume`.";
-    Prompt = "PromptError", "The program's own function that makes prompts failed on this item; nothing was sent.",
+        "Read the message, correct the hook and run again with `--resume --accept-changes`.";
+    Prompt = "PromptError", "The prompt could not be made: it would be too large, or the program's own function that makes prompts failed on this item; nothing was sent.",
         "Correct the function or the item and run again.";
     Function = "FunctionError", "The program's own function that works on items failed.",
         "Read the message, correct the function and run again.";

@@ -23,6 +23,8 @@ pub enum Fault {
         /// When the provider says that there is quota again.
         after: Option<Duration>,
     },
+    /// This machine has no room for the call: it waits for another to end, which costs no try.
+    Crowded,
     /// Trying this row again cannot help; other rows may be fine.
     Permanent,
     /// No row can succeed: the credential or the model is wrong.
@@ -43,6 +45,8 @@ pub enum CallFailure {
     Timeout,
     /// No connection could be made; certainly not billed.
     Connect,
+    /// This machine allows no more open files, so no connection could be made; certainly not billed.
+    OpenFiles,
     /// The connection broke after the request was sent. It may have been billed.
     Broken,
     /// The answer could not be read. It may have been billed.
@@ -74,7 +78,7 @@ impl CallFailure {
             Self::QuotaExhausted => ErrorKind::QuotaExhausted,
             Self::Server => ErrorKind::ServerError,
             Self::Timeout => ErrorKind::Timeout,
-            Self::Connect | Self::Broken => ErrorKind::Connection,
+            Self::Connect | Self::OpenFiles | Self::Broken => ErrorKind::Connection,
             Self::Malformed => ErrorKind::InvalidResponse,
             Self::Refused => ErrorKind::BadRequest,
             Self::Filtered => ErrorKind::ContentFilter,
@@ -130,6 +134,7 @@ impl CallError {
             | CallFailure::Broken
             | CallFailure::Malformed
             | CallFailure::FunctionBusy => Fault::Transient { after: self.retry_after },
+            CallFailure::OpenFiles => Fault::Crowded,
             CallFailure::Refused
             | CallFailure::Filtered
             | CallFailure::Cancelled

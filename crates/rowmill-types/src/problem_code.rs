@@ -29,7 +29,7 @@ macro_rules! problem_codes {
 problem_codes! {
     Usage = "RM0001", "The command line is wrong: a value out of range, or flags that exclude each other.",
         "Read the message; `rowmill run --help` lists every flag with examples.";
-    Interrupted = "RM0002", "Ctrl-C or SIGTERM came while the servers and functions of agents were starting; nothing was sent.",
+    Interrupted = "RM0002", "Ctrl-C, SIGTERM or SIGHUP came while the servers and functions of agents were starting; nothing was sent.",
         "Give the same command again.";
     InputNotFound = "RM1001", "The input does not exist or is not a file.",
         "Check the path given to `--input`.";
@@ -45,6 +45,8 @@ problem_codes! {
         "Choose one of those that the message lists, in the spelling that it shows.";
     FetchFailed = "RM1007", "What is elsewhere could not be fetched: no answer, a refusal, a cut transfer, or other bytes than were promised.",
         "Do as the message says and give the same command again; a download that was cut goes on where it ended.";
+    UnknownColumn = "RM1008", "The template, `--id-field`, `--attach` or `--split-by` names a column that the input does not have; nothing was sent.",
+        "Use one of the columns that the message lists; `rowmill head` shows them with their values.";
     InvalidQuery = "RM1020", "The query, condition or list of columns given to `--sql`, `--where` or `--columns` cannot be used; nothing was sent.",
         "Correct it at the place that the message shows; `docs/sql.md` has examples.";
     QueryFailed = "RM1021", "The query given to `--sql` or `--where` failed on a value while it ran. What was answered before is kept.",
@@ -67,16 +69,16 @@ problem_codes! {
         "Correct it at the place that the message names.";
     OutputExists = "RM1301", "The output exists already, or an unfinished run belongs to it.",
         "Use `--resume` to go on with it, or `--overwrite` to replace it.";
-    OutputPath = "RM1302", "An output path cannot be used: its folder is missing or it is not a file.",
+    OutputPath = "RM1302", "An output path cannot be used: its folder cannot be made or it is not a file.",
         "Choose another path.";
-    SamePath = "RM1303", "Two flags name the same file.",
+    SamePath = "RM1303", "What is to be written is also read, or written as something else; nothing was touched.",
         "Give each its own path.";
     OutputBusy = "RM1304", "Another run is writing to the same output.",
         "Wait for it, or choose another output.";
     OutputUnusable = "RM1305", "The existing output holds lines that are not envelopes, so a resume could lose them.",
         "Move the file away, or correct the line that the message names.";
     ChangedRun = "RM1306", "The run to be resumed was made with other settings.",
-        "Go back to those settings, or say `--accept-changes` to mix both in one output.";
+        "Add `--accept-changes`: rows that are ok stay, the others are done with the new settings. Or go back to the earlier settings.";
     LedgerUnusable = "RM1307", "The ledger of the run to be resumed cannot be read.",
         "Move the work folder away to resume from the output alone.";
     RunUnusable = "RM1308", "There is no run to export, nothing is in it yet, or it lacks what the table needs.",
@@ -98,7 +100,7 @@ problem_codes! {
     Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
         "Set the right key, then run again with `--resume`.";
     UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",
-        "Correct `--model`, then run again with `--resume`.";
+        "Correct `--model`, then run again with `--resume --accept-changes`.";
     Unreachable = "RM2003", "Nothing answers at the provider's address, so no row can succeed.",
         "Start the server or correct the base URL, then run again with `--resume`.";
     QuotaExhausted = "RM2004", "The account's quota, credit or daily limit is used up and `--on-quota stop` was given. No row failed.",
@@ -107,6 +109,10 @@ problem_codes! {
         "Run again with `--resume` when the provider is back.";
     UnknownPrice = "RM2006", "`--max-cost` was given, but the price of the model or the length of its answers is not known; nothing was sent.",
         "Give the price in `rowmill.toml`, or bound answers with `?max_tokens=` in the model string.";
+    OpenFiles = "RM2007", "This machine allows the run so few open files that not a single connection can be made.",
+        "Raise the limit with `ulimit -n 1024` in the same shell, then give the same command with `--resume`.";
+    SameFailure = "RM2008", "None of the first fifty rows was ok, and nearly all of them failed for the same reason, so the rest was not sent.",
+        "Look at the example in the message, put right what is wrong, then run again with `--resume`, which tries these rows again; `--keep-going` sends all rows regardless.";
     Internal = "RM9001", "rowmill itself failed.",
         "Please report it with the message.";
 }

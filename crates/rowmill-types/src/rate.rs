@@ -21,6 +21,12 @@ impl RateLimits {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What was told of requests, tokens, input tokens and output tokens, in this order.
+    #[must_use]
+    pub fn windows(&self) -> [Option<RateWindow>; 4] {
+        [self.requests, self.tokens, self.input_tokens, self.output_tokens]
+    }
 }
 
 /// One limit, as it stood when the provider took the call in.

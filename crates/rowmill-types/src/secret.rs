@@ -24,13 +24,6 @@ impl Secret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
-
-    /// `text` with every occurrence of the credential replaced by `***`, because
-    /// providers and proxies echo keys in their error messages.
-    #[must_use]
-    pub fn redact(&self, text: &str) -> String {
-        if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "***") }
-    }
 }
 
 impl fmt::Debug for Secret {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rowmill_types::{Message, Problem, ToolSpec};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 use crate::validate::ResultSchema;
@@ -161,7 +161,7 @@ pub enum Route {
 }
 
 /// How good an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Rating {
     /// Much is wrong.

@@ -88,9 +88,21 @@ impl Conversation {
         self.tool_notes.extend(note);
     }
 
-    pub(super) fn into_told(self) -> transcript::Conversation {
+    /// Notes a call of which nothing was heard any more.
+    pub(super) fn note_unanswered(&mut self, call: &str, tool: &str) {
+        let at = self.turn_notes.last().map(|turn| turn.end).unwrap_or_default();
+        let (call, tool) = (call.to_owned(), tool.to_owned());
+        self.tool_notes.push(ToolNote { call, tool, start: at, end: at, is_error: true });
+    }
+
+    /// The id of a call of the last turn.
+    pub(super) fn call_id(&self, index: usize) -> Option<&str> {
+        self.calls.get(index).map(|open| open.call.id.as_str())
+    }
+
+    pub(super) fn into_told(self, caller: Option<transcript::Caller>) -> transcript::Conversation {
         let Self { member, voice, messages, turn_notes, tool_notes, .. } = self;
-        transcript::Conversation { member, voice, messages, turns: turn_notes, tools: tool_notes }
+        transcript::Conversation { member, voice, caller, messages, turns: turn_notes, tools: tool_notes }
     }
 
     pub(super) fn answered(

@@ -8,7 +8,7 @@ use super::cast::{Cast, Route};
 use super::conversation::Conversation;
 use super::form::Form;
 use super::step::{Act, Answer, Begin, Move, Step, model_calls};
-use super::transcript::{self, ToolNote, Transcript, TurnNote};
+use super::transcript::{Caller, Shortfall, ToolNote, Transcript, TurnNote};
 use super::workflow::{self, Workflow};
 
 enum State {
@@ -20,6 +20,8 @@ enum State {
 struct Node {
     /// Who started it, and what its answer is known by there.
     parent: Option<(usize, usize)>,
+    /// The id of the call that started it, where it is an agent's tool and transcripts are kept.
+    call: Option<String>,
     state: State,
 }
 
@@ -29,6 +31,7 @@ pub struct Course {
     ready: VecDeque<Step>,
     turns: u32,
     outcome: Outcome,
+    shortfalls: Vec<Shortfall>,
 }
 
 enum Outcome {
@@ -51,7 +54,13 @@ impl Course {
     /// Starts a row with its prompt.
     #[must_use]
     pub fn start(cast: &Cast, prompt: Vec<Message>) -> Self {
-        let mut course = Self { nodes: Vec::new(), ready: VecDeque::new(), turns: 0, outcome: Outcome::Open };
+        let mut course = Self {
+            nodes: Vec::new(),
+            ready: VecDeque::new(),
+            turns: 0,
+            outcome: Outcome::Open,
+            shortfalls: Vec::new(),
+        };
         let (member, form) = (cast.worker(), cast.form());
         course.begin(cast, None, Begin { key: 0, member, form, own: false, messages: prompt, limit: None });
         course
@@ -213,14 +222,42 @@ impl Course {
     /// What was said and done, once it is through.
     #[must_use]
     pub fn into_transcript(self) -> Transcript {
-        let told = |node: Node| match node.state {
-            State::Conversation(conversation) | State::Ended(Some(conversation)) => {
-                Some(conversation.into_told())
+        let mut conversations = Vec::new();
+        // The conversation that each node is, or that is next above it.
+        let mut nearest: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
+        for node in self.nodes {
+            let above = node.parent.and_then(|(parent, _)| nearest.get(parent).copied().flatten());
+            match node.state {
+                State::Conversation(conversation) | State::Ended(Some(conversation)) => {
+                    let caller = above.map(|conversation| Caller { conversation, call: node.call });
+                    nearest.push(Some(conversations.len()));
+                    conversations.push(conversation.into_told(caller));
+                }
+                State::Workflow(_) | State::Ended(None) => nearest.push(above),
             }
-            State::Workflow(_) | State::Ended(None) => None,
-        };
-        let conversations: Vec<transcript::Conversation> = self.nodes.into_iter().filter_map(told).collect();
+        }
         Transcript { conversations }
+    }
+
+    /// Notes a tool call of which nothing was heard before the run was cut.
+    pub fn note_unanswered(&mut self, node: usize, call: &str, tool: &str) {
+        if let Some(State::Conversation(conversation)) = self.nodes.get_mut(node).map(|node| &mut node.state)
+        {
+            conversation.note_unanswered(call, tool);
+        }
+    }
+
+    /// The answers of workflows that are not as good as was asked for.
+    #[must_use]
+    pub fn shortfalls(&self) -> &[Shortfall] {
+        &self.shortfalls
+    }
+
+    fn call_id(&self, node: usize, index: usize) -> Option<String> {
+        match &self.nodes.get(node)?.state {
+            State::Conversation(conversation) => conversation.call_id(index).map(str::to_owned),
+            State::Workflow(_) | State::Ended(_) => None,
+        }
     }
 
     /// The first outcome is the outcome.
@@ -246,7 +283,8 @@ impl Course {
                 (State::Workflow(workflow), step)
             }
         };
-        self.nodes.push(Node { parent: parent.map(|parent| (parent, key)), state });
+        let call = parent.filter(|_| cast.traced).and_then(|parent| self.call_id(parent, key));
+        self.nodes.push(Node { parent: parent.map(|parent| (parent, key)), call, state });
         if let Some(limit) = limit {
             self.ready.push_back(Step::Watch { node, limit });
         }
@@ -324,6 +362,9 @@ impl Course {
     /// Ends a node; returns who waits for it.
     fn end(&mut self, cast: &Cast, node: usize) -> Option<(usize, usize)> {
         let node = self.nodes.get_mut(node)?;
+        if let State::Workflow(workflow) = &node.state {
+            self.shortfalls.extend(workflow.shortfall());
+        }
         node.state = match std::mem::replace(&mut node.state, State::Ended(None)) {
             State::Conversation(conversation) => State::Ended(cast.traced.then_some(conversation)),
             State::Workflow(_) => State::Ended(None),

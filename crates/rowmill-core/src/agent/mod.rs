@@ -24,5 +24,5 @@ pub use course::Course;
 pub use form::Form;
 pub use journal::Happening;
 pub use step::{Answer, Step};
-pub use transcript::{Conversation as ToldConversation, ToolNote, Transcript, TurnNote};
+pub use transcript::{Caller, Conversation as ToldConversation, Shortfall, ToolNote, Transcript, TurnNote};
 pub use workflow::instruction;

@@ -4,12 +4,25 @@ use std::time::Duration;
 
 use rowmill_types::{Finish, Hosted, Message, Money, Usage};
 
+use super::cast::Rating;
+
 /// All conversations of a row, in the order in which they began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transcript {
     /// The conversations; the first one that has no parent belongs to the worker, where the
     /// worker is an agent.
     pub conversations: Vec<Conversation>,
+}
+
+/// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortfall {
+    /// The evaluator-optimizer, by its place in the cast.
+    pub member: usize,
+    /// How the answer was rated.
+    pub rating: Rating,
+    /// What was asked for.
+    pub min_rating: Rating,
 }
 
 /// One member's talk with its model.
@@ -19,12 +32,24 @@ pub struct Conversation {
     pub member: usize,
     /// Which voice asked.
     pub voice: usize,
+    /// Who had it asked, where another conversation did.
+    pub caller: Option<Caller>,
     /// Everything that was said, in order.
     pub messages: Vec<Message>,
     /// The model calls, in order.
     pub turns: Vec<TurnNote>,
     /// The tool calls that were made, in the order in which they ended.
     pub tools: Vec<ToolNote>,
+}
+
+/// The conversation that another one began from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Its place among the conversations of the row.
+    pub conversation: usize,
+    /// The id of the call by which it asked, where the one that it asked is its tool and no
+    /// workflow stands between them.
+    pub call: Option<String>,
 }
 
 /// What is known of a model call.

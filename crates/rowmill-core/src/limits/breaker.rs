@@ -18,6 +18,8 @@ pub enum Blame {
     Row,
     /// The provider: the row waits its turn and loses nothing.
     Provider,
+    /// Nobody: a refusal that stands alone. The row waits as long as it was asked to, others go on.
+    StrayRefusal(Option<Duration>),
 }
 
 /// Whether a call may go to the provider.

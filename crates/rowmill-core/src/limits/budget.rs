@@ -2,6 +2,8 @@
 
 use rowmill_types::Money;
 
+use super::output_cap::BudgetLeft;
+
 /// Money and tokens together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Spend {
@@ -16,6 +18,15 @@ impl Spend {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { cost: self.cost + other.cost, tokens: self.tokens.saturating_add(other.tokens) }
+    }
+
+    /// The larger of both, each for itself.
+    fn at_least(self, other: Self) -> Self {
+        Self { cost: self.cost.max(other.cost), tokens: self.tokens.max(other.tokens) }
+    }
+
+    fn passes(self, other: Self) -> bool {
+        self.cost > other.cost || self.tokens > other.tokens
     }
 
     fn minus(self, other: Self) -> Self {
@@ -39,6 +50,23 @@ impl BudgetLimits {
         self.cost.is_some() || self.tokens.is_some()
     }
 
+    /// What is left of them once so much is spent.
+    #[must_use]
+    pub fn without(&self, spent: Spend) -> Self {
+        Self {
+            cost: self.cost.map(|most| most.saturating_sub(spent.cost)),
+            tokens: self.tokens.map(|most| most.saturating_sub(spent.tokens)),
+        }
+    }
+
+    /// How often so much fits into them.
+    #[must_use]
+    pub fn times(&self, spend: Spend) -> u64 {
+        let by_cost = self.cost.and_then(|most| most.pico().checked_div(spend.cost.pico()));
+        let by_tokens = self.tokens.and_then(|most| most.checked_div(spend.tokens));
+        by_cost.unwrap_or(u64::MAX).min(by_tokens.unwrap_or(u64::MAX))
+    }
+
     fn allow(&self, spend: Spend) -> bool {
         self.cost.is_none_or(|most| spend.cost <= most) && self.tokens.is_none_or(|most| spend.tokens <= most)
     }
@@ -51,6 +79,11 @@ pub struct Budget {
     /// What was spent for certain or may have been: calls that were cut count in full.
     spent: Spend,
     reserved: Spend,
+    /// Calls whose worst case is set aside.
+    calls: u64,
+    /// The most that a call used which passed its worst case: its provider keeps to no limit, and
+    /// further calls may use as much.
+    excess: Spend,
     /// The ledger says that no more than this was spent.
     covered: Spend,
 }
@@ -75,7 +108,7 @@ impl Budget {
     /// A budget of which `spent` was spent by earlier runs.
     #[must_use]
     pub fn new(limits: BudgetLimits, spent: Spend) -> Self {
-        Self { limits, spent, reserved: Spend::default(), covered: Spend::default() }
+        Self { limits, spent, ..Self::default() }
     }
 
     /// The limits.
@@ -90,11 +123,36 @@ impl Budget {
         self.spent
     }
 
+    /// What is left.
+    #[must_use]
+    pub fn left(&self) -> BudgetLeft {
+        BudgetLeft {
+            whole: self.limits.without(self.spent),
+            now: self.limits.without(self.spent.plus(self.reserved)),
+        }
+    }
+
+    /// How many calls are in flight, where anything is limited.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether nearly everything is spent: less than a tenth is left.
+    #[must_use]
+    pub fn is_nearly_spent(&self) -> bool {
+        let BudgetLimits { cost, tokens } = self.limits.without(self.spent);
+        let is_little = |left: u64, most: u64| left < most / 10;
+        cost.zip(self.limits.cost).is_some_and(|(left, most)| is_little(left.pico(), most.pico()))
+            || tokens.zip(self.limits.tokens).is_some_and(|(left, most)| is_little(left, most))
+    }
+
     /// Sets the worst case of a call aside, if it fits.
     pub fn reserve(&mut self, worst: Spend) -> Reserved {
         if !self.limits.any() {
             return Reserved::Granted(Reservation(Spend::default()));
         }
+        let worst = worst.at_least(self.excess);
         if !self.limits.allow(self.spent.plus(worst)) {
             return Reserved::Never;
         }
@@ -103,15 +161,24 @@ impl Budget {
             return Reserved::Later;
         }
         self.reserved = reserved;
+        self.calls += 1;
         Reserved::Granted(Reservation(worst))
     }
 
     /// A call has ended and used `actual`; `None` if it may have been billed and nobody
-    /// knows, so that its worst case counts.
-    pub fn settle(&mut self, reservation: Reservation, actual: Option<Spend>) {
+    /// knows, so that its worst case counts. Tells whether it is the first that used more than
+    /// its worst case; as much is then set aside for every further call.
+    pub fn settle(&mut self, reservation: Reservation, actual: Option<Spend>) -> bool {
         let Reservation(worst) = reservation;
         self.reserved = self.reserved.minus(worst);
+        self.calls = self.calls.saturating_sub(1);
         self.spent = self.spent.plus(actual.unwrap_or(worst));
+        let Some(actual) = actual.filter(|actual| self.limits.any() && actual.passes(worst)) else {
+            return false;
+        };
+        let is_first = self.excess == Spend::default();
+        self.excess = self.excess.at_least(actual);
+        is_first
     }
 
     /// What the ledger must say before the calls that are reserved may be sent: an amount
@@ -195,5 +262,23 @@ mod tests {
         budget.settle(call, Some(spend(50, 5)));
         let Reserved::Granted(_) = budget.reserve(spend(940, 5)) else { panic!("it fits") };
         assert_eq!(budget.to_cover(), Some(spend(1_000, 10)));
+    }
+
+    #[test]
+    fn after_a_call_that_passed_its_worst_case_as_much_is_set_aside_for_every_call() {
+        let mut budget = budget(100);
+        let Reserved::Granted(first) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
+        let Reserved::Granted(second) = budget.reserve(spend(10, 1)) else { panic!("20 of 100 fit") };
+        assert!(budget.settle(first, Some(spend(60, 1))));
+        assert!(!budget.settle(second, Some(spend(12, 1))), "it is told once");
+        assert!(matches!(budget.reserve(spend(10, 1)), Reserved::Never), "28 are left, and 60 may be used");
+    }
+
+    #[test]
+    fn what_makes_no_sense_counts_as_the_most_there_is() {
+        let mut budget = budget(100);
+        let Reserved::Granted(call) = budget.reserve(spend(10, 1)) else { panic!("10 of 100 fit") };
+        assert!(budget.settle(call, Some(spend(u64::MAX, u64::MAX))));
+        assert!(matches!(budget.reserve(spend(1, 1)), Reserved::Never));
     }
 }

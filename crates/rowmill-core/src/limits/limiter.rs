@@ -6,6 +6,9 @@ use rowmill_types::{RateLimits, RateWindow, Usage};
 
 use super::bucket::{Bucket, Flying, Mark, Used};
 use super::estimate::Estimate;
+use super::pause::Pause;
+use super::rates::{Pace, RateFlags};
+use super::refusals::{Refusal, Refusals, Standing};
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
 
@@ -13,36 +16,14 @@ use super::wait::{Wait, WaitReason};
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 /// The first pause when a quota is used up and nobody says until when, and the longest.
 const QUOTA_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
-/// After a pause of this length calls begin with one again.
-const LONG_PAUSE: Duration = Duration::from_secs(5);
-
-/// How fast calls go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// As the provider's limits allow.
-    Auto,
-    /// As fast as they can; only the slots and what the provider asks for hold them up.
-    Off,
-}
-
-/// Limits that the user sets, per minute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RateFlags {
-    /// Requests.
-    pub requests: Option<u64>,
-    /// Tokens in both directions.
-    pub tokens: Option<u64>,
-    /// Prompt tokens.
-    pub input_tokens: Option<u64>,
-    /// Generated tokens.
-    pub output_tokens: Option<u64>,
-}
 
 /// What a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// Bytes of everything that is sent.
     pub bytes: usize,
+    /// The most tokens of the answer, where this request alone says so.
+    pub output_cap: Option<u64>,
 }
 
 /// Whether a call may be sent.
@@ -84,10 +65,15 @@ pub struct Limiter {
     flying: [Flying; KINDS],
     slots: Slots,
     estimate: Estimate,
-    /// What providers set aside for an answer.
-    reserved: Option<f64>,
-    pause: Option<(Duration, WaitReason)>,
-    refusals: u32,
+    /// Whether the provider sets the longest answer that a request allows aside.
+    reserves: bool,
+    /// The longest answer that every request allows, where they say so.
+    max_output: Option<u64>,
+    pause: Pause,
+    /// Refusals among answers, where nothing says that a limit is reached.
+    refusals: Refusals,
+    /// How many pauses there were because of refusals, without an answer between them.
+    pauses: u32,
     exhaustions: u32,
     /// Whether the first call goes alone; over once something was answered.
     priming: bool,
@@ -105,9 +91,11 @@ impl Limiter {
             flying: [Flying::default(); KINDS],
             slots: Slots::new(parallel),
             estimate: Estimate::new(None),
-            reserved: None,
-            pause: None,
-            refusals: 0,
+            reserves: false,
+            max_output: None,
+            pause: Pause::default(),
+            refusals: Refusals::default(),
+            pauses: 0,
             exhaustions: 0,
             priming: false,
         }
@@ -118,7 +106,7 @@ impl Limiter {
     #[must_use]
     pub fn with_max_output(mut self, most: Option<u64>, reserves: bool) -> Self {
         self.estimate = Estimate::new(most);
-        self.reserved = most.filter(|_| reserves).map(|most| most as f64);
+        (self.max_output, self.reserves) = (most, reserves);
         self
     }
 
@@ -141,6 +129,12 @@ impl Limiter {
         self.slots.allowed()
     }
 
+    /// Calls that should fit beside each other, so that nothing else holds them up.
+    #[must_use]
+    pub fn wanted(&self) -> usize {
+        self.slots.wanted()
+    }
+
     /// The limits that are known, per minute: what the user set, or else what answers told.
     #[must_use]
     pub fn known(&self) -> RateFlags {
@@ -159,7 +153,7 @@ impl Limiter {
     /// Whether calls wait for quota, so that another model should be asked.
     #[must_use]
     pub fn is_exhausted(&self, now: Duration) -> bool {
-        matches!(&self.pause, Some((until, WaitReason::Quota(_))) if *until > now)
+        self.pause.is_for_quota(now)
     }
 
     /// Whether a call needs more than the whole limit, so that it is refused for ever.
@@ -172,7 +166,7 @@ impl Limiter {
 
     /// Asks whether a call may be sent now, and charges it if so.
     pub fn admit(&mut self, need: Need, now: Duration) -> Admission {
-        if let Some(wait) = self.paused(now) {
+        if let Some(wait) = self.pause.wait(now) {
             return Admission::Wait(wait);
         }
         if self.priming && self.slots.in_flight() > 0 {
@@ -182,11 +176,11 @@ impl Limiter {
             return Admission::Wait(Wait { until: None, reason: WaitReason::Slots });
         }
         let costs = self.costs(need);
-        if let Some(wait) = self.short_of(costs, self.slack(need), now) {
+        if let Some(wait) = self.short_of(costs, self.slack(need.bytes), now) {
             return Admission::Wait(wait);
         }
         self.slots.begin();
-        let later = self.charged_late(self.estimate.output());
+        let later = charged_late(self.estimate.output(), self.set_aside(need));
         let mut marks = [Mark::default(); KINDS];
         for (kind, mark) in marks.iter_mut().enumerate() {
             let (cost, later) = (costs[kind], later[kind]);
@@ -203,30 +197,21 @@ impl Limiter {
         Admission::Granted(charge)
     }
 
-    fn paused(&mut self, now: Duration) -> Option<Wait> {
-        let (until, reason) = self.pause.as_ref()?;
-        if *until > now {
-            return Some(Wait { until: Some(*until), reason: reason.clone() });
-        }
-        self.pause = None;
-        None
-    }
-
     /// Requests, tokens, input tokens and output tokens that a call is expected to use.
     fn costs(&self, need: Need) -> [f64; KINDS] {
         let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
-        [1.0, input + self.reserved.unwrap_or(output), input, output]
+        [1.0, input + self.set_aside(need).unwrap_or(output), input, output]
     }
 
-    /// What the provider charges only when a call ends, of each kind.
-    fn charged_late(&self, output: f64) -> [f64; KINDS] {
-        [0.0, if self.reserved.is_some() { 0.0 } else { output }, 0.0, output]
+    /// What the provider sets aside for the answer, of its limit on all tokens.
+    fn set_aside(&self, need: Need) -> Option<f64> {
+        need.output_cap.or(self.max_output).filter(|_| self.reserves).map(|most| most as f64)
     }
 
     /// What a call may use beyond that before the provider refuses it: it counts the prompt
     /// itself, and not as we do.
-    fn slack(&self, need: Need) -> [f64; KINDS] {
-        let input = self.estimate.input_slack(need.bytes);
+    fn slack(&self, bytes: usize) -> [f64; KINDS] {
+        let input = self.estimate.input_slack(bytes);
         [0.0, input, input, 0.0]
     }
 
@@ -263,12 +248,18 @@ impl Limiter {
     ) {
         self.slots.answered(charge.sent, now);
         self.priming = false;
-        self.refusals = 0;
+        self.refusals.answered(self.slots.in_flight());
+        self.pauses = 0;
         self.exhaustions = 0;
+        if !self.refusals.are_the_rule() {
+            self.pause.doubt(charge.sent);
+        }
         let used = usage.map(|usage| {
             self.estimate.saw(charge.bytes, usage);
             let (input, output) = (usage.input as f64, usage.output as f64);
-            let late = self.charged_late(output);
+            // What was set aside for the answer was charged with the call.
+            let set_aside = Some(0.0).filter(|_| charge.marks[1].is_charged_at_once());
+            let late = charged_late(output, set_aside);
             let all = [1.0, input + output, input, output];
             std::array::from_fn(|kind| Used { all: all[kind], late: late[kind] })
         });
@@ -284,6 +275,13 @@ impl Limiter {
         self.learn(charge, marks, rates, now);
     }
 
+    /// This machine had no room for a call, and nothing was sent; `false` if none is in flight
+    /// whose end could make room.
+    pub fn crowded(&mut self, charge: &Charge, now: Duration) -> bool {
+        self.settle(charge, Some([Used::default(); KINDS]));
+        self.slots.crowded(now)
+    }
+
     /// The provider is overloaded.
     pub fn overloaded(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) {
         self.slots.overloaded(charge.sent, now);
@@ -291,31 +289,56 @@ impl Limiter {
         self.learn(charge, marks, rates, now);
     }
 
-    /// The provider refused a call because a rate limit is reached; it was charged nothing.
+    /// The provider refused a call because of a rate limit; it was charged nothing. Tells who
+    /// waits: where headers or buckets say that a limit is reached, and where refusals are the
+    /// rule, everybody does.
     pub fn refused(
         &mut self,
         charge: &Charge,
         after: Option<Duration>,
         rates: Option<&RateLimits>,
         now: Duration,
-    ) {
+    ) -> Refusal {
         let marks = self.settle(charge, Some([Used::default(); KINDS]));
         self.learn(charge, marks, rates, now);
-        let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
         let asked = after.filter(|wait| !wait.is_zero());
-        if knows_limits {
+        let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
+        let is_reached = self.is_reached(charge, rates, now);
+        let standing = match is_reached {
+            true => Standing::Rule,
+            false => self.refusals.refused(self.slots.in_flight()),
+        };
+        match standing {
+            Standing::Alone => self.slots.end(),
+            Standing::Frequent => self.slots.fewer(charge.sent, now),
             // The buckets say when to go on; how many are in flight was not the cause.
-            self.slots.end();
-        } else if asked.is_some() {
-            self.slots.refused(charge.sent, now);
-        } else if !self.slots.overloaded(charge.sent, now) {
-            // A refusal now and then that says nothing of a limit is an accident.
-            return;
+            Standing::Rule if knows_limits && is_reached => self.slots.end(),
+            Standing::Rule => self.slots.refused(charge.sent, now),
         }
-        self.refusals = self.refusals.saturating_add(1);
-        let ours = (PAUSE.0 * (1 << self.refusals.saturating_sub(1).min(10))).min(PAUSE.1);
+        if standing != Standing::Rule {
+            return Refusal::RowAlone(asked);
+        }
+        if self.pause.wait(now).is_none() {
+            // Calls that met the same refusals do not make the pause longer.
+            self.pauses = self.pauses.saturating_add(1);
+        }
+        let ours = (PAUSE.0 * (1 << self.pauses.saturating_sub(1).min(10))).min(PAUSE.1);
         let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
-        self.pause_for(wait, WaitReason::Throttled, now);
+        let doubted_since = (!is_reached).then_some(charge.sent);
+        self.pause.begin(now + wait, WaitReason::Throttled, doubted_since);
+        self.slots.paused(wait, now);
+        Refusal::Everybody
+    }
+
+    /// Whether the headers of a refusal say that a limit is reached, or, where it has none, what
+    /// is known of the limits does.
+    fn is_reached(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) -> bool {
+        let told = rates.map(|rates| rates.windows()).unwrap_or_default();
+        let slack = self.slack(charge.bytes);
+        let mut buckets = self.learned.iter_mut().zip(&charge.marks).zip(slack).zip(told);
+        buckets.any(|(((bucket, mark), slack), told)| {
+            bucket.as_mut().is_some_and(|bucket| bucket.is_nearly_empty(mark, slack, (told, now)))
+        })
     }
 
     /// The quota is used up; returns how long the pause is.
@@ -333,7 +356,8 @@ impl Limiter {
         }
         let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
         let wait = after.filter(|wait| !wait.is_zero()).unwrap_or(ours);
-        self.pause_for(wait, WaitReason::Quota(message.to_owned()), now);
+        self.pause.begin(now + wait, WaitReason::Quota(message.to_owned()), None);
+        self.slots.paused(wait, now);
         wait
     }
 
@@ -346,17 +370,6 @@ impl Limiter {
     /// The provider is back after an outage: calls begin with one.
     pub fn restart(&mut self, now: Duration) {
         self.slots.restart(now);
-    }
-
-    fn pause_for(&mut self, wait: Duration, reason: WaitReason, now: Duration) {
-        let until = now + wait;
-        let outlasts = self.pause.as_ref().is_none_or(|(before, _)| *before < until);
-        if outlasts {
-            self.pause = Some((until, reason));
-        }
-        if wait >= LONG_PAUSE {
-            self.slots.restart(now);
-        }
     }
 
     /// Settles a call in all buckets; where it stood in those that answers told.
@@ -377,7 +390,7 @@ impl Limiter {
 
     fn learn(&mut self, charge: &Charge, marks: [Mark; KINDS], rates: Option<&RateLimits>, now: Duration) {
         let Some(rates) = rates else { return };
-        let told = [rates.requests, rates.tokens, rates.input_tokens, rates.output_tokens];
+        let told = rates.windows();
         let marks = marks.iter().zip(self.flying);
         for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(told) {
             let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
@@ -387,6 +400,11 @@ impl Limiter {
             }
         }
     }
+}
+
+/// What the provider charges only when a call ends, of each kind.
+fn charged_late(output: f64, set_aside: Option<f64>) -> [f64; KINDS] {
+    [0.0, if set_aside.is_some() { 0.0 } else { output }, 0.0, output]
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use rowmill_types::RateWindow;
 
 use super::*;
 
-const NEED: Need = Need { bytes: 400 };
+const NEED: Need = Need { bytes: 400, output_cap: None };
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
@@ -71,22 +71,88 @@ fn refusals_without_a_time_make_pauses_that_double() {
     assert_eq!(pauses, [0.5, 1.0, 2.0]);
 }
 
-#[test]
-fn a_refusal_now_and_then_without_a_time_pauses_nobody_and_many_do() {
-    let mut limiter = auto();
-    for call in 1..=200 {
-        let charge = granted(&mut limiter, 0.0);
-        if call % 50 == 0 {
-            limiter.refused(&charge, None, None, seconds(0.0));
+/// A limiter that has seen calls answered, and one refused in so many.
+fn after_calls(mut limiter: Limiter, one_in: u64, after: Option<Duration>) -> (Limiter, Vec<Refusal>) {
+    let mut refusals = Vec::new();
+    for call in 1..=1_000 {
+        let now = call as f64 * 0.01;
+        let charge = granted(&mut limiter, now);
+        if call % one_in == 0 {
+            refusals.push(limiter.refused(&charge, after, None, seconds(now)));
         } else {
-            limiter.answered(&charge, None, None, seconds(0.0));
+            limiter.answered(&charge, None, None, seconds(now));
         }
     }
-    for _ in 0..3 {
-        let charge = granted(&mut limiter, 0.0);
-        limiter.refused(&charge, None, None, seconds(0.0));
+    (limiter, refusals)
+}
+
+#[test]
+fn a_refusal_that_stands_alone_is_the_wait_of_its_row_and_many_are_a_pause_for_all() {
+    for after in [None, Some(seconds(1.0)), Some(seconds(60.0))] {
+        let (mut limiter, refusals) = after_calls(auto(), 50, after);
+        assert_eq!(refusals, [Refusal::RowAlone(after); 20]);
+        let mut refuse = || {
+            let charge = granted(&mut limiter, 11.0);
+            limiter.refused(&charge, after, None, seconds(11.0))
+        };
+        let in_a_row = (1..).find(|_| refuse() == Refusal::Everybody).unwrap();
+        assert!((3..10).contains(&in_a_row), "{in_a_row} in a row");
+        assert_eq!(wait(&mut limiter, 11.0).reason, WaitReason::Throttled);
     }
-    assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Throttled);
+}
+
+#[test]
+fn a_refusal_whose_headers_say_that_a_limit_is_reached_pauses_everyone_however_rare_it_is() {
+    for (remaining, pauses) in [(0, true), (1, true), (30, false)] {
+        let (mut limiter, _) = after_calls(auto(), 5_000, None);
+        let charge = granted(&mut limiter, 11.0);
+        let refusal = limiter.refused(&charge, Some(seconds(3.0)), Some(&told(60, remaining)), seconds(11.0));
+        assert_eq!(refusal == Refusal::Everybody, pauses, "{remaining} of 60 are left");
+    }
+}
+
+#[test]
+fn a_refusal_without_headers_pauses_everyone_where_a_limit_that_was_told_is_nearly_used_up() {
+    for (remaining, pauses) in [(3, true), (900, false)] {
+        let (mut limiter, _) = after_calls(auto(), 5_000, None);
+        let charges = [granted(&mut limiter, 11.0), granted(&mut limiter, 11.0)];
+        limiter.answered(&charges[0], None, Some(&told(1_000, remaining)), seconds(11.0));
+        let refusal = limiter.refused(&charges[1], Some(seconds(3.0)), None, seconds(11.0));
+        assert_eq!(refusal == Refusal::Everybody, pauses, "{remaining} of 1,000 are left");
+    }
+}
+
+#[test]
+fn a_pause_ends_when_calls_that_were_sent_after_the_refused_one_are_answered() {
+    let mut limiter = auto();
+    let charges: Vec<Charge> = (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
+    limiter.refused(&charges[0], Some(seconds(60.0)), None, seconds(0.1));
+    assert_eq!(wait(&mut limiter, 0.1).reason, WaitReason::Throttled);
+    for charge in &charges[1..] {
+        limiter.answered(charge, None, None, seconds(0.2));
+    }
+    granted(&mut limiter, 0.2);
+}
+
+#[test]
+fn refusals_that_come_together_make_one_pause() {
+    let mut limiter = auto();
+    let charges: Vec<Charge> = (0..8).map(|_| granted(&mut limiter, 0.0)).collect();
+    for charge in &charges {
+        limiter.refused(charge, None, None, seconds(0.1));
+    }
+    assert_eq!(wait(&mut limiter, 0.1).until, Some(seconds(0.6)));
+}
+
+#[test]
+fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_one() {
+    let mut limiter = auto();
+    let charges: Vec<Charge> = (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
+    limiter.refused(&charges[7], Some(seconds(60.0)), None, seconds(0.1));
+    for charge in &charges[..7] {
+        limiter.answered(charge, None, None, seconds(0.2));
+    }
+    assert_eq!(wait(&mut limiter, 0.2).reason, WaitReason::Throttled);
 }
 
 #[test]
@@ -147,8 +213,51 @@ fn a_call_that_is_larger_than_the_whole_limit_is_known() {
     let large = granted(&mut limiter, 0.0);
     limiter.refused(&large, None, Some(&rates), seconds(0.0));
     assert!(limiter.never_fits(&large), "100 tokens do not go into 50");
-    let Admission::Granted(small) = limiter.admit(Need { bytes: 100 }, seconds(9.0)) else {
+    let Admission::Granted(small) = limiter.admit(Need { bytes: 100, ..NEED }, seconds(9.0)) else {
         panic!("25 tokens do")
     };
     assert!(!limiter.never_fits(&small));
+}
+
+#[test]
+fn a_call_that_this_machine_has_no_room_for_waits_for_another_to_end() {
+    let mut limiter = auto();
+    let first = granted(&mut limiter, 0.0);
+    let second = granted(&mut limiter, 0.0);
+    assert!(limiter.crowded(&second, seconds(0.0)));
+    assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Slots);
+    limiter.answered(&first, None, None, seconds(1.0));
+    let third = granted(&mut limiter, 1.0);
+    assert!(!limiter.crowded(&third, seconds(1.0)), "nothing is left to wait for");
+    granted(&mut limiter, 1.0);
+}
+
+#[test]
+fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
+    let window = RateWindow { limit: 60_000, remaining: 10_000, reset: Duration::from_secs(50) };
+    let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
+    for (reserves, sent) in [(true, 1), (false, 8)] {
+        let mut limiter = auto().with_max_output(None, reserves);
+        let charge = granted(&mut limiter, 0.0);
+        limiter.answered(&charge, None, Some(&rates), Duration::ZERO);
+        let capped = Need { output_cap: Some(8_000), ..NEED };
+        let mut admitted = 0;
+        while let Admission::Granted(_) = limiter.admit(capped, Duration::ZERO) {
+            admitted += 1;
+        }
+        assert_eq!(admitted, sent, "8,100 of 10,000 tokens, or about 300, or all slots");
+    }
+}
+
+#[test]
+fn as_many_calls_are_wanted_as_there_may_soon_be() {
+    let mut limiter = auto();
+    assert_eq!((limiter.allowed(), limiter.wanted()), (8, 16));
+    for _ in 0..8 {
+        let charge = granted(&mut limiter, 0.0);
+        limiter.answered(&charge, None, None, seconds(1.0));
+    }
+    assert_eq!(limiter.wanted(), limiter.allowed() * 2);
+    let chosen = Limiter::new(Parallel::AtMost(50), Pace::Auto, RateFlags::default(), Duration::ZERO);
+    assert_eq!((chosen.allowed(), chosen.wanted()), (8, 50));
 }

@@ -1,7 +1,8 @@
 //! The pace of calls: what may be sent now, and what has to wait for what.
 //!
 //! One [`Limiter`] per provider, account and model decides; [`Breaker`] tells an
-//! outage from a bad row; [`Budget`] keeps the total below what the user allowed.
+//! outage from a bad row; [`Budget`] keeps the total below what the user allowed, and
+//! [`CallSize`] how long answers may become so that it does not slow the calls down.
 //! No clock: every call is given the time since a start that the caller chose.
 
 mod breaker;
@@ -9,12 +10,19 @@ mod bucket;
 mod budget;
 mod estimate;
 mod limiter;
+mod output_cap;
+mod pause;
+mod rates;
+mod refusals;
 mod sent;
 mod slots;
 mod wait;
 
 pub use breaker::{Blame, Breaker, FailedCall, Passage};
 pub use budget::{Budget, BudgetLimits, Reservation, Reserved, Spend};
-pub use limiter::{Admission, Charge, Limiter, Need, Pace, RateFlags};
+pub use limiter::{Admission, Charge, Limiter, Need};
+pub use output_cap::{AnswerLengths, AnswerNeeds, BudgetLeft, CallSize};
+pub use rates::{Pace, RateFlags};
+pub use refusals::Refusal;
 pub use slots::Parallel;
 pub use wait::{Wait, WaitReason};

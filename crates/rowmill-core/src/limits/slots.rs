@@ -15,6 +15,8 @@ const VERY_MANY: usize = 256;
 const MOST: usize = 1_024;
 /// What remains after an overload.
 const CUT: f64 = 0.7;
+/// What remains where some calls are refused and most are answered.
+const GENTLE_CUT: f64 = 0.9;
 /// How many overloads, beyond one in ten calls, show that fewer calls are good.
 const STRAINED: f64 = 4.0;
 /// What an answer makes up for.
@@ -23,6 +25,8 @@ const RELIEF: f64 = 0.1;
 const HELPS: f64 = 0.2;
 /// Calls that a measurement needs at least.
 const LEAST_SAMPLE: u64 = 8;
+/// After a pause of this length calls begin with one again.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Windows to wait before trying more again, at first and at most.
 const HOLD: (u32, u32) = (1, 64);
 
@@ -31,6 +35,8 @@ const HOLD: (u32, u32) = (1, 64);
 pub enum Parallel {
     /// As many as help.
     Auto,
+    /// As many as help, and so many at most, because this machine allows no more.
+    AutoUpTo(usize),
     /// So many at most.
     AtMost(usize),
 }
@@ -41,6 +47,7 @@ impl Parallel {
     pub fn ceiling(self) -> usize {
         match self {
             Self::Auto => MOST,
+            Self::AutoUpTo(most) => most.clamp(1, MOST),
             Self::AtMost(most) => most.max(1),
         }
     }
@@ -126,6 +133,16 @@ impl Slots {
         self.allowed
     }
 
+    /// How many calls there may soon be: growth doubles, and a number that the user chose is
+    /// there with the first answer.
+    pub(super) fn wanted(&self) -> usize {
+        let soon = if self.was_answered { self.allowed.saturating_mul(2) } else { FIRST * 2 };
+        match self.parallel {
+            Parallel::AtMost(most) if !self.was_answered => most.max(1),
+            parallel => soon.min(parallel.ceiling()),
+        }
+    }
+
     /// Whether another call may begin; if not, someone is being kept waiting.
     pub(super) fn has_room(&mut self) -> bool {
         let room = self.in_flight < self.allowed;
@@ -165,32 +182,55 @@ impl Slots {
         }
     }
 
-    /// A call that was sent at `sent` met an overload. One now and then is an accident; `true`
-    /// once there are so many that fewer calls are better.
-    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) -> bool {
+    /// A call that was sent at `sent` met an overload. One now and then is an accident; when there
+    /// are so many, fewer calls are better.
+    pub(super) fn overloaded(&mut self, sent: Duration, now: Duration) {
         self.strain = (self.strain + 1.0).min(STRAINED + 1.0);
-        let is_strained = self.strain >= STRAINED;
-        if is_strained {
-            self.refused(sent, now)
-        } else {
-            self.end()
-        }
-        is_strained
+        if self.strain >= STRAINED { self.refused(sent, now) } else { self.end() }
     }
 
     /// A call that was sent at `sent` was refused, so that fewer at once are better. Calls
     /// that were sent before the last cut say nothing new.
     pub(super) fn refused(&mut self, sent: Duration, now: Duration) {
+        self.cut(sent, now, CUT);
+    }
+
+    fn cut(&mut self, sent: Duration, now: Duration, share: f64) {
         self.end();
         if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
             return;
         }
-        self.allowed = cut(self.allowed);
-        self.regain = self.regain.map(cut).filter(|&before| self.allowed < before);
+        self.allowed = part(self.allowed, share);
+        self.regain = self.regain.map(|before| part(before, share)).filter(|&before| self.allowed < before);
         self.last_cut = now;
         self.fast = false;
         self.before = None;
         self.window = Window::begin(now);
+    }
+
+    /// A call that was sent at `sent` was refused, as some are, while most are answered: slightly
+    /// fewer at once may be better. More are tried again soon.
+    pub(super) fn fewer(&mut self, sent: Duration, now: Duration) {
+        self.cut(sent, now, GENTLE_CUT);
+        self.hold = self.hold.min(1);
+    }
+
+    /// This machine had no room for a call: no more go out than are in flight now. `false` if
+    /// there are none, so that there is no end to wait for.
+    pub(super) fn crowded(&mut self, now: Duration) -> bool {
+        self.end();
+        self.allowed = self.in_flight.clamp(1, self.allowed);
+        self.fast = false;
+        self.before = None;
+        self.window = Window::begin(now);
+        self.in_flight > 0
+    }
+
+    /// No call goes out for a while; after a long while they begin with one.
+    pub(super) fn paused(&mut self, pause: Duration, now: Duration) {
+        if pause >= LONG_PAUSE {
+            self.restart(now);
+        }
     }
 
     /// Begins anew with one call after a pause, so that they do not all come at once.
@@ -222,7 +262,7 @@ impl Slots {
         });
         match self.before {
             // A number that the user chose is not doubted, only approached.
-            Some((allowed, _)) if !helped && self.parallel == Parallel::Auto => {
+            Some((allowed, _)) if !helped && !matches!(self.parallel, Parallel::AtMost(_)) => {
                 self.allowed = allowed;
                 self.before = None;
                 self.fast = false;
@@ -252,9 +292,9 @@ fn first(parallel: Parallel) -> usize {
     }
 }
 
-/// What remains of so many after an overload.
-fn cut(slots: usize) -> usize {
-    ((slots as f64 * CUT) as usize).max(1)
+/// So much of so many, and one at least.
+fn part(slots: usize, share: f64) -> usize {
+    ((slots as f64 * share) as usize).max(1)
 }
 
 #[cfg(test)]
@@ -286,6 +326,9 @@ mod tests {
         let mut slots = Slots::new(Parallel::Auto);
         settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
         assert_eq!(slots.allowed(), MOST);
+        let mut slots = Slots::new(Parallel::AutoUpTo(40));
+        settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
+        assert_eq!(slots.allowed(), 40);
         let mut slots = Slots::new(Parallel::Auto);
         settle(&mut slots, 1.0, 50.0, 600.0, 0.0);
         assert!((40..=130).contains(&slots.allowed()), "{}", slots.allowed());
@@ -349,9 +392,12 @@ mod tests {
 
     #[test]
     fn few_calls_are_sent_before_the_first_is_answered() {
-        for (parallel, first, then) in
-            [(Parallel::AtMost(64), 8, 64), (Parallel::AtMost(3), 3, 3), (Parallel::Auto, 8, 8)]
-        {
+        for (parallel, first, then) in [
+            (Parallel::AtMost(64), 8, 64),
+            (Parallel::AtMost(3), 3, 3),
+            (Parallel::Auto, 8, 8),
+            (Parallel::AutoUpTo(3), 3, 3),
+        ] {
             let mut slots = Slots::new(parallel);
             assert_eq!(slots.allowed(), first);
             slots.answered(Duration::ZERO, Duration::ZERO);

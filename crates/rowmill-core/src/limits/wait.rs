@@ -62,6 +62,7 @@ impl fmt::Display for WaitReason {
         match self {
             Self::Slots => out.write_str("calls in flight"),
             Self::Priming => out.write_str("the first call, which fills the provider's cache"),
+            Self::Requests(1) => out.write_str("the limit of 1 request/min"),
             Self::Requests(limit) => write!(out, "the limit of {limit} requests/min"),
             Self::Tokens(limit) => write!(out, "the limit of {limit} tokens/min"),
             Self::InputTokens(limit) => write!(out, "the limit of {limit} input tokens/min"),

@@ -18,7 +18,7 @@ pub use dataset::{
 };
 
 pub use own::{Finish, Finishing, Prompts, Verdict};
-pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolRequest};
+pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 
 use crate::limits::{Spend, WaitReason};
 use crate::record::Record;
@@ -284,6 +284,35 @@ pub enum Event<'a> {
     Flowing {
         /// The model that they are for.
         lane: &'a str,
+    },
+    /// Answers are limited in length, because the longest that the model can give would not fit
+    /// the budget beside each other. Told once in a run.
+    AnswersLimited {
+        /// The model.
+        lane: &'a str,
+        /// The most tokens of the first answer.
+        tokens: u64,
+        /// How many such calls fit the budget of the run at once, up to as many as are wanted;
+        /// `None` where only rows have a budget.
+        calls: Option<u64>,
+    },
+    /// An answer was longer than its request allowed, so that limits on answers are not relied on
+    /// any more. Told once for each model.
+    LimitIgnored {
+        /// The model.
+        lane: &'a str,
+        /// The tokens that were allowed.
+        allowed: u64,
+        /// Those that it used.
+        used: u64,
+    },
+    /// Calls are held up by the budget alone: the worst cases of those in flight leave no room
+    /// for another, though much of it is not spent. Told once in a run.
+    PacedByBudget {
+        /// The model.
+        lane: &'a str,
+        /// How many calls are in flight.
+        calls: u64,
     },
     /// A call failed and will be tried again.
     Retrying {

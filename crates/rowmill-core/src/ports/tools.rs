@@ -1,16 +1,19 @@
 //! What agents need from the outside: tools, and hooks that look on or step in.
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::ToolOutput;
+use rowmill_types::{RowId, ToolOutput};
 
 /// One call of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRequest<'a> {
     /// The row that it is for.
     pub row: u64,
+    /// The id of that row, by which it is known again although rows may have moved.
+    pub id: &'a RowId,
     /// Names the run, the row and the call; the same whenever this call is made again.
     pub key: &'a str,
     /// The tool, by the name that its host knows it by.
@@ -33,6 +36,23 @@ pub struct ToolFailure {
     pub maybe_ran: bool,
 }
 
+/// What a call holds while it is made; dropping it gives its place to the next call.
+#[derive(Default)]
+pub struct ToolPermit(Vec<Box<dyn Any + Send + Sync>>);
+
+impl ToolPermit {
+    /// Holds this as well, until the permit is dropped.
+    pub fn hold(&mut self, held: impl Any + Send + Sync) {
+        self.0.push(Box::new(held));
+    }
+}
+
+impl Debug for ToolPermit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ToolPermit({} held)", self.0.len())
+    }
+}
+
 /// Calls tools.
 ///
 /// MCP servers, Python functions, the shell and recorded answers are all hosts. One host
@@ -46,6 +66,16 @@ pub struct ToolFailure {
 ///   the tool could not be asked or did not answer. A tool that the host does not have is one
 ///   that cannot have run.
 pub trait ToolHost: Send + Sync + Debug {
+    /// Waits until the call can be made: until it is its turn, and until there is a process or a
+    /// connection to make it with. None of this is the tool's time. Nothing of the call has left
+    /// when this returns, so a failure means that the tool cannot have run.
+    ///
+    /// A host that nobody asked to be ready must still answer calls.
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        let _ = request;
+        Box::pin(std::future::ready(Ok(ToolPermit::default())))
+    }
+
     /// Calls a tool and waits for what it gives.
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
 

@@ -14,6 +14,10 @@ const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
 /// The name that stands for the whole row, unless the row has a field of that name.
 const WHOLE_ROW: &str = "row_json";
 
+/// The largest prompt that is made, in bytes, give or take the last field: no model reads as much,
+/// and a template may name a large field very often.
+const LARGEST: usize = 256 << 20;
+
 /// How far each level of `{{row_json}}` is indented.
 const STEP: usize = 2;
 
@@ -77,6 +81,27 @@ impl Template {
         &self.text
     }
 
+    /// The fields of rows that it names, each once; the whole row is none of them.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&str> {
+        let mut fields: Vec<&str> = Vec::new();
+        for part in &self.parts {
+            if let Part::Field(name) = part
+                && &**name != WHOLE_ROW
+                && !fields.contains(&&**name)
+            {
+                fields.push(name);
+            }
+        }
+        fields
+    }
+
+    /// Whether it is the same text for every row.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
+    }
+
     /// Fills the template from a row.
     ///
     /// # Errors
@@ -86,6 +111,10 @@ impl Template {
         let mut out = String::with_capacity(self.literal_bytes + row.text().len());
         let mut missing: Vec<&str> = Vec::new();
         for part in &self.parts {
+            if out.len() > LARGEST {
+                let message = format!("the prompt would be larger than {} MiB", LARGEST >> 20);
+                return Err(RowError::new(ErrorKind::Prompt, message));
+            }
             match part {
                 Part::Literal(range) => out.push_str(self.text.get(range.clone()).unwrap_or_default()),
                 Part::Field(name) => match row.field(name) {
@@ -202,8 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn the_source_text_is_kept() {
-        assert_eq!(Template::parse("a {{ b }}".into()).text(), "a {{ b }}");
+    fn the_source_text_and_the_names_of_fields_are_kept() {
+        let template = Template::parse("a {{ b }}{{row_json}}{{c}}{{b}}".into());
+        assert_eq!(template.text(), "a {{ b }}{{row_json}}{{c}}{{b}}");
+        assert_eq!(template.fields(), ["b", "c"]);
     }
 
     proptest! {
@@ -218,5 +249,21 @@ mod tests {
             let filled = render(&text, r#"{"a":"x","b":2}"#);
             prop_assert!(filled.is_ok() || text.contains("{{"));
         }
+    }
+
+    #[test]
+    fn a_prompt_that_would_be_larger_than_any_model_reads_is_not_made() {
+        let template = Template::parse("{{t}}".repeat(400));
+        let row = Row::parse(1, format!("{{\"t\":\"{}\"}}", "x".repeat(1 << 20))).unwrap();
+        let error = template.render(&row).unwrap_err();
+        assert_eq!(error.message, "the prompt would be larger than 256 MiB");
+    }
+
+    #[test]
+    fn a_row_that_is_nested_deeply_grows_with_its_depth_and_not_with_the_square_of_it() {
+        let deep = format!("{{\"t\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
+        let row = Row::parse(1, deep).unwrap();
+        let prompt = Template::default_template().render(&row).unwrap();
+        assert!(prompt.len() < 60_000 * 140, "{}", prompt.len());
     }
 }

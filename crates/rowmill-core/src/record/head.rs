@@ -82,4 +82,10 @@ impl EnvelopeHead {
             id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
         Self { id, number, ok, interrupted, outcome_unknown, stands_in }
     }
+
+    /// The same for a row that is known by its number, whatever id its envelope has.
+    #[must_use]
+    pub fn by_number(self) -> Self {
+        Self { id: RowId::Number(self.number), ..self }
+    }
 }

@@ -11,9 +11,9 @@ mod whole;
 
 pub use head::EnvelopeHead;
 pub use settings::{TraceFacts, TraceSettings, TracedVoice};
-pub use telemetry::{CallReport, ToolReport, total_cost, total_usage};
+pub use telemetry::{CallReport, RatingReport, ToolReport, total_cost, total_usage};
 pub use trace::{
-    RowTrace, TraceReport, TracedCall, TracedConversation, TracedError, TracedFile, TracedId, TracedMessage,
-    TracedRole, TracedTool, TracedTurn,
+    RowTrace, TraceReport, TracedCall, TracedCaller, TracedConversation, TracedError, TracedFile, TracedId,
+    TracedMessage, TracedRole, TracedTool, TracedTurn,
 };
 pub use whole::{InputField, Record, Reused, RowReport};

@@ -4,10 +4,12 @@ use std::io::Write;
 use std::time::Duration;
 
 use rowmill_types::{CallTiming, ErrorKind, Hosted, Money, Usage};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::envelope::{write_head, write_json};
 use super::whole::RowReport;
+use crate::agent::Rating;
 use crate::json_text;
 
 /// One call that was made for a row.
@@ -33,6 +35,8 @@ pub struct CallReport {
     pub agent: Option<String>,
     /// What tools did that run at the provider.
     pub hosted: Option<Box<Hosted>>,
+    /// The most tokens that the answer was allowed, where that was chosen for this call.
+    pub output_cap: Option<u64>,
 }
 
 /// A tool that was called for a row.
@@ -46,6 +50,17 @@ pub struct ToolReport {
     pub ok: bool,
     /// How long it took.
     pub duration: Duration,
+}
+
+/// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RatingReport {
+    /// The evaluator-optimizer.
+    pub agent: String,
+    /// How the answer was rated.
+    pub rating: Rating,
+    /// What was asked for.
+    pub min_rating: Rating,
 }
 
 pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
@@ -85,6 +100,10 @@ pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
             write_tool(out, tool);
         }
         out.push(b']');
+    }
+    if !report.below_min_rating.is_empty() {
+        out.extend_from_slice(b",\"below_min_rating\":");
+        write_json(out, &report.below_min_rating);
     }
     out.push(b'}');
 }
@@ -145,6 +164,10 @@ fn write_call(out: &mut Vec<u8>, call: &CallReport) {
             out.push(b':');
             write_json(out, value);
         }
+    }
+    if let Some(cap) = call.output_cap {
+        out.extend_from_slice(b",\"max_tokens\":");
+        write_json(out, &cap);
     }
     write_call_timing(out, call);
     if let Some(usage) = &call.usage {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use rowmill_types::{Attachment, Citation, Finish, Hosted, Message, Money, Role, RowId, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::RatingReport;
 use super::envelope::write_json;
 use super::settings::TraceSettings;
 use super::whole::RowReport;
@@ -45,6 +46,9 @@ pub struct RowTrace<'a> {
     /// Where its answer came from, if no call was made for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<Cow<'a, str>>,
+    /// Answers that were given although they are rated below what was asked for.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub below_min_rating: Cow<'a, [RatingReport]>,
     /// Who spoke with a model, in the order in which they began.
     #[serde(borrow, default)]
     pub conversations: Vec<TracedConversation<'a>>,
@@ -84,6 +88,9 @@ pub struct TracedConversation<'a> {
     /// The digest of the instruction, which [`TraceSettings::system`] knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Cow<'a, str>>,
+    /// Who had it asked, where another agent did.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<TracedCaller<'a>>,
     /// Everything that was said, in order.
     #[serde(borrow)]
     pub messages: Vec<TracedMessage<'a>>,
@@ -93,6 +100,16 @@ pub struct TracedConversation<'a> {
     /// The tool calls, in the order in which they ended.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<TracedTool<'a>>,
+}
+
+/// The conversation that another one began from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedCaller<'a> {
+    /// Its place among the conversations of the row.
+    pub conversation: usize,
+    /// The id of the call by which it asked, where it called the other agent as a tool.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Cow<'a, str>>,
 }
 
 /// Who speaks.
@@ -217,6 +234,7 @@ impl<'a> RowTrace<'a> {
                 message: redactor.redact(&error.message),
             }),
             reused: report.reused.map(|reused| reused.name().into()),
+            below_min_rating: report.below_min_rating.into(),
             conversations: told.iter().map(|told| TracedConversation::of(told, settings)).collect(),
         }
     }
@@ -277,6 +295,10 @@ impl<'a> TracedConversation<'a> {
             agent: settings.member(told.member).into(),
             model: settings.model(told.voice).into(),
             system: settings.system_digest(told.voice).map(Into::into),
+            caller: told.caller.as_ref().map(|caller| TracedCaller {
+                conversation: caller.conversation,
+                call: caller.call.as_deref().map(|call| redactor.redact(call)),
+            }),
             messages: told.messages.iter().map(|message| TracedMessage::of(message, redactor)).collect(),
             turns: told.turns.iter().map(|turn| TracedTurn::of(turn, settings)).collect(),
             tools: told.tools.iter().map(|tool| TracedTool::of(tool, settings)).collect(),

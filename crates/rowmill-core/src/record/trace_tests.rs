@@ -54,6 +54,7 @@ fn transcript() -> Transcript {
     let told = ToldConversation {
         member: 1,
         voice: 1,
+        caller: None,
         messages: vec![question, asking, Message::tool(&call, ToolOutput::error(secret("broken")))],
         turns: vec![turn],
         tools: vec![tool],
@@ -72,6 +73,7 @@ fn record(transcript: Option<&Transcript>, settings: &TraceSettings) -> Record {
         end: Duration::from_millis(9),
         calls: &[],
         tools: &[],
+        below_min_rating: &[],
         reused: None,
         trace: Some(TraceReport { transcript, settings }),
     })

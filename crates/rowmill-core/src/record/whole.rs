@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::envelope::write_envelope;
 use super::telemetry::write_telemetry;
 use super::trace::{TraceReport, write_trace};
-use super::{CallReport, EnvelopeHead, ToolReport};
+use super::{CallReport, EnvelopeHead, RatingReport, ToolReport};
 use crate::ports::Published;
 
 /// Everything there is to say about a row that has ended.
@@ -32,6 +32,8 @@ pub struct RowReport<'a> {
     pub calls: &'a [CallReport],
     /// The tools that were called, in the order in which they ended.
     pub tools: &'a [ToolReport],
+    /// Answers that were given although they are rated below what was asked for.
+    pub below_min_rating: &'a [RatingReport],
     /// Where the answer came from, if no call was made for this row.
     pub reused: Option<Reused>,
     /// What its trace is made of, where one is wanted.
@@ -197,6 +199,7 @@ mod tests {
             cost: None,
             agent: None,
             hosted: None,
+            output_cap: None,
         }
     }
 
@@ -211,6 +214,7 @@ mod tests {
             end: Duration::from_millis(2760),
             calls,
             tools: &[],
+            below_min_rating: &[],
             reused: None,
             trace: None,
         })
@@ -292,6 +296,7 @@ mod tests {
             end: Duration::ZERO,
             calls: &[],
             tools: &[],
+            below_min_rating: &[],
             reused: Some(Reused::Duplicate),
             trace: None,
         });

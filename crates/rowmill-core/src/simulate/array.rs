@@ -1,7 +1,10 @@
 //! Arrays.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
+use super::work::{MOST_VALUES, TooLarge};
 use super::{GROWTH_DEPTH, Maker, count};
 
 /// How many values are tried for one place of an array of unique items.
@@ -30,18 +33,25 @@ impl Maker<'_> {
         if *rest == Value::Bool(false) {
             length = length.min(prefix.len());
         } else if prefix.is_empty() && wanted_count == 0 {
-            length += more;
+            length = length.saturating_add(more);
         }
         let length = length.min(most);
+        if length as u64 > MOST_VALUES {
+            self.work.exceed(TooLarge::Values);
+        }
 
         let unique = map.get("uniqueItems") == Some(&Value::Bool(true));
+        let mut earlier = unique.then(HashSet::new);
         let mut items = Vec::new();
         for at in 0..length {
+            if self.work.is_exceeded() {
+                break;
+            }
             let schema = prefix.get(at).unwrap_or(match wanted {
                 Some(wanted) if at < wanted_count => wanted,
                 _ => rest,
             });
-            match self.item(schema, depth, unique.then_some(&items)) {
+            match self.item(schema, depth, earlier.as_mut()) {
                 Some(item) => items.push(item),
                 None => break,
             }
@@ -50,8 +60,8 @@ impl Maker<'_> {
     }
 
     /// One item, other than all of `earlier` where given; `None` when no other one was found.
-    fn item(&mut self, schema: &Value, depth: u32, earlier: Option<&Vec<Value>>) -> Option<Value> {
+    fn item(&mut self, schema: &Value, depth: u32, earlier: Option<&mut HashSet<String>>) -> Option<Value> {
         let Some(earlier) = earlier else { return Some(self.make(schema, depth + 1)) };
-        (0..UNIQUE_TRIES).map(|_| self.make(schema, depth + 1)).find(|item| !earlier.contains(item))
+        (0..UNIQUE_TRIES).map(|_| self.make(schema, depth + 1)).find(|item| earlier.insert(item.to_string()))
     }
 }

@@ -4,19 +4,29 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::work::{Work, parts, size};
+
 /// How many references are followed one after the other.
 const REFERENCES: u32 = 32;
 
 /// The schema with `$ref` followed and `allOf` merged in.
-pub(super) fn flatten<'m>(root: &Value, map: &'m Map<String, Value>) -> Cow<'m, Map<String, Value>> {
-    if is_flat(map) { Cow::Borrowed(map) } else { Cow::Owned(flat(root, map, REFERENCES)) }
+pub(super) fn flatten<'m>(
+    root: &Value,
+    map: &'m Map<String, Value>,
+    work: &Work,
+) -> Cow<'m, Map<String, Value>> {
+    if is_flat(map) { Cow::Borrowed(map) } else { Cow::Owned(flat(root, map, (REFERENCES, work))) }
 }
 
 fn is_flat(map: &Map<String, Value>) -> bool {
     !map.contains_key("$ref") && !map.contains_key("allOf")
 }
 
-fn flat(root: &Value, map: &Map<String, Value>, fuel: u32) -> Map<String, Value> {
+fn flat(root: &Value, map: &Map<String, Value>, (fuel, work): (u32, &Work)) -> Map<String, Value> {
+    work.steps(parts(map));
+    if work.is_exceeded() {
+        return Map::new();
+    }
     let mut merged = map.clone();
     let reference = merged.remove("$ref");
     let all = merged.remove("allOf");
@@ -27,7 +37,7 @@ fn flat(root: &Value, map: &Map<String, Value>, fuel: u32) -> Map<String, Value>
     let parts = all.as_ref().and_then(Value::as_array).into_iter().flatten();
     for part in target.into_iter().chain(parts) {
         if let Value::Object(part) = part {
-            into(&mut merged, &flat(root, part, fuel - 1));
+            into(&mut merged, &flat(root, part, (fuel - 1, work)), work);
         }
     }
     merged
@@ -39,7 +49,11 @@ fn lookup<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
 
 /// Merges `other` into `base`, so that a value of the result satisfies both
 /// wherever the keywords can be joined one by one.
-pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>) {
+pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &Work) {
+    work.steps(parts(other));
+    if work.is_exceeded() {
+        return;
+    }
     close(base, other);
     for (key, value) in other {
         let Some(held) = base.get_mut(key) else {
@@ -47,7 +61,7 @@ pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>) {
             continue;
         };
         match key.as_str() {
-            "properties" | "patternProperties" => join_properties(held, value),
+            "properties" | "patternProperties" => join_properties(held, value, work),
             "required" => join_lists(held, value),
             "type" => *held = common_types(held, value),
             "enum" => keep_common(held, value),
@@ -57,12 +71,12 @@ pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>) {
             "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
                 keep_if(held, value, |old, new| new < old);
             }
-            "items" | "additionalProperties" => *held = both(held, value),
+            "items" | "additionalProperties" => *held = both(held, value, work),
             "uniqueItems" => *held = Value::Bool(*held == true || *value == true),
             "anyOf" | "oneOf" => {
                 let earlier = held.take();
                 *held = value.clone();
-                distribute(held, &earlier);
+                distribute(held, &earlier, work);
             }
             _ => {}
         }
@@ -92,11 +106,11 @@ fn close(base: &mut Map<String, Value>, other: &Map<String, Value>) {
     }
 }
 
-fn join_properties(held: &mut Value, other: &Value) {
+fn join_properties(held: &mut Value, other: &Value, work: &Work) {
     let (Value::Object(held), Value::Object(other)) = (held, other) else { return };
     for (name, schema) in other {
         match held.get_mut(name) {
-            Some(earlier) => *earlier = both(earlier, schema),
+            Some(earlier) => *earlier = both(earlier, schema, work),
             None => {
                 held.insert(name.clone(), schema.clone());
             }
@@ -147,13 +161,14 @@ fn keep_if(held: &mut Value, other: &Value, better: fn(f64, f64) -> bool) {
 }
 
 /// A schema that asks for both schemas.
-fn both(left: &Value, right: &Value) -> Value {
+fn both(left: &Value, right: &Value, work: &Work) -> Value {
     match (left, right) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
         (Value::Bool(true), other) | (other, Value::Bool(true)) => other.clone(),
         (Value::Object(left), Value::Object(right)) if is_flat(left) && is_flat(right) => {
+            work.steps(parts(left));
             let mut merged = left.clone();
-            into(&mut merged, right);
+            into(&mut merged, right, work);
             Value::Object(merged)
         }
         (left, right) => serde_json::json!({"allOf": [left, right]}),
@@ -161,9 +176,14 @@ fn both(left: &Value, right: &Value) -> Value {
 }
 
 /// Two lists of choices, both to be met: each choice of one asks for a choice of the other too.
-fn distribute(held: &mut Value, other: &Value) {
+fn distribute(held: &mut Value, other: &Value, work: &Work) {
+    let (parts, _) = size(other);
     if let Value::Array(choices) = held {
         for choice in choices {
+            work.steps(parts);
+            if work.is_exceeded() {
+                return;
+            }
             *choice = serde_json::json!({"allOf": [choice.take(), {"anyOf": other}]});
         }
     }
@@ -180,18 +200,19 @@ pub(super) fn type_height(name: &str) -> u32 {
 }
 
 /// About how deep the smallest value of a schema is; large for one that never ends.
-pub(super) fn height(root: &Value, schema: &Value, fuel: u32) -> u32 {
+pub(super) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -> u32 {
     let Value::Object(map) = schema else {
         return if *schema == Value::Bool(false) { 1000 } else { 1 };
     };
-    if fuel == 0 {
+    work.steps(1);
+    if fuel == 0 || work.is_exceeded() {
         return 500;
     }
-    let flat = flatten(root, map);
+    let flat = flatten(root, map, work);
     if flat.contains_key("const") || flat.contains_key("enum") {
         return 1;
     }
-    let under = |schema: &Value| height(root, schema, fuel - 1).saturating_add(1);
+    let under = |schema: &Value| height(root, schema, (fuel - 1, work)).saturating_add(1);
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = flat.get(keyword) {
             return branches.iter().map(under).min().unwrap_or(1);

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::work::{MOST_VALUES, TooLarge};
 use super::{GROWTH_DEPTH, Maker, count, text};
 
 /// How often an optional property is there, in percent.
@@ -18,11 +19,13 @@ impl Maker<'_> {
         let mut object = Map::new();
         for name in properties.keys().filter(|name| names.contains(&name.as_str())) {
             let value = self.make(&properties[name.as_str()], depth + 1);
+            self.work.text(name.len());
             object.insert(name.clone(), value);
         }
         let additional = map.get("additionalProperties").unwrap_or(&Value::Bool(true));
         for name in names.iter().filter(|name| !properties.contains_key(**name)) {
             let value = self.make(additional, depth + 1);
+            self.work.text(name.len());
             object.insert((*name).to_owned(), value);
         }
         let room = most.saturating_sub(object.len());
@@ -92,11 +95,16 @@ impl Maker<'_> {
         depth: u32,
         object: &mut Map<String, Value>,
     ) {
-        let wanted = object.len() + extra;
-        for attempt in 0..extra * 16 {
-            if object.len() >= wanted {
+        if extra as u64 > MOST_VALUES {
+            self.work.exceed(TooLarge::Values);
+        }
+        let wanted = object.len().saturating_add(extra);
+        for attempt in 0..extra.saturating_mul(16) {
+            if object.len() >= wanted || self.work.is_exceeded() {
                 break;
             }
+            // Names that are there already are looked for in vain, but not without end.
+            self.work.steps(1);
             let name = match map.get("propertyNames") {
                 Some(names) => self.make(names, depth + 1).as_str().map(str::to_owned),
                 None => None,
@@ -104,6 +112,7 @@ impl Maker<'_> {
             let name = name.unwrap_or_else(|| format!("{}_{attempt}", text::word(&mut self.dice)));
             if !object.contains_key(&name) {
                 let value = self.make(additional, depth + 1);
+                self.work.text(name.len());
                 object.insert(name, value);
             }
         }

@@ -1,24 +1,28 @@
 //! Strings for regular expressions, as far as their common part goes.
 
+use super::work::Work;
 use super::{Dice, text};
 
 /// How many repeats `*` and `+` may add to the least.
 const EXTRA_REPEATS: u64 = 4;
 
-/// How often one piece is repeated at most.
+/// How often one piece is repeated at most, unless the pattern asks for more.
 const REPEAT_LIMIT: u64 = 200;
+
+/// Groups within groups that are read.
+const MOST_GROUPS: u32 = 64;
 
 /// A string that matches `pattern`, or `None` when it uses more than groups,
 /// choices, classes, repeats and literals.
-pub(super) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
+pub(super) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<String> {
     let letters: Vec<char> = pattern.chars().collect();
-    let mut reader = Reader { letters: &letters, at: 0 };
+    let mut reader = Reader { letters: &letters, at: 0, groups: 0 };
     let node = reader.choice()?;
     if reader.at != letters.len() {
         return None;
     }
     let mut out = String::new();
-    node.write(dice, &mut out);
+    node.write(dice, &mut out, work);
     Some(out)
 }
 
@@ -33,7 +37,13 @@ enum Node {
 }
 
 impl Node {
-    fn write(&self, dice: &mut Dice, out: &mut String) {
+    fn write(&self, dice: &mut Dice, out: &mut String, work: &Work) {
+        match self {
+            // An empty piece that is repeated takes time, too.
+            Self::Sequence(_) | Self::Choice(_) | Self::Repeat(..) => work.steps(1),
+            Self::Letter(letter) => work.text(letter.len_utf8()),
+            Self::OneOf(_) | Self::Any => work.text(1),
+        }
         match self {
             Self::Letter(letter) => out.push(*letter),
             Self::OneOf(ranges) => {
@@ -44,15 +54,21 @@ impl Node {
                 }
             }
             Self::Any => out.extend(text::word(dice).chars().next()),
-            Self::Sequence(nodes) => nodes.iter().for_each(|node| node.write(dice, out)),
+            Self::Sequence(nodes) => nodes.iter().for_each(|node| node.write(dice, out, work)),
             Self::Choice(nodes) => {
                 if let Some(node) = dice.pick(nodes) {
-                    node.write(dice, out);
+                    node.write(dice, out, work);
                 }
             }
             Self::Repeat(node, least, most) => {
-                let times = least + dice.below(most.saturating_sub(*least) + 1);
-                (0..times.min(REPEAT_LIMIT)).for_each(|_| node.write(dice, out));
+                let more = dice.below(most.saturating_sub(*least).saturating_add(1));
+                let times = least.saturating_add(more).min(REPEAT_LIMIT.max(*least));
+                for _ in 0..times {
+                    if work.is_exceeded() {
+                        break;
+                    }
+                    node.write(dice, out, work);
+                }
             }
         }
     }
@@ -62,6 +78,7 @@ impl Node {
 struct Reader<'p> {
     letters: &'p [char],
     at: usize,
+    groups: u32,
 }
 
 impl Reader<'_> {
@@ -107,7 +124,12 @@ impl Reader<'_> {
                 if self.take('?') && !self.take(':') {
                     return None;
                 }
+                self.groups += 1;
+                if self.groups > MOST_GROUPS {
+                    return None;
+                }
                 let node = self.choice()?;
+                self.groups -= 1;
                 if !self.take(')') {
                     return None;
                 }
@@ -180,7 +202,9 @@ impl Reader<'_> {
         self.at += end + 1;
         match inside.split_once(',') {
             None => inside.parse().ok().map(|exactly| (exactly, exactly)),
-            Some((least, "")) => least.parse().ok().map(|least: u64| (least, least + EXTRA_REPEATS)),
+            Some((least, "")) => {
+                least.parse().ok().map(|least: u64| (least, least.saturating_add(EXTRA_REPEATS)))
+            }
             Some((least, most)) => Some((least.parse().ok()?, most.parse().ok()?)),
         }
     }

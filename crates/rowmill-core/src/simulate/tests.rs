@@ -74,7 +74,7 @@ fn object_schema(parts: &[(Value, bool)], closed: bool) -> Value {
 
 fn assert_valid(schema: &Value, seed: u64) {
     let validator = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
-    let value = value_for(schema, seed);
+    let value = value_for(schema, seed).unwrap();
     if let Err(error) = validator.validate(&value) {
         panic!("{value} does not fit {schema}: {error}");
     }
@@ -155,17 +155,17 @@ fn hand_written_schemas_are_met_for_many_seeds() {
 fn a_schema_that_nothing_satisfies_still_gives_an_answer_in_time() {
     let endless = json!({"$defs": {"pair": {"type": "object", "required": ["l", "r"],
         "properties": {"l": {"$ref": "#/$defs/pair"}, "r": {"$ref": "#/$defs/pair"}}}}, "$ref": "#/$defs/pair"});
-    assert!(value_for(&endless, 1).is_object());
+    assert_eq!(value_for(&endless, 1), Err(TooLarge::Depth));
     let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}});
-    assert!(value_for(&circle, 1).is_string());
-    assert!(value_for(&json!({"enum": []}), 1).is_null());
+    assert!(value_for(&circle, 1).unwrap().is_string());
+    assert!(value_for(&json!({"enum": []}), 1).unwrap().is_null());
 }
 
 #[test]
 fn seeds_vary_the_value() {
     let schema = json!({"type": "object", "properties": {"word": {"type": "string"}, "n": {"type": "integer"}}, "required": ["word", "n"]});
     let distinct: std::collections::BTreeSet<String> =
-        (0..50).map(|seed| value_for(&schema, seed).to_string()).collect();
+        (0..50).map(|seed| value_for(&schema, seed).unwrap().to_string()).collect();
     assert!(distinct.len() > 40, "only {} of 50 values differ", distinct.len());
 }
 
@@ -175,4 +175,104 @@ fn a_sentence_takes_up_the_prompt() {
     assert!(sentence.contains("copenhagen") || sentence.contains("describe"), "{sentence}");
     assert_ne!(sentence_for("Describe Copenhagen", 1), sentence_for("Describe Copenhagen", 2));
     assert!(sentence_for("", 1).starts_with("The "));
+}
+
+/// A number of a keyword: small, or far beyond what can be made.
+fn amounts() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0u64..20).prop_map(|small| json!(small)),
+        prop::sample::select(vec![
+            json!(70_000),
+            json!(1_000_000),
+            json!(4_000_000_000u64),
+            json!(u64::MAX),
+            json!(1e300)
+        ]),
+    ]
+}
+
+/// Schemas that ask for very much, in every way there is, and may contradict themselves.
+fn greedy_schemas() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({"$ref": "#"})),
+        Just(json!({"$ref": "#/properties/a"})),
+        Just(json!(true)),
+        Just(json!({"const": "x".repeat(5_000)})),
+        Just(json!({"type": "null"})),
+        amounts().prop_map(|amount| json!({"type": "string", "minLength": amount})),
+        (amounts(), amounts())
+            .prop_map(|(step, low)| json!({"type": "number", "multipleOf": step, "minimum": low})),
+        (amounts(), amounts()).prop_map(|(outer, inner)| json!({
+            "type": "string", "pattern": format!("^((a|){{{outer}}}b?){{{inner},}}$")
+        })),
+        Just(json!({"type": "string", "pattern": "(".repeat(5_000)})),
+    ];
+    leaf.prop_recursive(5, 60, 6, |inner| {
+        let several = prop::collection::vec(inner.clone(), 1..6);
+        prop_oneof![
+            (inner.clone(), amounts(), any::<bool>()).prop_map(|(item, least, unique)| json!({
+                "type": "array", "items": item, "minItems": least, "uniqueItems": unique
+            })),
+            (inner.clone(), amounts())
+                .prop_map(|(item, least)| json!({"contains": item, "minContains": least})),
+            (inner.clone(), amounts()).prop_map(|(value, least)| json!({
+                "type": "object", "additionalProperties": value, "minProperties": least,
+                "propertyNames": {"enum": ["a", "b"]}
+            })),
+            (inner.clone(), amounts()).prop_map(|(value, least)| json!({
+                "type": "object", "properties": {"a": value}, "required": ["a"], "minProperties": least
+            })),
+            several.clone().prop_map(|parts| json!({"allOf": parts})),
+            several.clone().prop_map(|parts| json!({"anyOf": parts})),
+            several
+                .clone()
+                .prop_map(|parts| json!({"allOf": [{"anyOf": parts}, {"oneOf": parts}, {"anyOf": parts}]})),
+            several.prop_map(|parts| json!({"type": "array", "prefixItems": parts})),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_schema_takes_more_than_the_bound_on_work(schema in greedy_schemas(), seed in any::<u64>()) {
+        let work = Work::default();
+        let value = Maker { root: &schema, dice: Dice(seed), work: &work, nested: 0 }.make(&schema, 0);
+        let (parts, text) = work::size(&value);
+        prop_assert!(work.total() <= 8_000_000, "{} steps", work.total());
+        if work.exceeded().is_none() {
+            prop_assert!(parts <= 2 * work::MOST_VALUES && text as u64 <= work::MOST_TEXT, "{parts} {text}");
+        }
+    }
+}
+
+#[test]
+fn a_schema_that_asks_for_too_much_is_told_what_is_too_much() {
+    let many = |schema: Value| json!({"type": "array", "minItems": 1_000_000, "items": schema});
+    let nested = (0..10).fold(json!({"type": "null"}), |schema, _| many(schema));
+    let choices: Vec<Value> = (0..40)
+        .map(|at| json!({"anyOf": [{"minimum": at}, {"maximum": at}, {"multipleOf": at + 1}]}))
+        .collect();
+    let properties = json!({"type": "object", "minProperties": 4_000_000_000u64});
+    for (schema, what) in [
+        (json!({"type": "string", "minLength": 4_000_000_000u64}), TooLarge::Text),
+        (json!({"type": "string", "minLength": 1e300}), TooLarge::Text),
+        (json!({"type": "string", "pattern": "^a{4000000000}$"}), TooLarge::Text),
+        (json!({"type": "string", "pattern": "^(((a{200}){200}){200}){200}$"}), TooLarge::Text),
+        (json!({"type": "array", "minItems": 4_000_000_000u64}), TooLarge::Values),
+        (json!({"type": "array", "minItems": u64::MAX, "uniqueItems": true}), TooLarge::Values),
+        (properties, TooLarge::Values),
+        (nested, TooLarge::Values),
+        (many(json!({"type": "string"})), TooLarge::Values),
+        (json!({"type": "array", "minItems": 1_000, "items": {"const": "x".repeat(10_000)}}), TooLarge::Text),
+        (json!({"anyOf": [{"$ref": "#"}]}), TooLarge::Depth),
+        (json!({"type": "number", "allOf": choices}), TooLarge::Combinations),
+    ] {
+        assert_eq!(
+            value_for(&schema, 3),
+            Err(what),
+            "{}",
+            schema.to_string().chars().take(80).collect::<String>()
+        );
+    }
 }

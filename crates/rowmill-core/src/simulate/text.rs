@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::work::{MOST_TEXT, TooLarge, Work};
 use super::{Dice, count, pattern};
 
 const NOUNS: &[&str] = &[
@@ -41,28 +42,33 @@ pub(super) fn sentence(prompt: &str, dice: &mut Dice) -> String {
 }
 
 /// A string that fits the schema's format, pattern and lengths.
-pub(super) fn string(map: &Map<String, Value>, dice: &mut Dice) -> String {
+pub(super) fn string(map: &Map<String, Value>, dice: &mut Dice, work: &Work) -> String {
     if let Some(text) =
-        map.get("pattern").and_then(Value::as_str).and_then(|text| pattern::matching(text, dice))
+        map.get("pattern").and_then(Value::as_str).and_then(|text| pattern::matching(text, dice, work))
     {
         return text;
     }
     if let Some(text) = map.get("format").and_then(Value::as_str).and_then(|name| formatted(name, dice)) {
+        work.text(text.len());
         return text;
     }
     let least = count(map, "minLength").unwrap_or(0);
     let most = count(map, "maxLength").unwrap_or(usize::MAX);
+    if least as u64 > MOST_TEXT {
+        work.exceed(TooLarge::Text);
+        return String::new();
+    }
     let mut text = String::from(word(dice));
     if dice.chance(50) {
         text = format!("{} {text}", dice.pick(ADJECTIVES).copied().unwrap_or("plain"));
     }
-    while text.chars().count() < least {
+    // All words are ASCII, so that their bytes are their characters.
+    while text.len() < least {
         text.push(' ');
         text.push_str(word(dice));
     }
-    if text.chars().count() > most {
-        text = text.chars().take(most).collect();
-    }
+    text.truncate(most);
+    work.text(text.len());
     text
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_core::agent::{Agent, Cast};
+use rowmill_core::agent::{Agent, Cast, Kind};
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{ErrorKind, RowError};
 
@@ -149,4 +149,29 @@ fn transcripts_hold_every_conversation_even_one_whose_time_was_up() {
         told.iter().map(|conversation| (conversation.member, texts(&conversation.messages))).collect();
     let failed = "the agent failed: no answer within 3 s";
     assert_eq!(said, [(2, vec!["go", "", failed, "B", "done"]), (0, vec!["1"]), (1, vec!["2", "B"])]);
+}
+
+#[test]
+fn a_transcript_tells_who_had_each_conversation_begun_and_by_which_call() {
+    let chain = Kind::Chain { sequence: vec![0, 1], cumulative: false };
+    let children = vec![child(0, "a"), child(2, "line")];
+    let members = vec![
+        agent("a"),
+        agent("b"),
+        member("line", chain),
+        agent_with("boss", Agent { children, ..Agent::default() }),
+    ];
+    let mut stage =
+        asked_for(cast(members).with_transcripts(true), &[("a", &message("1")), ("line", &message("2"))]);
+    stage.answer("a", "A");
+    stage.answer("a", "first of the chain");
+    stage.answer("b", "B");
+    stage.answer("boss", "done");
+    let told = stage.course.into_transcript().conversations;
+    let callers: Vec<_> = told
+        .iter()
+        .map(|told| told.caller.as_ref().map(|caller| (caller.conversation, caller.call.is_some())))
+        .collect();
+    // A workflow stands between the boss and those of the chain.
+    assert_eq!(callers, [None, Some((0, true)), Some((0, false)), Some((0, false))]);
 }

@@ -92,6 +92,35 @@ fn it_ends_when_the_rating_is_enough_or_nothing_needs_to_be_better_or_nothing_mo
 }
 
 #[test]
+fn an_answer_that_is_rated_below_what_was_asked_for_says_so() {
+    // Opinions, the least rating, the most refinements, and how the answer is rated where that is too low.
+    type Case = (&'static [(&'static str, bool)], Rating, u32, Option<Rating>);
+    let cases: &[Case] = &[
+        (&[("GOOD", true)], Rating::Good, 3, None),
+        (&[("POOR", true), ("EXCELLENT", true)], Rating::Excellent, 3, None),
+        (&[("POOR", true), ("FAIR", true), ("POOR", true)], Rating::Good, 2, Some(Rating::Fair)),
+        (&[("FAIR", true)], Rating::Good, 0, Some(Rating::Fair)),
+        // Nothing needs to be better, the evaluator says, and yet it is not what was asked for.
+        (&[("POOR", false)], Rating::Excellent, 3, Some(Rating::Poor)),
+    ];
+    for (opinions, min_rating, max_refinements, rating) in cases {
+        let mut stage = asked(cast(studio(*min_rating, *max_refinements, None)));
+        for (rating, needs_improvement) in *opinions {
+            stage.answer("writer", "an answer");
+            stage.answer("critic", &opinion(rating, *needs_improvement));
+        }
+        let told: Vec<_> = stage
+            .course
+            .shortfalls()
+            .iter()
+            .map(|told| (told.member, told.rating, told.min_rating))
+            .collect();
+        let expected: Vec<_> = rating.iter().map(|rating| (2, *rating, *min_rating)).collect();
+        assert_eq!(told, expected, "{opinions:?}");
+    }
+}
+
+#[test]
 fn the_generator_is_asked_for_the_schema_and_the_best_json_is_the_result() {
     let mut stage = asked(cast_with_schema(studio(Rating::Good, 1, None)));
     assert_eq!(stage.form("writer"), Form::Result);

@@ -22,6 +22,8 @@ pub(crate) struct Call<'a> {
     pub(crate) at: Duration,
     /// How many calls came before.
     pub(crate) before: usize,
+    /// The most tokens that the answer may have, where the call says so.
+    pub(crate) cap: Option<u64>,
 }
 
 type Act = dyn Fn(Call<'_>) -> (Duration, Outcome) + Send + Sync;
@@ -81,7 +83,7 @@ impl Model for Acting {
             };
             let running = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(running, Ordering::SeqCst);
-            let (wait, outcome) = (self.act)(Call { prompt, at, before });
+            let (wait, outcome) = (self.act)(Call { prompt, at, before, cap: request.output_cap });
             tokio::time::sleep(wait).await;
             self.now.fetch_sub(1, Ordering::SeqCst);
             outcome

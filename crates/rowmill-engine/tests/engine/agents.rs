@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
 use rowmill_core::asked::asked_key;
-use rowmill_core::limits::BudgetLimits;
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest, TurnLine};
-use rowmill_engine::{Lane, Tools, run};
+use rowmill_core::limits::{Budget, BudgetLimits, Parallel, Spend};
+use rowmill_core::ports::{HookCall, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnLine};
+use rowmill_core::redact::Redactor;
+use rowmill_engine::{Lane, LaneSettings, Tools, run};
 use rowmill_testkit::{FakeModel, answer};
-use rowmill_types::{Completion, Message, RowId, ToolCall, ToolOutput, ToolSpec};
-use serde_json::json;
+use rowmill_types::{Completion, Finish, Message, RowId, Secret, ToolCall, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
 
 use crate::support::{Bench, LANE, Log, lane, voice};
 
@@ -22,6 +23,18 @@ use crate::support::{Bench, LANE, Log, lane, voice};
 struct FakeTools(Log);
 
 impl ToolHost for FakeTools {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        Box::pin(async move {
+            let failed = |message: &str| ToolFailure { message: message.to_owned(), maybe_ran: false };
+            match request.arguments {
+                "{\"waits\":1}" => tokio::time::sleep(Duration::from_secs(3_600)).await,
+                "{\"refused\":1}" => return Err(failed("connection refused")),
+                _ => {}
+            }
+            Ok(ToolPermit::default())
+        })
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(async move {
             self.0.add(format!("call {} for {}", request.tool, request.row));
@@ -141,6 +154,36 @@ async fn a_row_never_spends_more_than_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
+    // Nobody knows what the cut answer used, so it counts in full.
+    let cut = Completion { finish: Finish::Length, usage: None, ..calls(&["write"]) };
+    let script = vec![Ok(cut), Ok(calls(&["look"])), Ok(answer("done"))];
+    let (mut bench, model) = bench(1, FakeModel::default().script("1", script));
+    let limited = Lane {
+        max_output: Some(100_000),
+        output_caps: Some(Arc::default()),
+        ..lane("model", model.clone(), LANE)
+    };
+    bench.crew().voices = vec![voice(vec![limited])];
+    bench.plan.budget = Budget::new(BudgetLimits { cost: None, tokens: Some(200_000) }, Spend::default());
+    bench.plan.worker.checkpoint = true;
+    bench.plan.worker.retry.retries = 0;
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((watched.outcomes(), end.tally.calls), (vec!["ok".to_owned()], 3));
+    let seen = model.seen();
+    let said: Vec<usize> = seen.iter().map(|request| request.messages.len()).collect();
+    assert_eq!(said, [1, 1, 3], "what was cut is not part of the conversation");
+    let caps: Vec<u64> = seen.iter().map(|request| request.output_cap.unwrap()).collect();
+    assert_eq!((caps[0], caps[1]), (16_384, 65_536));
+    assert_ne!(seen[0].key, seen[1].key, "they are two requests");
+    let lines = watched.log.lines();
+    let called: Vec<_> = lines.iter().filter(|line| line.starts_with("call ")).collect();
+    assert_eq!(called, ["call look for 1"]);
+    assert!(end.spent.tokens >= 16_384, "{:?}", end.spent);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks_the_same() {
     for (asked, messages) in [("2", 3), ("something else", 1)] {
         let (mut bench, model) = bench(2, FakeModel::default());
@@ -173,4 +216,94 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         assert!(seen.contains(&("1".into(), 1)) && seen.contains(&("2".into(), messages)), "{seen:?}");
         assert_eq!(seen.len(), 2);
     }
+}
+
+/// One call with these arguments.
+fn call_with(tool: &str, arguments: &str) -> Completion {
+    let mut completion = calls(&[tool]);
+    completion.calls[0].arguments = arguments.to_owned();
+    completion
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_its_turn_is_not_the_tools_time() {
+    let model =
+        FakeModel::default().script("1", vec![Ok(call_with("write", "{\"waits\":1}")), Ok(answer("done"))]);
+    let (mut bench, model) = bench(1, model);
+    bench.plan.worker.row_timeout = Some(Duration::from_secs(60));
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"], "an hour in the queue is no timeout");
+    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert_eq!(told, "write gave {\"waits\":1}");
+    let took: Vec<String> = watched.log.lines().into_iter().filter(|line| line.contains(" took ")).collect();
+    assert_eq!(took, ["\"write\" took 0.0 ms"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_left_is_a_certain_failure_and_leaves_no_mark() {
+    let model =
+        FakeModel::default().script("1", vec![Ok(call_with("write", "{\"refused\":1}")), Ok(answer("done"))]);
+    let (mut bench, model) = bench(1, model);
+    bench.plan.worker.checkpoint = true;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert_eq!(told, "the tool failed: connection refused");
+    let kept: Vec<String> =
+        watched.log.lines().into_iter().filter(|line| line.starts_with("turn ")).collect();
+    assert_eq!(kept, ["turn answered of 1", "turn tool_ended of 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
+    const SECRET: &str = "sk-planted-4711";
+    let model = FakeModel::default().script(
+        "1",
+        vec![
+            Ok(call_with("look", &format!("{{\"k\":\"{SECRET}\"}}"))),
+            Ok(answer(format!("it is {SECRET}"))),
+        ],
+    );
+    let (mut bench, model) = bench(1, model);
+    bench.plan.worker.checkpoint = true;
+    bench.plan.worker.redactor = Redactor::new([&Secret::new(SECRET)]).unwrap();
+    let redactor = bench.plan.worker.redactor.clone();
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.envelopes()[0]["result"], "it is ***");
+    assert!(redactor.replaced() >= 3, "the call and what it gave were kept, too: {}", redactor.replaced());
+    let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
+    assert!(told.contains(SECRET), "the model is told what the tool gave: {told}");
+}
+
+/// Hooks of which those of the second row wait until the first row has ended.
+#[derive(Debug)]
+struct OneProcess {
+    log: Log,
+}
+
+impl Hooks for OneProcess {
+    fn call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<Option<Value>, String>> {
+        Box::pin(async move {
+            while call.row == 2 && !self.log.lines().iter().any(|line| line == "release 1") {
+                tokio::task::yield_now().await;
+            }
+            Ok(None)
+        })
+    }
+}
+
+/// Without that, this test never ends.
+#[tokio::test]
+async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
+    let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(answer("done"))]);
+    let (mut bench, model) = bench(2, model);
+    let one_call = LaneSettings { parallel: Parallel::AtMost(1), ..LANE };
+    bench.crew().voices = vec![voice(vec![lane("model", model, one_call)])];
+    let hooks = OneProcess { log: bench.log() };
+    bench.crew().tools.as_mut().unwrap().hooks = Some(Arc::new(hooks));
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok", "ok"]);
 }

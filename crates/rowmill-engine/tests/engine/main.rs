@@ -8,6 +8,8 @@ mod driving;
 mod faults;
 mod files;
 mod limits;
+mod memory;
+mod output_caps;
 mod provider;
 mod stopping;
 mod support;

@@ -12,6 +12,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::prompt::Template;
 use rowmill_core::record::{EnvelopeHead, Record};
+use rowmill_core::redact::Redactor;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selection, Selector};
@@ -138,6 +139,10 @@ impl Sink for FakeSink {
         }
         let envelope: Value = serde_json::from_slice(published.envelope).unwrap();
         self.log.add(format!("{} {}", self.name, envelope["row_number"]));
+        let telemetry: Value = serde_json::from_slice(published.telemetry).unwrap();
+        for call in telemetry["tool_calls"].as_array().into_iter().flatten() {
+            self.log.add(format!("{} took {} ms", call["tool"], call["duration_ms"]));
+        }
         self.envelopes.lock().unwrap().push(envelope);
         Ok(())
     }
@@ -154,6 +159,11 @@ impl Observer for Watcher {
         match event {
             Event::Retrying { wait, .. } => self.0.add(format!("wait {}", wait.as_millis())),
             Event::Draining => self.0.add("draining".into()),
+            Event::AnswersLimited { tokens, calls, .. } => {
+                self.0.add(format!("answers of {tokens} tokens, {calls:?} calls"));
+            }
+            Event::LimitIgnored { allowed, used, .. } => self.0.add(format!("{used} of {allowed} tokens")),
+            Event::PacedByBudget { calls, .. } => self.0.add(format!("budget for {calls} calls")),
             Event::Waiting { lane, reason, .. } => self.0.add(format!("{lane} waits for {reason}")),
             _ => {}
         }
@@ -194,6 +204,7 @@ pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) ->
         gate: Limits::default().gate(key, settings),
         price: None,
         max_output: settings.max_output,
+        output_caps: None,
         fixed_bytes: 0,
     }
 }
@@ -243,8 +254,10 @@ impl Bench {
                 answers: None,
                 include_input: false,
                 traces: None,
+                redactor: Redactor::default(),
             },
             parallel: 4,
+            memory: rowmill_engine::ROW_MEMORY,
             stop_rules: StopRules::default(),
             budget: Budget::default(),
             ledger: Box::new(FakeLedger { log: log.clone(), ..FakeLedger::default() }),

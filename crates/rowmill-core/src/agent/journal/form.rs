@@ -73,6 +73,8 @@ struct CallReportForm {
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hosted: Option<Box<Hosted>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output_cap: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -53,6 +53,15 @@ pub enum Happening {
         index: usize,
         /// The tool.
         tool: String,
+        /// The id of the call.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call: String,
+        /// What it is called with, as JSON text that may be cut.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        arguments: String,
+        /// Which model call of the row wanted it.
+        #[serde(default)]
+        turn: u32,
     },
     /// A tool gave something.
     ToolEnded {

@@ -35,6 +35,7 @@ fn call() -> CallReport {
         cost: Some(Money::from_pico(123_456_789_012_345)),
         agent: Some("writer".into()),
         hosted: None,
+        output_cap: Some(4_096),
     }
 }
 
@@ -102,7 +103,14 @@ fn every_happening() -> Vec<Happening> {
         },
         Happening::Failed { node: 1, error, calls: vec![call()] },
         Happening::Failed { node: 1, error: RowError::new(ErrorKind::Internal, ""), calls: Vec::new() },
-        Happening::ToolStarted { node: 1, index: 2, tool: "server__tool".into() },
+        Happening::ToolStarted {
+            node: 1,
+            index: 2,
+            tool: "server__tool".into(),
+            call: "c1".into(),
+            arguments: "{\"a\":1}".into(),
+            turn: 3,
+        },
         Happening::ToolEnded {
             node: 1,
             index: 2,

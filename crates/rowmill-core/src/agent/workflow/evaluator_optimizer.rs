@@ -7,12 +7,14 @@ use super::{Workflow, failed, have, read, text_of, with_files};
 use crate::agent::cast::{Cast, Kind, Rating};
 use crate::agent::form::Form;
 use crate::agent::step::{Answer, Move};
+use crate::agent::transcript::Shortfall;
 
 /// The keys of what is started.
 const GENERATOR: usize = 0;
 const EVALUATOR: usize = 1;
 
 pub(super) struct EvaluatorOptimizer {
+    member: usize,
     generator: usize,
     evaluator: usize,
     min_rating: Rating,
@@ -24,6 +26,8 @@ pub(super) struct EvaluatorOptimizer {
     answer: String,
     best: Option<(Rating, String)>,
     refinements: u32,
+    /// The rating of the answer that was given, once one was.
+    given: Option<Rating>,
 }
 
 #[derive(Deserialize)]
@@ -35,13 +39,14 @@ struct Opinion {
 }
 
 impl EvaluatorOptimizer {
-    pub(super) fn new(kind: &Kind, form: Form) -> Option<Self> {
+    pub(super) fn new(member: usize, kind: &Kind, form: Form) -> Option<Self> {
         let Kind::EvaluatorOptimizer { generator, evaluator, min_rating, max_refinements, instruction } =
             kind
         else {
             return None;
         };
         Some(Self {
+            member,
             generator: *generator,
             evaluator: *evaluator,
             min_rating: *min_rating,
@@ -52,6 +57,7 @@ impl EvaluatorOptimizer {
             answer: String::new(),
             best: None,
             refinements: 0,
+            given: None,
         })
     }
 
@@ -64,6 +70,7 @@ impl EvaluatorOptimizer {
     fn judged(&mut self, opinion: Opinion) -> Move {
         let answer = std::mem::take(&mut self.answer);
         if !opinion.needs_improvement || opinion.rating >= self.min_rating {
+            self.given = Some(opinion.rating);
             return Move::Done(Ok(answer));
         }
         let refinement = with_files(&self.request, self.refinement_text(&answer, &opinion));
@@ -72,7 +79,9 @@ impl EvaluatorOptimizer {
             self.best = Some((opinion.rating, answer));
         }
         if self.refinements >= self.max_refinements {
-            return Move::Done(Ok(self.best.take().map(|(_, answer)| answer).unwrap_or_default()));
+            let (rating, answer) = self.best.take().unwrap_or((opinion.rating, String::new()));
+            self.given = Some(rating);
+            return Move::Done(Ok(answer));
         }
         self.refinements += 1;
         have(GENERATOR, self.generator, self.form, vec![refinement])
@@ -126,5 +135,11 @@ impl Workflow for EvaluatorOptimizer {
             Ok(opinion) => self.judged(opinion),
             Err(error) => failed(cast, member, error),
         }
+    }
+
+    fn shortfall(&self) -> Option<Shortfall> {
+        let (member, min_rating) = (self.member, self.min_rating);
+        let rating = self.given.filter(|given| *given < min_rating)?;
+        Some(Shortfall { member, rating, min_rating })
     }
 }

@@ -23,6 +23,7 @@ use self::router::Router;
 use super::cast::{Cast, Kind, Member};
 use super::form::Form;
 use super::step::{Act, Answer, Begin, Move};
+use super::transcript::Shortfall;
 
 /// What a workflow decides; it has no effects of its own.
 pub(super) trait Workflow: Send {
@@ -31,6 +32,11 @@ pub(super) trait Workflow: Send {
 
     /// A member that was started has ended; `key` is what it was started with.
     fn ended(&mut self, cast: &Cast, key: usize, answer: Answer) -> Move;
+
+    /// How far the answer that it gave is from what was asked for, where it is.
+    fn shortfall(&self) -> Option<Shortfall> {
+        None
+    }
 }
 
 /// The workflow of a member that is asked for an answer in `form`; an agent has none.
@@ -42,7 +48,7 @@ pub(super) fn of(member: usize, found: &Member, form: Form) -> Option<Box<dyn Wo
             Box::new(Parallel::new(fan_out, *fan_in, *include_request, form))
         }
         Kind::Router { agents } => Box::new(Router::new(member, agents, form)),
-        Kind::EvaluatorOptimizer { .. } => Box::new(EvaluatorOptimizer::new(&found.kind, form)?),
+        Kind::EvaluatorOptimizer { .. } => Box::new(EvaluatorOptimizer::new(member, &found.kind, form)?),
         Kind::Orchestrator { agents, plan, iterations } => {
             Box::new(Orchestrator::new(member, agents, (*plan, *iterations), form))
         }

@@ -1,0 +1,256 @@
+//! What changed between a run and its resume, as a person wants to see it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::Fingerprint;
+use crate::ports::InputIdentity;
+use crate::redact::Redactor;
+
+/// So many bytes of a text are kept to be compared with later.
+const MOST_KEPT: usize = 16 * 1024;
+/// So many lines of each side of a change are shown.
+const MOST_LINES: usize = 3;
+/// So many letters of a line are shown, and so many of them before the first that differs.
+const MOST_LETTERS: usize = 100;
+const LETTERS_BEFORE: usize = 30;
+/// Indents the lines of a change below its name.
+const INDENT: &str = "\n    ";
+
+/// The texts whose digests a fingerprint has. They are kept with a run, without secrets and
+/// not beyond a size, so that a resume can show what changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTexts {
+    /// The row template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The instruction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+    /// The JSON Schema; a run keeps it elsewhere too, so it is not written a second time.
+    #[serde(skip)]
+    pub schema: Option<String>,
+    /// What shapes the answers of the agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
+}
+
+impl RunTexts {
+    /// The texts as they may be kept.
+    #[must_use]
+    pub fn kept(self, redactor: &Redactor) -> Self {
+        let kept = |text: Option<String>| {
+            text.map(|text| {
+                let text = redactor.redact(&text);
+                text.get(..text.floor_char_boundary(MOST_KEPT)).unwrap_or_default().to_owned()
+            })
+        };
+        Self {
+            prompt: kept(self.prompt),
+            instruction: kept(self.instruction),
+            schema: self.schema,
+            agents: kept(self.agents),
+        }
+    }
+}
+
+/// What differs between two runs, an entry for each setting: its name, then before and now.
+#[must_use]
+pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)) -> Vec<String> {
+    let ((old, old_texts), (new, new_texts)) = (before, now);
+    let mut found = Vec::new();
+    let mut value = |name: &str, old: Option<&str>, new: Option<&str>| {
+        if old != new {
+            found.push(format!("{name}: {} -> {}", shown(old), shown(new)));
+        }
+    };
+    value("input", Some(&old.input.path), Some(&new.input.path));
+    value("id field", old.id_field.as_deref(), new.id_field.as_deref());
+    value("model", Some(&old.model), Some(&new.model));
+    value("query", old.query.as_deref(), new.query.as_deref());
+    value("columns", old.columns.as_deref(), new.columns.as_deref());
+    value("files", old.files.as_deref(), new.files.as_deref());
+    let texts = [
+        ("prompt", (Some(&old.prompt), &old_texts.prompt), (Some(&new.prompt), &new_texts.prompt)),
+        (
+            "instruction",
+            (old.instruction.as_ref(), &old_texts.instruction),
+            (new.instruction.as_ref(), &new_texts.instruction),
+        ),
+        ("schema", (old.schema.as_ref(), &old_texts.schema), (new.schema.as_ref(), &new_texts.schema)),
+        ("agent cards", (old.agents.as_ref(), &old_texts.agents), (new.agents.as_ref(), &new_texts.agents)),
+    ];
+    for (name, (old_digest, old), (new_digest, new)) in texts {
+        if old_digest != new_digest {
+            found.push(format!("{name}:{}", text_change((old_digest, old), (new_digest, new))));
+        }
+    }
+    if old.input.path == new.input.path && old.input != new.input {
+        found.push(format!(
+            "content of the input: {}; row numbers may have moved (with `--id-field` rows may come and go)",
+            content_change(&old.input, &new.input)
+        ));
+    }
+    found
+}
+
+fn shown(value: Option<&str>) -> String {
+    value.map_or_else(|| "none".to_owned(), |text| format!("`{text}`"))
+}
+
+fn content_change(old: &InputIdentity, new: &InputIdentity) -> String {
+    let size = |input: &InputIdentity| {
+        input.size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} bytes"))
+    };
+    match (size(old), size(new)) {
+        (old, new) if old == new => format!("{new} as before, but others"),
+        (old, new) => format!("{old} -> {new}"),
+    }
+}
+
+type DigestAndText<'a> = (Option<&'a String>, &'a Option<String>);
+
+fn text_change((old_digest, old): DigestAndText<'_>, (new_digest, new): DigestAndText<'_>) -> String {
+    let is_kept = |digest: Option<&String>, text: &Option<String>| digest.is_none() || text.is_some();
+    if !is_kept(old_digest, old) || !is_kept(new_digest, new) {
+        return match (old_digest, new_digest) {
+            (None, _) => " there was none".to_owned(),
+            (_, None) => " there is none any more".to_owned(),
+            _ => " is another one".to_owned(),
+        };
+    }
+    let lines = line_changes(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
+    let state = match (old_digest, new_digest) {
+        (None, _) => " there was none",
+        (_, None) => " there is none any more",
+        _ if lines.is_empty() => {
+            " differs in what is masked, in blank space at its end, or far from its beginning"
+        }
+        _ => "",
+    };
+    std::iter::once(state.to_owned()).chain(lines).collect::<Vec<_>>().join(INDENT)
+}
+
+/// The lines that only one of the texts has, `-` and `+` in front.
+fn line_changes(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (old.get(start..).unwrap_or_default(), new.get(start..).unwrap_or_default());
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let old = old.get(..old.len() - end).unwrap_or_default();
+    let new = new.get(..new.len() - end).unwrap_or_default();
+    let mut lines = side('-', old, new);
+    lines.extend(side('+', new, old));
+    lines
+}
+
+fn side(sign: char, lines: &[&str], others: &[&str]) -> Vec<String> {
+    let others = others.iter().copied().chain(std::iter::repeat(""));
+    let shown = lines.iter().zip(others).take(MOST_LINES);
+    let mut shown: Vec<String> =
+        shown.map(|(line, other)| format!("{sign} {}", excerpt(line, other))).collect();
+    if lines.len() > MOST_LINES {
+        shown.push(format!("{sign} … {} more lines", lines.len() - MOST_LINES));
+    }
+    shown
+}
+
+/// A line, of a long one the part where it begins to differ from the other.
+fn excerpt(line: &str, other: &str) -> String {
+    let length = line.chars().count();
+    if length <= MOST_LETTERS {
+        return line.to_owned();
+    }
+    let same = line.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let start = same.saturating_sub(LETTERS_BEFORE).min(length - MOST_LETTERS);
+    let part: String = line.chars().skip(start).take(MOST_LETTERS).collect();
+    let (before, after) =
+        (if start > 0 { "…" } else { "" }, if start + MOST_LETTERS < length { "…" } else { "" });
+    format!("{before}{part}{after}")
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::Secret;
+
+    use super::*;
+    use crate::fingerprint::digest;
+
+    fn run(prompt: &str, instruction: Option<&str>) -> (Fingerprint, RunTexts) {
+        let input =
+            InputIdentity { path: "/a.jsonl".into(), size: Some(3), probe: Some("0123456789".into()) };
+        let fingerprint = Fingerprint {
+            input,
+            id_field: None,
+            model: "openai.a".into(),
+            prompt: digest(prompt),
+            instruction: instruction.map(digest),
+            schema: None,
+            agents: None,
+            query: None,
+            columns: None,
+            files: None,
+        };
+        let texts = RunTexts {
+            prompt: Some(prompt.to_owned()),
+            instruction: instruction.map(str::to_owned),
+            ..RunTexts::default()
+        };
+        (fingerprint, texts)
+    }
+
+    fn changed(before: &(Fingerprint, RunTexts), now: &(Fingerprint, RunTexts)) -> Vec<String> {
+        changes((&before.0, &before.1), (&now.0, &now.1))
+    }
+
+    #[test]
+    fn values_and_texts_are_shown_as_they_were_and_as_they_are() {
+        let before = run("Classify {{reveiw}}", None);
+        assert!(changed(&before, &before.clone()).is_empty());
+        let mut now = run("Classify {{review}}", Some("Be short."));
+        now.0.model = "openai.b".into();
+        assert_eq!(
+            changed(&before, &now),
+            [
+                "model: `openai.a` -> `openai.b`",
+                "prompt:\n    - Classify {{reveiw}}\n    + Classify {{review}}",
+                "instruction: there was none\n    + Be short.",
+            ]
+        );
+        let mut grown = before.clone();
+        grown.0.input.size = Some(4);
+        assert!(changed(&before, &grown)[0].starts_with("content of the input: 3 bytes -> 4 bytes; row"));
+        grown.0.input = InputIdentity { probe: Some("x".into()), ..before.0.input.clone() };
+        assert!(
+            changed(&before, &grown)[0].starts_with("content of the input: 3 bytes as before, but others")
+        );
+    }
+
+    #[test]
+    fn of_long_texts_only_the_part_that_changed_is_shown() {
+        let lines = |middle: &str| format!("first\n{middle}\nlast\n");
+        let before = lines("1\n2\n3\n4\n5");
+        assert_eq!(line_changes(&before, &lines("x")), ["- 1", "- 2", "- 3", "- … 2 more lines", "+ x"]);
+        let long = |word: &str| format!("{}{word}{}", "a".repeat(500), "b".repeat(500));
+        let shown = line_changes(&long("old"), &long("new"));
+        assert!(shown[0].starts_with("- …aaa") && shown[0].contains("aaaold") && shown[0].ends_with("bb…"));
+        assert!(shown[1].contains("aaanewbbb") && shown[1].chars().count() < 110, "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_kept_has_no_secrets_and_a_bounded_size() {
+        let redactor = Redactor::new([&Secret::new("sk-123456")]).unwrap();
+        let texts = RunTexts {
+            prompt: Some("key sk-123456".into()),
+            instruction: Some("é".repeat(MOST_KEPT)),
+            ..RunTexts::default()
+        };
+        let kept = texts.kept(&redactor);
+        assert_eq!(kept.prompt.as_deref(), Some("key ***"));
+        assert_eq!(kept.instruction.map(|text| text.len()), Some(MOST_KEPT));
+        let (mut before, mut now) = (run("a", None), run("b", None));
+        (before.1.prompt, now.1.prompt) = (Some("***".into()), Some("***".into()));
+        assert!(changed(&before, &now)[0].starts_with("prompt: differs in what is masked"));
+        before.1 = RunTexts::default();
+        assert_eq!(changed(&before, &now), ["prompt: is another one"], "an older version kept no texts");
+    }
+}

@@ -1,0 +1,346 @@
+//! Where secrets stand in what people configure: headers, addresses, variables and command lines.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rowmill_types::Secret;
+
+use crate::redact::is_secret_name;
+
+/// Headers whose values are no secrets.
+const HARMLESS_HEADERS: &[&str] = &[
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "host",
+    "http-referer",
+    "origin",
+    "referer",
+    "user-agent",
+    "x-title",
+];
+/// What stands in the place of a secret.
+const HIDDEN: &str = "***";
+
+/// Whether a header or a field of a query is a plain setting. A date such as `2023-06-01` that says
+/// which version is spoken would be taken out of every result.
+fn is_setting(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_plain = HARMLESS_HEADERS.contains(&name.as_str())
+        || ["version", "beta", "region"].iter().any(|word| name.contains(word));
+    is_plain && !is_secret_name(&name)
+}
+
+/// What of a header's value is a secret: all of it, the token after `Bearer` or `Basic`, and the
+/// values of cookies.
+///
+/// ```
+/// # use rowmill_core::known_secrets::header_secrets;
+/// let found = header_secrets("authorization", "Bearer tok-1");
+/// assert_eq!(found.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["Bearer tok-1", "tok-1"]);
+/// assert!(header_secrets("content-type", "application/json").is_empty());
+/// ```
+#[must_use]
+pub fn header_secrets(name: &str, value: &str) -> Vec<Secret> {
+    let value = value.trim();
+    if is_setting(name.trim()) || value.is_empty() {
+        return Vec::new();
+    }
+    let mut found = vec![Secret::new(value)];
+    if name.trim().eq_ignore_ascii_case("cookie") {
+        let values = value.split(';').filter_map(|cookie| cookie.split_once('='));
+        found.extend(values.map(|(_, value)| Secret::new(value.trim())));
+    } else if let Some((scheme, token)) = value.split_once(' ').filter(|(scheme, _)| is_word(scheme)) {
+        let token = token.trim();
+        found.push(Secret::new(token));
+        let is_basic = scheme.eq_ignore_ascii_case("basic");
+        let decoded = STANDARD.decode(token).ok().filter(|_| is_basic);
+        let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+        let password = decoded.as_deref().and_then(|pair| pair.split_once(':'));
+        found.extend(password.map(|(_, password)| Secret::new(password)));
+    }
+    found
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// What of the addresses in a text is a secret: passwords, a user without a password, and the values
+/// of queries.
+///
+/// ```
+/// # use rowmill_core::known_secrets::address_secrets;
+/// let found = address_secrets("http://ann:pw@host/v1?key=abc&api-version=2024-10-21");
+/// assert_eq!(found.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["pw", "abc"]);
+/// ```
+#[must_use]
+pub fn address_secrets(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    for part in parts(text) {
+        found.extend(login_secrets(&part));
+        let fields = part.fields().filter(|(name, _)| !is_setting(name));
+        found.extend(fields.flat_map(|(_, value)| as_written_and_decoded(value)));
+    }
+    found
+}
+
+/// What of a variable of the environment is a secret: its value, going by its name, or the password
+/// and the secret fields of the query of an address that it holds.
+///
+/// ```
+/// # use rowmill_core::known_secrets::variable_secrets;
+/// let found = |name, value| variable_secrets(name, value).into_iter().map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>();
+/// assert_eq!(found("SHOP_TOKEN", "abc"), ["abc"]);
+/// assert_eq!(found("DATABASE_URL", "postgres://ann:pw@host/shop?mode=full&password=p2"), ["pw", "p2"]);
+/// assert!(found("HOME", "/home/ann").is_empty());
+/// ```
+#[must_use]
+pub fn variable_secrets(name: &str, value: &str) -> Vec<Secret> {
+    if is_secret_name(name) {
+        return vec![Secret::new(value)];
+    }
+    let mut found = Vec::new();
+    for part in parts(value) {
+        found.extend(login_secrets(&part));
+        let fields = part.fields().filter(|(name, _)| is_secret_name(name));
+        found.extend(fields.flat_map(|(_, value)| as_written_and_decoded(value)));
+    }
+    found
+}
+
+/// A text whose addresses have no user, password and query.
+///
+/// ```
+/// # use rowmill_core::known_secrets::bare_addresses;
+/// assert_eq!(bare_addresses("to `http://ann:pw@host:1/v1?key=abc`: no"), "to `http://host:1/v1`: no");
+/// assert_eq!(bare_addresses("openai.gpt-5?seed=1"), "openai.gpt-5?seed=1");
+/// ```
+#[must_use]
+pub fn bare_addresses(text: &str) -> String {
+    let mut bare = String::with_capacity(text.len());
+    for part in parts(text) {
+        bare.push_str(part.before);
+        bare.push_str(part.host_and_path);
+    }
+    bare.push_str(parts(text).last().map_or(text, |last| last.after));
+    bare
+}
+
+/// What of the arguments of a program is a secret: the values of flags with the name of a secret,
+/// headers, and what is secret in addresses.
+#[must_use]
+pub fn argument_secrets(arguments: &[String]) -> Vec<Secret> {
+    let mut found = Vec::new();
+    for (word, value) in arguments.iter().zip(values(arguments)) {
+        match value {
+            Value::Plain => found.extend(address_secrets(word)),
+            Value::Hidden(at) => found.extend(word.get(at..).map(Secret::new)),
+            Value::Header(at) => {
+                let header = word.get(at..).and_then(|header| header.split_once(':'));
+                found.extend(header.into_iter().flat_map(|(name, value)| header_secrets(name, value)));
+            }
+        }
+    }
+    found
+}
+
+/// The arguments of a program without what is secret in them.
+///
+/// ```
+/// # use rowmill_core::known_secrets::shown_arguments;
+/// let words = ["--token=abc", "-H", "X-Key: abc", "http://ann:pw@host/"].map(str::to_owned);
+/// assert_eq!(shown_arguments(&words), ["--token=***", "-H", "X-Key: ***", "http://host/"]);
+/// ```
+#[must_use]
+pub fn shown_arguments(arguments: &[String]) -> Vec<String> {
+    let shown = |(word, value): (&String, Value)| {
+        let hidden_at = match value {
+            Value::Plain => None,
+            Value::Hidden(at) => Some((at, HIDDEN.to_owned())),
+            Value::Header(at) => {
+                word.get(at..).and_then(|header| header.split_once(':')).and_then(|(name, value)| {
+                    let is_hidden = !header_secrets(name, value).is_empty();
+                    is_hidden.then(|| (at + name.len(), format!(": {HIDDEN}")))
+                })
+            }
+        };
+        match hidden_at.and_then(|(at, hidden)| Some((word.get(..at)?, hidden))) {
+            Some((before, hidden)) => format!("{before}{hidden}"),
+            None => bare_addresses(word),
+        }
+    };
+    arguments.iter().zip(values(arguments)).map(shown).collect()
+}
+
+/// What a word of a command line is, and where in it the value begins.
+#[derive(Clone, Copy)]
+enum Value {
+    Plain,
+    /// The value of a flag or a variable with the name of a secret.
+    Hidden(usize),
+    /// A header, as programs that make requests take them.
+    Header(usize),
+}
+
+/// Each word by what it is.
+fn values(arguments: &[String]) -> impl Iterator<Item = Value> {
+    let mut next = Value::Plain;
+    arguments.iter().map(move |word| {
+        let is_flag = word.starts_with('-');
+        let follows = std::mem::replace(&mut next, Value::Plain);
+        if !is_flag && !matches!(follows, Value::Plain) {
+            return follows;
+        }
+        // The `=` of a query belongs to its address.
+        let joined = word.split_once('=').filter(|(name, _)| !name.contains("://"));
+        let name = joined.map_or(word.as_str(), |(name, _)| name);
+        let kind: fn(usize) -> Value = match is_flag {
+            true if name == "-H" || name.trim_start_matches('-').eq_ignore_ascii_case("header") => {
+                Value::Header
+            }
+            _ if is_secret_name(name) && (is_flag || joined.is_some()) => Value::Hidden,
+            _ => return Value::Plain,
+        };
+        match joined {
+            Some((name, _)) => kind(name.len() + 1),
+            None => {
+                next = kind(0);
+                Value::Plain
+            }
+        }
+    })
+}
+
+/// An address within a text.
+struct Part<'t> {
+    /// What stands before its user: the text since the address before, and its scheme.
+    before: &'t str,
+    user: Option<&'t str>,
+    host_and_path: &'t str,
+    query: &'t str,
+    /// The text that follows it.
+    after: &'t str,
+}
+
+impl<'t> Part<'t> {
+    fn fields(&self) -> impl Iterator<Item = (&'t str, &'t str)> {
+        self.query.split('&').map(|field| field.split_once('=').unwrap_or(("", field)))
+    }
+}
+
+/// Every address of a text.
+fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let scheme_end = rest.find("://")? + "://".len();
+        let (before, address) = rest.split_at(scheme_end);
+        let is_end = |letter: char| letter.is_whitespace() || "\"'`<>)]}".contains(letter);
+        let authority_end = address.find(['/', '?', '#']).unwrap_or(address.len());
+        // A password may have any letter but those that end the authority.
+        let login = address.get(..authority_end).and_then(|authority| authority.rsplit_once('@'));
+        let login = login.map(|(user, _)| user).filter(|user| !user.contains(char::is_whitespace));
+        let host = login.map_or(address, |user| address.get(user.len() + 1..).unwrap_or_default());
+        let (address, after) = host.split_at(host.find(is_end).unwrap_or(host.len()));
+        let (address, _) = address.split_once('#').unwrap_or((address, ""));
+        let (host_and_path, query) = address.split_once('?').unwrap_or((address, ""));
+        rest = after;
+        Some(Part { before, user: login, host_and_path, query, after })
+    })
+}
+
+fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
+    let secret = part.user.map(|user| user.split_once(':').map_or(user, |(_, password)| password));
+    secret.into_iter().flat_map(as_written_and_decoded).collect()
+}
+
+/// A part of an address as it stands there, and as it is meant.
+fn as_written_and_decoded(text: &str) -> Vec<Secret> {
+    let decoded = decoded(text).filter(|decoded| decoded != text);
+    let written = Some(text).filter(|text| !text.is_empty()).map(Secret::new);
+    written.into_iter().chain(decoded.map(Secret::new)).collect()
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            bytes.push(u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn revealed(secrets: &[Secret]) -> Vec<&str> {
+        secrets.iter().map(Secret::reveal).collect()
+    }
+
+    #[test]
+    fn headers_are_secrets_unless_they_are_known_to_be_settings() {
+        assert_eq!(
+            revealed(&header_secrets("Authorization", "Basic YW5uOnMzY3JldA==")),
+            ["Basic YW5uOnMzY3JldA==", "YW5uOnMzY3JldA==", "s3cret"]
+        );
+        assert_eq!(revealed(&header_secrets("cookie", "a=one; b=two")), ["a=one; b=two", "one", "two"]);
+        assert_eq!(revealed(&header_secrets("x-team", "some-value")), ["some-value"]);
+        for name in ["Content-Type", "accept", "User-Agent", "anthropic-version", "x-region"] {
+            assert!(header_secrets(name, "2023-06-01").is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_lose_user_password_and_query_wherever_they_stand() {
+        for (text, bare, secrets) in [
+            ("http://u:p%40w@h:1/v1?k=a%20b", "http://h:1/v1", vec!["p%40w", "p@w", "a%20b", "a b"]),
+            ("https://token@h", "https://h", vec!["token"]),
+            ("x://u:a@b@h/p and http://h2/?abc.", "x://h/p and http://h2/", vec!["a@b", "abc."]),
+            ("(http://h/p?k=v): mail ann@h", "(http://h/p): mail ann@h", vec!["v"]),
+            ("http://h and u@v", "http://h and u@v", vec![]),
+            ("no address ?k=v", "no address ?k=v", vec![]),
+        ] {
+            assert_eq!(bare_addresses(text), bare);
+            assert_eq!(revealed(&address_secrets(text)), secrets, "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_shown_without_what_is_secret_in_them() {
+        let words = [
+            "-y",
+            "--api-key",
+            "one",
+            "--token=two",
+            "AUTH=x",
+            "--header",
+            "Authorization: Bearer three",
+            "--header=Accept: text/plain",
+            "--db",
+            "pg://u:four@h/db?p=five",
+            "--key",
+            "--verbose",
+        ];
+        let words = words.map(str::to_owned);
+        assert_eq!(
+            shown_arguments(&words).join(" "),
+            "-y --api-key *** --token=*** AUTH=*** --header Authorization: *** \
+             --header=Accept: text/plain --db pg://h/db --key --verbose"
+        );
+        assert_eq!(
+            revealed(&argument_secrets(&words)),
+            ["one", "two", "x", "Bearer three", "three", "four", "five"]
+        );
+    }
+}

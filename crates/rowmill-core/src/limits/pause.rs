@@ -1,0 +1,52 @@
+//! A time in which no call goes to a model.
+
+use std::time::Duration;
+
+use super::wait::{Wait, WaitReason};
+
+/// The pause of a model, if there is one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pause(Option<Paused>);
+
+#[derive(Debug, Clone)]
+struct Paused {
+    until: Duration,
+    reason: WaitReason,
+    /// When the call was sent whose refusal began it, where nothing but the number of refusals
+    /// speaks for it.
+    doubted_since: Option<Duration>,
+}
+
+impl Pause {
+    /// Pauses until then, unless there is a longer pause already.
+    pub(super) fn begin(&mut self, until: Duration, reason: WaitReason, doubted_since: Option<Duration>) {
+        if self.0.as_ref().is_none_or(|paused| paused.until < until) {
+            self.0 = Some(Paused { until, reason, doubted_since });
+        }
+    }
+
+    /// What calls wait for now.
+    pub(super) fn wait(&mut self, now: Duration) -> Option<Wait> {
+        let paused = self.0.as_ref()?;
+        if paused.until > now {
+            return Some(Wait { until: Some(paused.until), reason: paused.reason.clone() });
+        }
+        self.0 = None;
+        None
+    }
+
+    /// Whether calls wait for quota now.
+    pub(super) fn is_for_quota(&self, now: Duration) -> bool {
+        let paused = self.0.as_ref().filter(|paused| paused.until > now);
+        paused.is_some_and(|paused| matches!(paused.reason, WaitReason::Quota(_)))
+    }
+
+    /// Refusals are not the rule, and a call that was sent at `sent` was answered: ends a pause
+    /// that only refusals of calls before it spoke for.
+    pub(super) fn doubt(&mut self, sent: Duration) {
+        let doubted = self.0.as_ref().and_then(|paused| paused.doubted_since);
+        if doubted.is_some_and(|since| since <= sent) {
+            self.0 = None;
+        }
+    }
+}

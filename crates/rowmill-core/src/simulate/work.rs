@@ -1,0 +1,130 @@
+//! The bound on what is made for one schema, so that no schema can take the time or the memory
+//! of the whole run.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// A value has no more parts than this.
+pub(super) const MOST_VALUES: u64 = 100_000;
+
+/// A value has no more text than this, in bytes: that of its strings and of the names in it.
+pub(super) const MOST_TEXT: u64 = 1 << 20;
+
+/// A value is nested no deeper than this.
+pub(super) const MOST_DEPTH: u32 = 48;
+
+/// Parts of the schema that are looked at and joined, over all tries.
+const MOST_STEPS: u64 = 2_000_000;
+
+/// What a schema asks for that is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TooLarge {
+    /// More values than are made.
+    Values,
+    /// More text than is made.
+    Text,
+    /// Values that are nested too deep, or without end.
+    Depth,
+    /// More combinations of its parts than are tried.
+    Combinations,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Values => write!(out, "more than {MOST_VALUES} values in one answer"),
+            Self::Text => write!(out, "more than {MOST_TEXT} bytes of text in one answer"),
+            Self::Depth => write!(out, "values nested more than {MOST_DEPTH} deep"),
+            Self::Combinations => {
+                out.write_str("more combinations of `allOf`, `anyOf`, `oneOf` and `$ref` than are tried")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Counts what was made, and says when it is too much.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    values: Cell<u64>,
+    text: Cell<u64>,
+    steps: Cell<u64>,
+    exceeded: Cell<Option<TooLarge>>,
+}
+
+impl Work {
+    /// Begins another try: values and text count anew, steps go on.
+    pub(super) fn begin(&self) {
+        self.values.set(0);
+        self.text.set(0);
+    }
+
+    pub(super) fn exceeded(&self) -> Option<TooLarge> {
+        self.exceeded.get()
+    }
+
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.exceeded.get().is_some()
+    }
+
+    pub(super) fn exceed(&self, what: TooLarge) {
+        self.exceeded.set(self.exceeded.get().or(Some(what)));
+    }
+
+    /// Counts so many values.
+    pub(super) fn values(&self, count: u64) {
+        self.add(&self.values, count, (MOST_VALUES, TooLarge::Values));
+    }
+
+    /// Counts so many bytes of text.
+    pub(super) fn text(&self, bytes: usize) {
+        self.add(&self.text, bytes as u64, (MOST_TEXT, TooLarge::Text));
+    }
+
+    /// Counts so many parts of a schema that are about to be copied.
+    pub(super) fn steps(&self, count: u64) {
+        self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
+    }
+
+    /// Counts a value that the schema gives as it is.
+    pub(super) fn copied(&self, value: &Value) {
+        let (parts, text) = size(value);
+        self.values(parts);
+        self.text(text);
+    }
+
+    /// Everything that was counted.
+    #[cfg(test)]
+    pub(super) fn total(&self) -> u64 {
+        self.values.get().saturating_add(self.text.get()).saturating_add(self.steps.get())
+    }
+
+    fn add(&self, counted: &Cell<u64>, more: u64, (most, what): (u64, TooLarge)) {
+        counted.set(counted.get().saturating_add(more));
+        if counted.get() > most {
+            self.exceed(what);
+        }
+    }
+}
+
+/// The parts of a schema, for [`Work::steps`].
+pub(super) fn parts(map: &Map<String, Value>) -> u64 {
+    map.values().map(|value| size(value).0).sum::<u64>() + 1
+}
+
+/// The parts of a value, and the bytes of its texts and names.
+pub(super) fn size(value: &Value) -> (u64, usize) {
+    let add = |(parts, text): (u64, usize), (more, other): (u64, usize)| (parts + more, text + other);
+    match value {
+        Value::String(text) => (1, text.len()),
+        Value::Array(items) => items.iter().map(size).fold((1, 0), add),
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| add((0, name.len()), size(value))).fold((1, 0), add)
+        }
+        _ => (1, 0),
+    }
+}

@@ -1,0 +1,145 @@
+//! What a call takes, and how long its answer may become.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rowmill_core::limits::{AnswerLengths, AnswerNeeds, BudgetLeft, BudgetLimits, CallSize, Need, Spend};
+use rowmill_types::{Attachment, Completion, Finish, Message, Usage};
+
+use crate::lane::Lane;
+
+/// What a message may add to its text, in tokens.
+const MESSAGE_OVERHEAD: u64 = 16;
+/// What a provider may add of its own to a request, such as how to use a tool.
+const REQUEST_OVERHEAD: u64 = 512;
+
+/// By what the length of the answers of a model is limited, call by call.
+#[derive(Debug, Default)]
+pub struct OutputCaps {
+    /// What the model may think before it says anything, where that is known in tokens.
+    pub thinking: u64,
+    /// Whether the provider takes the length that a request allows for used until the answer
+    /// is there.
+    pub reserves_output: bool,
+    /// What answers were seen to need.
+    pub lengths: Mutex<AnswerLengths>,
+    /// Whether an answer was longer than its limit, so that no further limit is relied on.
+    pub is_ignored: AtomicBool,
+}
+
+impl OutputCaps {
+    fn needs(&self, tried: Tried) -> AnswerNeeds {
+        let lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        let needs = lengths.needs(self.thinking, tried.cut_at);
+        let needs = if self.reserves_output { needs.frugal() } else { needs };
+        tried.cap.map_or(needs, |cap| needs.as_before(cap))
+    }
+
+    /// Whether enough answers were seen to go by.
+    pub(crate) fn knows_answers(&self) -> bool {
+        self.lengths.lock().unwrap_or_else(PoisonError::into_inner).is_trusted()
+    }
+
+    /// Notes what an answer needed, if it was complete. Tells what it used if it is the first
+    /// that was longer than its limit; a few tokens more are a matter of counting.
+    pub(crate) fn saw(&self, completion: &Completion, cap: Option<u64>) -> Option<u64> {
+        let used = generated(&completion.usage?);
+        if completion.finish != Finish::Length {
+            self.lengths.lock().unwrap_or_else(PoisonError::into_inner).saw(used);
+        }
+        let is_longer = cap.is_some_and(|cap| used > cap.saturating_add(cap / 64));
+        (is_longer && !self.is_ignored.swap(true, Ordering::Relaxed)).then_some(used)
+    }
+}
+
+/// How the same question was asked before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tried {
+    /// The limit on the answer that the last try had; the next has the same, where it fits.
+    pub(crate) cap: Option<u64>,
+    /// The limit that cut the last answer; the next must be higher.
+    pub(crate) cut_at: Option<u64>,
+}
+
+/// What sending some messages takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking {
+    bytes: usize,
+    /// The most tokens of the prompt.
+    input: u64,
+    /// What the row may still spend.
+    row_left: BudgetLimits,
+    tried: Tried,
+}
+
+/// How a call is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizing {
+    /// The limit on its answer, where it has one of its own.
+    pub(crate) cap: Option<u64>,
+    /// The most that it can cost and use with that.
+    pub(crate) worst: Spend,
+}
+
+impl Asking {
+    pub(crate) fn of(lane: &Lane, messages: &[Message], row_left: BudgetLimits) -> Self {
+        let text: usize = messages.iter().map(bytes_of).sum();
+        let files = || messages.iter().flat_map(|message| &message.attachments);
+        let text = text + lane.fixed_bytes;
+        let bytes = text + files().map(Attachment::weight).sum::<usize>();
+        // No tokenizer makes more tokens than there are bytes.
+        let input = text as u64 + files().map(Attachment::most_tokens).sum::<u64>();
+        let input = input + REQUEST_OVERHEAD + MESSAGE_OVERHEAD * messages.len() as u64;
+        Self { bytes, input, row_left, tried: Tried::default() }
+    }
+
+    pub(crate) fn again(self, tried: Tried) -> Self {
+        Self { tried, ..self }
+    }
+
+    /// Whether a longer answer is asked for than the last, which was cut.
+    pub(crate) fn is_for_more(&self) -> bool {
+        self.tried.cut_at.is_some()
+    }
+
+    pub(crate) fn need(&self, output_cap: Option<u64>) -> Need {
+        Need { bytes: self.bytes, output_cap }
+    }
+
+    /// The most that the call can cost and use with a limit on its answer.
+    pub(crate) fn worst(&self, lane: &Lane, cap: Option<u64>) -> Spend {
+        self.size(lane).worst(cap)
+    }
+
+    fn size(&self, lane: &Lane) -> CallSize {
+        CallSize { price: lane.price, input: self.input, longest: lane.max_output.unwrap_or(0) }
+    }
+
+    /// How the call is sent to a model, with so much left of the run's budget for `calls` calls.
+    pub(crate) fn sizing(&self, lane: &Lane, left: BudgetLeft, calls: u64) -> Sizing {
+        let size = self.size(lane);
+        let is_limited = left.whole.any() || self.row_left.any();
+        let caps = lane.output_caps.as_ref().filter(|_| is_limited);
+        let cap = caps.filter(|caps| !caps.is_ignored.load(Ordering::Relaxed)).and_then(|caps| {
+            let needs = caps.needs(self.tried);
+            let of_run = size.output_cap(needs, left, calls);
+            let of_row = size.output_cap_of_row(needs, self.row_left);
+            [of_run, of_row].into_iter().flatten().min()
+        });
+        Sizing { cap, worst: size.worst(cap) }
+    }
+}
+
+/// The tokens that a limit on an answer counts. Some providers tell thoughts apart from the rest.
+pub(crate) fn generated(usage: &Usage) -> u64 {
+    let Usage { output, reasoning, .. } = *usage;
+    if reasoning > output { output.saturating_add(reasoning) } else { output }
+}
+
+/// What a message brings along as text: what is said, what is called, what must go back as it came.
+fn bytes_of(message: &Message) -> usize {
+    let calls = message.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len() * 2);
+    let echo = message.echo.as_ref().map_or(0, |echo| echo.content.len());
+    let answers = message.answers.as_ref().map_or(0, |answered| answered.call.len() + answered.tool.len());
+    message.text.len() + calls.sum::<usize>() + echo + answers
+}

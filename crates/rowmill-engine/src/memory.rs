@@ -1,0 +1,71 @@
+//! The memory of rows that are worked on: their texts, their prompts, and what is sent of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What rows may hold together, unless a plan says otherwise.
+pub const ROW_MEMORY: usize = 256 * 1024 * 1024;
+
+/// Rows smaller than this are not counted: as many of them as are ever in flight are little.
+const SMALL: usize = 16 * 1024;
+
+/// Counts the bytes of rows that are worked on.
+#[derive(Debug, Clone)]
+pub(crate) struct RowMemory {
+    held: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl RowMemory {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { held: Arc::default(), most }
+    }
+
+    /// A share for so many bytes, if there is room. A row that is larger than all of it gets its
+    /// share when no other row holds one.
+    pub(crate) fn take(&self, bytes: usize) -> Option<MemoryShare> {
+        if bytes < SMALL.min(self.most) {
+            return Some(MemoryShare(None));
+        }
+        let held = self.held.load(Ordering::Relaxed);
+        if held > 0 && held.saturating_add(bytes) > self.most {
+            return None;
+        }
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        Some(MemoryShare(Some((Arc::clone(&self.held), bytes))))
+    }
+}
+
+/// What one row holds; dropping it gives it back.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryShare(Option<(Arc<AtomicUsize>, usize)>);
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        if let Some((held, bytes)) = self.0.take() {
+            held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_never_pass_the_bound_and_a_row_that_is_larger_goes_alone() {
+        let memory = RowMemory::new(100_000);
+        let small = memory.take(1_000).unwrap();
+        let first = memory.take(60_000).unwrap();
+        assert!(memory.take(60_000).is_none());
+        let second = memory.take(40_000).unwrap();
+        assert!(memory.take(1_000).is_some(), "what is small is not counted");
+        drop((first, small));
+        assert!(memory.take(200_000).is_none());
+        drop(second);
+        let large = memory.take(200_000).unwrap();
+        assert!(memory.take(20_000).is_none());
+        drop(large);
+        assert!(memory.take(20_000).is_some());
+    }
+}

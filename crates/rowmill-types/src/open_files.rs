@@ -1,0 +1,19 @@
+//! The limit of a machine on open files.
+
+use std::io;
+
+/// Whether something failed because this process, or the whole system, has as many files,
+/// connections and pipes open as it may.
+///
+/// ```
+/// # use rowmill_types::open_files_used_up;
+/// assert!(open_files_used_up(&std::io::Error::from_raw_os_error(24)));
+/// assert!(!open_files_used_up(&std::io::Error::from_raw_os_error(2)));
+/// ```
+#[must_use]
+pub fn open_files_used_up(error: &io::Error) -> bool {
+    /// The same on Linux, macOS and the BSDs.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
