@@ -3,11 +3,15 @@
 use std::error::Error;
 use std::fmt;
 
+use rowmill_types::open_files_used_up;
+
 /// Why no (complete) answer came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpFailure {
     /// No connection could be made; nothing was sent.
     Connect(String),
+    /// This machine allows no more open files, so that no connection could be made.
+    OpenFiles(String),
     /// The connection broke after something was sent.
     Broken(String),
     /// The connection stands but nothing came on it for too long.
@@ -17,22 +21,48 @@ pub enum HttpFailure {
 impl fmt::Display for HttpFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect(what) | Self::Broken(what) | Self::Silent(what) => out.write_str(what),
+            Self::Connect(what) | Self::OpenFiles(what) | Self::Broken(what) | Self::Silent(what) => {
+                out.write_str(what)
+            }
         }
     }
 }
 
 impl Error for HttpFailure {}
 
+impl HttpFailure {
+    /// Why a connection could not be made.
+    #[must_use]
+    pub fn connecting(error: &(dyn Error + 'static)) -> Self {
+        if is_open_files(error) {
+            Self::OpenFiles(root_cause(error))
+        } else {
+            Self::Connect(root_cause(error))
+        }
+    }
+}
+
+/// Whether the cause is this machine's limit on open files, of the process or of the system.
+fn is_open_files(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<std::io::Error>().is_some_and(open_files_used_up) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 impl From<reqwest::Error> for HttpFailure {
     fn from(error: reqwest::Error) -> Self {
-        if error.is_connect() { Self::Connect(root_cause(&error)) } else { Self::Broken(root_cause(&error)) }
+        if error.is_connect() { Self::connecting(&error) } else { Self::Broken(root_cause(&error)) }
     }
 }
 
 impl From<hyper_util::client::legacy::Error> for HttpFailure {
     fn from(error: hyper_util::client::legacy::Error) -> Self {
-        if error.is_connect() { Self::Connect(root_cause(&error)) } else { Self::Broken(root_cause(&error)) }
+        if error.is_connect() { Self::connecting(&error) } else { Self::Broken(root_cause(&error)) }
     }
 }
 
@@ -49,4 +79,16 @@ fn root_cause(error: &dyn Error) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_on_open_files_is_no_failure_of_the_other_side() {
+        let error = std::io::Error::from_raw_os_error;
+        assert!(matches!(HttpFailure::connecting(&error(24)), HttpFailure::OpenFiles(_)));
+        assert!(matches!(HttpFailure::connecting(&error(111)), HttpFailure::Connect(_)));
+    }
 }

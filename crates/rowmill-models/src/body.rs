@@ -11,8 +11,39 @@ use crate::messages::{Manner, group, is_plain, more_room, write_group, write_pla
 pub(crate) struct Template {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
+    cap: CapGap,
     shape: Shape,
     manner: Manner,
+}
+
+/// The field that says how many tokens an answer may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CapField {
+    /// The object that it stands in, where that is not the body itself.
+    pub(crate) within: Option<&'static str>,
+    /// Its name.
+    pub(crate) name: &'static str,
+}
+
+/// Where a call with a limit of its own on the answer has it.
+#[derive(Debug, Clone)]
+struct CapGap {
+    half: Half,
+    /// What the limit takes the place of.
+    start: usize,
+    end: usize,
+    /// What stands before and after it there.
+    before: String,
+    after: &'static str,
+}
+
+/// A half of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    /// Before the messages.
+    Prefix,
+    /// After them.
+    Suffix,
 }
 
 /// What a [`Template`] is made of.
@@ -26,6 +57,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) first: Option<Value>,
     /// The fields after the messages.
     pub(crate) after: Map<String, Value>,
+    /// Which of them bounds the answer, or would if it were there.
+    pub(crate) cap: CapField,
     /// How messages are written.
     pub(crate) shape: Shape,
     /// How the model is spoken to.
@@ -35,8 +68,11 @@ pub(crate) struct Parts<'a> {
 impl Template {
     pub(crate) fn new(parts: Parts<'_>) -> Self {
         let mut prefix = String::from("{");
+        let mut cap = None;
         for (name, value) in &parts.before {
-            prefix.push_str(&format!("{}:{value},", Value::from(name.as_str())));
+            let gap = write_field(&mut prefix, name, value, parts.cap);
+            cap = cap.or(gap.map(|gap| CapGap { half: Half::Prefix, ..gap }));
+            prefix.push(',');
         }
         prefix.push_str(&format!("{}:[", Value::from(parts.field)));
         if let Some(first) = parts.first {
@@ -44,22 +80,25 @@ impl Template {
         }
         let mut suffix = String::from("]");
         for (name, value) in &parts.after {
-            suffix.push_str(&format!(",{}:{value}", Value::from(name.as_str())));
+            suffix.push(',');
+            cap = write_field(&mut suffix, name, value, parts.cap).or(cap);
         }
         suffix.push('}');
         let (prefix, suffix) = (prefix.into_bytes(), suffix.into_bytes());
-        Self { prefix, suffix, shape: parts.shape, manner: parts.manner }
+        let cap = cap.unwrap_or_else(|| CapGap::of_new_field(parts.cap));
+        Self { prefix, suffix, cap, shape: parts.shape, manner: parts.manner }
     }
 
-    /// The body of one call, with its files except those that are uploaded.
-    pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
+    /// The body of one call, with its files except those that are uploaded. `cap` bounds its
+    /// answer in place of what every call says.
+    pub(crate) fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
         // An eighth more than the text leaves room for the usual escapes.
         let size = |message: &Message| {
             message.text.len() * 9 / 8 + 64 + room(message, uploaded) + more_room(message)
         };
         let text: usize = messages.iter().map(size).sum();
         let mut body = Vec::with_capacity(self.prefix.len() + text + self.suffix.len());
-        body.extend_from_slice(&self.prefix);
+        self.write_half(&mut body, Half::Prefix, cap);
         let mut rest = messages;
         while let Some(message) = rest.first() {
             if rest.len() < messages.len() {
@@ -73,9 +112,55 @@ impl Template {
                 write_group(&mut body, self.shape, &self.manner, together, uploaded);
             }
         }
-        body.extend_from_slice(&self.suffix);
+        self.write_half(&mut body, Half::Suffix, cap);
         body
     }
+
+    fn write_half(&self, body: &mut Vec<u8>, half: Half, cap: Option<u64>) {
+        let text = if half == Half::Prefix { &self.prefix } else { &self.suffix };
+        let gap = &self.cap;
+        match (cap.filter(|_| gap.half == half), text.get(..gap.start), text.get(gap.end..)) {
+            (Some(cap), Some(start), Some(rest)) => {
+                body.extend_from_slice(start);
+                body.extend_from_slice(format!("{}{cap}{}", gap.before, gap.after).as_bytes());
+                body.extend_from_slice(rest);
+            }
+            _ => body.extend_from_slice(text),
+        }
+    }
+}
+
+impl CapGap {
+    /// For a body that has neither the field nor the object round it. It comes first after the
+    /// messages, whose bracket is there in every body.
+    fn of_new_field(field: CapField) -> Self {
+        let CapField { within, name } = field;
+        let (before, after) = match within {
+            Some(object) => (format!(",\"{object}\":{{\"{name}\":"), "}"),
+            None => (format!(",\"{name}\":"), ""),
+        };
+        Self { half: Half::Suffix, start: 1, end: 1, before, after }
+    }
+}
+
+/// Writes a field; tells where a limit on the answer goes, if that is in it.
+fn write_field(text: &mut String, name: &str, value: &Value, cap: CapField) -> Option<CapGap> {
+    let gap = |start, end| CapGap { half: Half::Suffix, start, end, before: String::new(), after: "" };
+    text.push_str(&format!("{}:", Value::from(name)));
+    let start = text.len();
+    let Some(object) = value.as_object().filter(|_| cap.within == Some(name)) else {
+        text.push_str(&value.to_string());
+        return (cap.within.is_none() && cap.name == name).then(|| gap(start, text.len()));
+    };
+    let inner = CapField { within: None, ..cap };
+    let mut found = None;
+    for (index, (name, value)) in object.iter().enumerate() {
+        text.push(if index == 0 { '{' } else { ',' });
+        found = write_field(text, name, value, inner).or(found);
+    }
+    text.push('}');
+    let new = CapGap { before: format!("\"{}\":", cap.name), after: ",", ..gap(start + 1, start + 1) };
+    Some(found.unwrap_or(new))
 }
 
 /// Writes `text` as a JSON string.
@@ -88,5 +173,74 @@ pub(crate) fn write_text(body: &mut Vec<u8>, text: &str) {
 pub(crate) fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         fields.insert(name.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::anthropic::wire::AnthropicWire;
+    use crate::build::Setup;
+    use crate::chat::wire::ChatWire;
+    use crate::exchange::Delivery;
+    use crate::fixture::{setup, with_tools};
+    use crate::google::wire::GoogleWire;
+    use crate::provider::Protocol;
+    use crate::reading::Wire;
+    use crate::responses::wire::{Carrier, ResponsesWire};
+
+    fn body(setup: &Setup, cap: Option<u64>) -> Value {
+        let messages = [Message::user("how long?")];
+        let body = match setup.connection.protocol {
+            Protocol::Chat => ChatWire::new(setup, Delivery::Stream).body(&messages, &Uploaded::NONE, cap),
+            Protocol::Responses => {
+                ResponsesWire::new(setup, Carrier::Socket).body(&messages, &Uploaded::NONE, cap)
+            }
+            Protocol::Anthropic => {
+                AnthropicWire::new(setup, Delivery::Whole).unwrap().body(&messages, &Uploaded::NONE, cap)
+            }
+            Protocol::Google => GoogleWire::new(setup).unwrap().body(&messages, &Uploaded::NONE, cap),
+            Protocol::Builtin => panic!("it has no bodies"),
+        };
+        serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {body:?}"))
+    }
+
+    #[test]
+    fn every_protocol_says_how_long_one_answer_may_become_and_changes_nothing_else() {
+        for (model, place) in [
+            ("openai.m", "/max_completion_tokens"),
+            ("groq.m?temperature=0.5", "/max_completion_tokens"),
+            ("generic.m", "/max_tokens"),
+            ("openrouter.m", "/max_tokens"),
+            ("responses.gpt-5", "/max_output_tokens"),
+            ("responses.gpt-5?temperature=1&reasoning=low", "/max_output_tokens"),
+            ("anthropic.claude-haiku-4-5", "/max_tokens"),
+            ("anthropic.claude-opus-4-5?reasoning=2000", "/max_tokens"),
+            ("google.gemini-2.5-flash", "/generationConfig/maxOutputTokens"),
+            ("google.gemini-2.5-flash?temperature=0", "/generationConfig/maxOutputTokens"),
+        ] {
+            for setup in [
+                setup(model, None, None),
+                setup(model, Some("\"max_tokens\":1, say"), None),
+                with_tools(model, None),
+            ] {
+                let plain = body(&setup, None);
+                let capped = body(&setup, Some(7_168));
+                assert_eq!(capped.pointer(place), Some(&json!(7_168)), "{model}: {capped}");
+                let mut same = capped.clone();
+                let (parent, name) = place.rsplit_once('/').unwrap();
+                let fields = same.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+                match plain.pointer(place) {
+                    Some(before) => fields.insert(name.to_owned(), before.clone()),
+                    None => fields.remove(name),
+                };
+                if plain.get("generationConfig").is_none() {
+                    same.as_object_mut().unwrap().remove("generationConfig");
+                }
+                assert_eq!(same, plain, "{model}");
+            }
+        }
     }
 }

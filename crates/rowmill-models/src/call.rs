@@ -1,7 +1,8 @@
 //! What a failed call means: status, headers and body in, [`CallError`] out.
 
 use jiff::Timestamp;
-use rowmill_http::{HeaderMap, HttpFailure};
+use rowmill_core::known_secrets::bare_addresses;
+use rowmill_http::{HeaderMap, HttpFailure, Url};
 use rowmill_types::{CallError, CallFailure};
 
 use crate::classify::{by_words, classify};
@@ -66,9 +67,15 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
+    /// Reports calls to `url`, which is shown without what may be secret in it.
+    pub(crate) fn new(connection: &Connection, url: &Url) -> Self {
+        Self { connection: connection.clone(), address: bare_addresses(url.as_str()) }
+    }
+
     /// An answer with a bad status.
     pub(crate) fn status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> CallError {
         let mut error = from_status(status, headers, body, Timestamp::now());
+        error.message = self.connection.redact(&error.message);
         if status == 404 {
             // Often the base URL is wrong, and only the address shows it.
             error.message = format!("{} ({} answered 404)", cut(&error.message), self.address);
@@ -100,6 +107,13 @@ impl Reporter {
             HttpFailure::Connect(what) => {
                 CallError::new(CallFailure::Connect, format!("no connection to {}: {what}", self.address))
             }
+            HttpFailure::OpenFiles(_) => CallError::new(
+                CallFailure::OpenFiles,
+                format!(
+                    "no connection to {}: this machine allows no more open files (`ulimit -n`)",
+                    self.address
+                ),
+            ),
             HttpFailure::Broken(what) => CallError::new(
                 CallFailure::Broken,
                 format!("the connection to {} broke: {what}", self.address),

@@ -1,8 +1,7 @@
 //! What `rowmill models` shows.
 
-use rowmill_http::Url;
-
-use crate::connection::{Environment, base_url, key};
+use crate::base_url::base_url;
+use crate::connection::{Environment, key};
 use crate::provider::{Protocol, Providers};
 use crate::settings::Key;
 
@@ -47,7 +46,7 @@ pub fn catalogue(providers: &Providers, environment: Environment<'_>) -> Vec<Cat
         provider: provider.name().to_owned(),
         about: provider.about(),
         protocol: provider.protocol(),
-        base_url: base_url(provider, environment).ok().flatten().map(shown),
+        base_url: base_url(provider, environment).ok().flatten().map(|base| base.shown()),
         key_variables: provider.key_variables(),
         key: match key(provider, environment) {
             Ok(Some((variable, _))) => KeyState::Set(variable),
@@ -59,12 +58,4 @@ pub fn catalogue(providers: &Providers, environment: Environment<'_>) -> Vec<Cat
         settings: provider.keys(),
     };
     providers.iter().map(entry).collect()
-}
-
-/// An address without the password that it may hold.
-fn shown(mut url: Url) -> String {
-    if url.password().is_some() && url.set_password(Some("***")).is_err() {
-        return "an address with a password".to_owned();
-    }
-    url.to_string()
 }

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use rowmill_core::known_secrets::{address_secrets, bare_addresses, header_secrets};
+use rowmill_core::redact::Redactor;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, Url};
 use rowmill_types::{Problem, ProblemCode, Secret};
 
+use crate::base_url::{BaseUrl, base_url};
 use crate::model_string::ModelString;
 use crate::provider::{Protocol, Provider, Providers};
 use crate::quirks::Quirks;
@@ -29,7 +32,10 @@ pub struct Connection {
     pub(crate) key_variable: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) quirks: Quirks,
+    /// What was made of a base URL without a path, for people.
+    pub address_notice: Option<String>,
     secrets: Vec<Secret>,
+    redactor: Redactor,
 }
 
 impl Connection {
@@ -56,8 +62,8 @@ impl Connection {
         let (key_variable, key) = key(provider, environment)?.unzip();
         let mut secrets: Vec<Secret> = key.iter().cloned().collect();
         let headers = headers(provider, environment, &mut secrets)?;
-        let base_url = base_url(provider, environment)?;
-        secrets.extend(base_url.as_ref().and_then(Url::password).map(Secret::new));
+        let (base_url, address_notice) = base_url(provider, environment)?.map(BaseUrl::into_parts).unzip();
+        secrets.extend(base_url.iter().flat_map(|url| address_secrets(url.as_str())));
         let quirks = provider.quirks();
         let asks = HOSTED.iter().any(|key| hosts(&model.settings, *key));
         let protocol =
@@ -70,6 +76,8 @@ impl Connection {
             key_variable,
             headers,
             quirks,
+            address_notice: address_notice.flatten(),
+            redactor: Redactor::new(&secrets)?,
             secrets,
         })
     }
@@ -88,7 +96,7 @@ impl Connection {
 
     /// `text` without any credential of this connection.
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
+        self.redactor.redact(text).into_owned()
     }
 
     /// The base URL with `path` after it.
@@ -117,7 +125,7 @@ impl fmt::Debug for Connection {
         out.debug_struct("Connection")
             .field("provider", &self.provider)
             .field("protocol", &self.protocol)
-            .field("base_url", &self.base_url().map(|url| self.redact(url)))
+            .field("base_url", &self.base_url().map(bare_addresses))
             .field("key", &self.key)
             .finish_non_exhaustive()
     }
@@ -148,39 +156,6 @@ pub(crate) fn key(
     )))
 }
 
-/// The base URL: environment, else configuration, else default.
-pub(crate) fn base_url(provider: &Provider, environment: Environment<'_>) -> Result<Option<Url>, Problem> {
-    if provider.protocol() == Protocol::Builtin {
-        return Ok(None);
-    }
-    let variables = provider.base_url_variables();
-    let set = variables.iter().find_map(|name| Some((value(environment, name)?, format!("`{name}`"))));
-    let configured = || {
-        let place = format!("`base_url` of `[providers.{}]`", provider.name());
-        provider.config.base_url.clone().map(|text| (text, place))
-    };
-    let default = || provider.default_base_url().map(|text| (text.to_owned(), "the default".to_owned()));
-    let Some((text, place)) = set.or_else(configured).or_else(default) else {
-        let first = variables.first().map_or("", String::as_str);
-        return Err(Problem::new(
-            ProblemCode::InvalidConfig,
-            format!("`{}` has no address of its own and `{first}` is not set", provider.name()),
-        )
-        .hint(format!("set `{first}` to the server's base URL")));
-    };
-    let url =
-        Url::parse(text.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let Some(mut url) = url else {
-        return Err(Problem::new(ProblemCode::InvalidConfig, format!("{place} is not an address: `{text}`"))
-            .hint("write it whole, e.g. `http://localhost:8000/v1`"));
-    };
-    if provider.quirks().api_key_header && url.path() == "/" {
-        // An Azure endpoint is the bare resource; its v1 API lies below it.
-        url.set_path("/openai/v1");
-    }
-    Ok(Some(url))
-}
-
 fn headers(
     provider: &Provider,
     environment: Environment<'_>,
@@ -199,6 +174,7 @@ fn headers(
             wrong(&format!("needs the variable `{missing}`, which is not set"))
                 .hint(format!("set it: `export {missing}=…`"))
         })?;
+        secrets.extend(header_secrets(name, &value));
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("is no header name"))?;
         headers
             .insert(header, sensitive(&value).ok_or_else(|| wrong("has a value that no header can carry"))?);
@@ -228,6 +204,6 @@ fn sensitive(text: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn value(environment: Environment<'_>, name: &str) -> Option<String> {
+pub(crate) fn value(environment: Environment<'_>, name: &str) -> Option<String> {
     environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

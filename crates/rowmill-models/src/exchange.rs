@@ -63,7 +63,7 @@ impl<W: Wire> Exchange<W> {
 
     async fn ask(&self, request: &Request, uploaded: &Uploaded) -> Result<Completion, CallError> {
         let started = Instant::now();
-        let body = Bytes::from(self.wire.body(&request.messages, uploaded));
+        let body = Bytes::from(self.wire.body(&request.messages, uploaded, request.output_cap));
         // No provider has both an idempotency key and a header for files.
         let extra = self.idempotency_key(request).or_else(|| uploaded.header.clone());
         let answer = self.http.post(&self.target, extra, body).await;

@@ -37,13 +37,13 @@ pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value
 
 /// The body for one user message `Hi "there"`.
 pub(crate) fn plain_body(wire: &impl Wire) -> String {
-    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")], &Uploaded::NONE)).unwrap()
+    String::from_utf8(wire.body(&[Message::user("Hi \"there\"\n")], &Uploaded::NONE, None)).unwrap()
 }
 
 /// The body for a conversation in which an answer is to be repaired.
 pub(crate) fn repair_body(wire: &impl Wire) -> String {
     let messages = [Message::user("q"), Message::assistant("{}"), Message::user("fix it")];
-    String::from_utf8(wire.body(&messages, &Uploaded::NONE)).unwrap()
+    String::from_utf8(wire.body(&messages, &Uploaded::NONE, None)).unwrap()
 }
 
 /// What an answer came to.
@@ -134,7 +134,7 @@ pub(crate) fn echoed(form: &str, content: &str) -> Vec<Message> {
 
 /// The part of the body of a conversation that holds its messages.
 pub(crate) fn body_of(wire: &impl Wire, messages: &[Message]) -> Value {
-    serde_json::from_slice(&wire.body(messages, &Uploaded::NONE)).unwrap()
+    serde_json::from_slice(&wire.body(messages, &Uploaded::NONE, None)).unwrap()
 }
 
 /// What of a reading is about tools, and its text.

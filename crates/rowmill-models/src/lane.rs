@@ -2,17 +2,17 @@
 
 use ring::digest::{Context, SHA256};
 
-use crate::anthropic::wire::{AnthropicWire, most_output};
+use crate::anthropic::wire::{self as anthropic, AnthropicWire};
 use crate::build::{Setup, delivery};
 use crate::chat::wire::ChatWire;
 use crate::exchange::Delivery;
 use crate::files::Uploaded;
-use crate::google::wire::GoogleWire;
+use crate::google::wire::{self as google, GoogleWire};
 use crate::provider::Protocol;
 use crate::provider_table::is_builtin;
 use crate::reading::Wire;
 use crate::responses::wire::{Carrier, ResponsesWire};
-use crate::settings::Key;
+use crate::settings::{Key, Setting};
 
 /// What can be known of a model's limits and calls from its setup alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,12 @@ pub struct LaneFacts {
     pub model: String,
     /// The most tokens that an answer can have, where a request says so.
     pub max_output: Option<u64>,
+    /// Whether each call may have a limit of its own on its answer: the user set none, and the
+    /// provider keeps to one.
+    pub takes_output_cap: bool,
+    /// What the model may think before it says anything, where that is set as a number of
+    /// tokens. A limit on the answer must be higher.
+    pub thinking_budget: u64,
     /// The bytes that every request has: instruction, schema, tools and the constant part of the body.
     pub fixed_bytes: usize,
     /// The least prefix that the provider keeps for later requests, in tokens; `None` where it
@@ -35,6 +41,8 @@ pub struct LaneFacts {
     pub caches_prefix: Option<u64>,
     /// Whether the model answers in this process.
     pub is_builtin: bool,
+    /// How many tools it takes in one request, where that is known.
+    pub max_tools: Option<usize>,
 }
 
 /// What is known of a model before its first call.
@@ -52,9 +60,12 @@ pub fn lane_facts(setup: &Setup) -> LaneFacts {
         address: connection.place(),
         model: setup.model.model.clone(),
         max_output: max_output(setup),
+        takes_output_cap: !is_builtin && setup.model.settings.integer(Key::MaxTokens).is_none(),
+        thinking_budget: thinking_budget(setup),
         fixed_bytes: fixed_bytes(setup),
         caches_prefix: least.filter(|_| keeps && !is_builtin),
         is_builtin,
+        max_tools: connection.quirks.max_tools,
     }
 }
 
@@ -77,8 +88,19 @@ fn account(setup: &Setup) -> String {
 
 fn max_output(setup: &Setup) -> Option<u64> {
     match setup.connection.protocol {
-        Protocol::Anthropic => most_output(setup),
+        Protocol::Anthropic => anthropic::most_output(setup),
         _ => u64::try_from(setup.model.settings.integer(Key::MaxTokens)?).ok(),
+    }
+}
+
+fn thinking_budget(setup: &Setup) -> u64 {
+    match setup.connection.protocol {
+        Protocol::Anthropic => anthropic::thinking_budget(setup),
+        Protocol::Google => google::thinking_budget(setup),
+        _ => match setup.model.settings.value(Key::Reasoning) {
+            Some(Setting::Integer(tokens)) => u64::try_from(*tokens).unwrap_or_default(),
+            _ => 0,
+        },
     }
 }
 
@@ -87,13 +109,13 @@ fn fixed_bytes(setup: &Setup) -> usize {
     // A setup that contradicts itself is refused before any call.
     let delivery = delivery(setup).unwrap_or(Delivery::Whole);
     let body = match setup.connection.protocol {
-        Protocol::Chat => ChatWire::new(setup, delivery).body(&[], &Uploaded::NONE),
-        Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[], &Uploaded::NONE),
+        Protocol::Chat => ChatWire::new(setup, delivery).body(&[], &Uploaded::NONE, None),
+        Protocol::Responses => ResponsesWire::new(setup, Carrier::Whole).body(&[], &Uploaded::NONE, None),
         Protocol::Anthropic => AnthropicWire::new(setup, delivery)
-            .map(|wire| wire.body(&[], &Uploaded::NONE))
+            .map(|wire| wire.body(&[], &Uploaded::NONE, None))
             .unwrap_or_default(),
         Protocol::Google => {
-            GoogleWire::new(setup).map(|wire| wire.body(&[], &Uploaded::NONE)).unwrap_or_default()
+            GoogleWire::new(setup).map(|wire| wire.body(&[], &Uploaded::NONE, None)).unwrap_or_default()
         }
         Protocol::Builtin => Vec::new(),
     };

@@ -30,6 +30,26 @@ fn the_most_output_is_what_requests_say() {
 }
 
 #[test]
+fn calls_have_limits_of_their_own_where_the_user_set_none_and_thinking_is_known() {
+    for (model, takes, thinking) in [
+        ("openai.m", true, 0),
+        ("openai.m?max_tokens=100", false, 0),
+        ("openai.m?reasoning=high", true, 0),
+        ("openrouter.m?reasoning=3000", true, 3_000),
+        ("anthropic.m", true, 0),
+        ("anthropic.claude-opus-4-5?reasoning=2000", true, 2_000),
+        ("anthropic.claude-opus-4-5?reasoning=high", true, 16_384),
+        ("google.gemini-2.5-pro?reasoning=high", true, 24_576),
+        ("google.gemini-2.5-pro?reasoning=auto", true, 0),
+        ("google.gemini-3-pro?reasoning=high", true, 0),
+        ("passthrough", false, 0),
+    ] {
+        let facts = facts(model);
+        assert_eq!((facts.takes_output_cap, facts.thinking_budget), (takes, thinking), "{model}");
+    }
+}
+
+#[test]
 fn each_provider_keeps_prefixes_from_its_own_length_on() {
     for (model, expected) in [
         ("gpt-5", Some(1024)),

@@ -4,7 +4,9 @@
 //! address and the key; [`build`] makes a model of both. A call is one HTTP
 //! call: nothing here retries, waits or logs.
 
+mod aliases;
 mod anthropic;
+mod base_url;
 mod body;
 mod build;
 mod builtin;
@@ -24,6 +26,7 @@ mod hosted;
 mod lane;
 mod messages;
 mod model_string;
+mod nearest;
 mod prices;
 mod provider;
 mod provider_table;
@@ -42,6 +45,7 @@ mod tokens;
 mod tools;
 mod wait;
 
+pub use aliases::{AliasConfig, AliasEntry, AliasSource, alias_origin};
 pub use build::{Notice, Setup, build};
 pub use catalogue::{CatalogueEntry, KeyState, catalogue};
 pub use config::ProviderConfig;

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use rowmill_core::known_secrets::bare_addresses;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::aliases::provider_of_bare_name;
+use crate::nearest::{all_nearest, nearest};
 use crate::provider::{Protocol, Provider, Providers};
 use crate::provider_table::is_builtin;
 use crate::settings::{Key, Settings};
@@ -11,6 +14,7 @@ use crate::tools::HOSTED;
 
 /// A model, its provider and its settings.
 ///
+/// A short name for a model, such as `haiku`, is an alias: built in, or of the configuration.
 /// A suffix such as the route in `hf.org/model:groq` or the tag in
 /// `ollama.llama3.2:3b` is a part of the model's name. [`ToString::to_string`]
 /// gives the one form that means the same, for the fingerprint of a run.
@@ -36,6 +40,8 @@ const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", 
 
 /// Providers that a model's name alone tells, by how it starts.
 const FAMILIES: &[(&str, &str)] = &[
+    // Open models that OpenAI does not serve itself: nobody in particular does.
+    ("gpt-oss", ""),
     ("gpt-", "responses"),
     ("o1", "responses"),
     ("o3", "responses"),
@@ -53,7 +59,39 @@ impl ModelString {
     ///
     /// The provider, a key or a value is not known; the problem lists what is.
     pub fn parse(text: &str, providers: &Providers) -> Result<Self, Problem> {
-        let (name, query) = text.trim().split_once('?').unwrap_or((text.trim(), ""));
+        let text = text.trim();
+        if ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {
+            let shown = bare_addresses(text);
+            return Err(invalid(format!("`{shown}` is an address, not a model")).hint(
+                "set `GENERIC_BASE_URL` to the address, and write `generic.MODEL` with the name that the server has for the model",
+            ));
+        }
+        Self::parse_name(text, providers).map_err(|problem| Problem {
+            message: bare_addresses(&problem.message),
+            hint: problem.hint.as_deref().map(bare_addresses),
+            ..problem
+        })
+    }
+
+    fn parse_name(text: &str, providers: &Providers) -> Result<Self, Problem> {
+        let whole = providers.aliases().expand(text)?;
+        if whole == text {
+            return Self::parse_expanded(text, providers);
+        }
+        let name = text.split_once('?').map_or(text, |(name, _)| name);
+        let means = whole.split_once('?').map_or(whole.as_str(), |(means, _)| means);
+        if let Some(provider) = missing_provider(means, providers) {
+            return Err(no_provider(&format!("`{name}` means `{whole}`"), provider));
+        }
+        Self::parse_expanded(&whole, providers).map_err(|mut problem| {
+            problem.message = format!("`{name}` means `{whole}`: {}", problem.message);
+            problem
+        })
+    }
+
+    /// Reads a model string in which there is no alias.
+    fn parse_expanded(text: &str, providers: &Providers) -> Result<Self, Problem> {
+        let (name, query) = text.split_once('?').unwrap_or((text, ""));
         if name.is_empty() {
             return Err(
                 invalid("the model is empty".to_owned()).hint("write `provider.model`, e.g. `openai.gpt-5`")
@@ -113,6 +151,10 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
         return Err(invalid(format!("`{name}` is a provider; the model is missing"))
             .hint(format!("write the model after it: `{}.MODEL`", provider.name())));
     }
+    if let Some(listed) = provider_of_bare_name(name) {
+        let missing = || no_provider(&format!("`{name}` is a model of `{listed}`"), listed);
+        return Ok((providers.named(listed).ok_or_else(missing)?, name));
+    }
     let family = FAMILIES.iter().find(|(start, _)| name.starts_with(start));
     if let Some(provider) = family.and_then(|(_, provider)| providers.named(provider)) {
         return Ok((provider, name));
@@ -120,13 +162,30 @@ fn split<'a, 'p>(name: &'a str, providers: &'p Providers) -> Result<(&'p Provide
     Err(unknown(name, providers))
 }
 
+/// The provider that the meaning of an alias names and that there is not.
+fn missing_provider<'a>(means: &'a str, providers: &Providers) -> Option<&'a str> {
+    let (start, _) = means.split_once('.')?;
+    let is_name = start.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let known = providers.named(start).is_some() || split(means, providers).is_ok();
+    (is_name && !known).then_some(start)
+}
+
+fn no_provider(what: &str, provider: &str) -> Problem {
+    invalid(format!("{what}, and rowmill has no provider `{provider}`")).hint(format!(
+        "choose another model, or add the provider as `[providers.{provider}]` with a `base_url` in `rowmill.toml`"
+    ))
+}
+
 fn unknown(name: &str, providers: &Providers) -> Problem {
     let all: Vec<&str> = providers.iter().map(Provider::name).collect();
     let Some((start, model)) = name.split_once(['/', '.']) else {
-        // Only a built-in model is named without a provider.
+        // Built-in models and aliases are named without a provider.
         let bare = providers.iter().filter(|provider| provider.protocol() == Protocol::Builtin);
-        let near = nearest(name, &bare.map(Provider::name).collect::<Vec<_>>());
-        let near = near.map(|near| format!("did you mean `{near}`? otherwise "));
+        let aliases = providers.aliases().entries().map(|entry| entry.name);
+        let candidates: Vec<&str> = bare.map(Provider::name).chain(aliases).collect();
+        let near: Vec<String> =
+            all_nearest(name, &candidates).into_iter().map(|near| format!("`{near}`")).collect();
+        let near = (!near.is_empty()).then(|| format!("did you mean {}? otherwise ", near.join(" or ")));
         return invalid(format!("no provider is known for the model `{name}`")).hint(format!(
             "{}write `provider.model`, e.g. `generic.{name}`; providers: {}",
             near.unwrap_or_default(),
@@ -196,33 +255,6 @@ fn takes(provider: &Provider) -> String {
 
 fn invalid(message: String) -> Problem {
     Problem::new(ProblemCode::InvalidModel, message)
-}
-
-/// The candidate that differs least, if it is near enough to be meant.
-fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let near = |candidate: &&'a str| (distance(name, candidate), *candidate);
-    let (distance, candidate) = candidates.iter().map(near).min_by_key(|(distance, _)| *distance)?;
-    (distance <= 2 && distance < candidate.len()).then_some(candidate)
-}
-
-/// How many letters must be changed, added or left out to get from one to the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut corner = i;
-        let mut left = i + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(&other) {
-            let above = *cell;
-            left = (corner + usize::from(a != *b)).min(above + 1).min(left + 1);
-            corner = above;
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 fn decode(value: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 
 use crate::ProviderConfig;
+use crate::aliases::AliasConfig;
 use crate::provider_table::{ROWS, Row, added};
 use crate::quirks::Quirks;
 use crate::settings::{Key, Setting};
@@ -137,9 +138,12 @@ impl Provider {
     }
 }
 
-/// Every provider that a model string can name.
+/// Every provider that a model string can name, and the short names for models.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Providers(Vec<Provider>);
+pub struct Providers {
+    all: Vec<Provider>,
+    aliases: AliasConfig,
+}
 
 impl Default for Providers {
     fn default() -> Self {
@@ -149,7 +153,7 @@ impl Default for Providers {
             speech: row,
             config: ProviderConfig::default(),
         };
-        Self(ROWS.iter().map(provider).collect())
+        Self { all: ROWS.iter().map(provider).collect(), aliases: AliasConfig::default() }
     }
 }
 
@@ -168,15 +172,33 @@ impl Providers {
         Ok(providers)
     }
 
+    /// The same with what the configuration adds to the aliases.
+    ///
+    /// # Errors
+    ///
+    /// An alias cannot be used: its name would hide a provider, or aliases stand for each other in
+    /// a circle.
+    pub fn with_aliases(mut self, aliases: AliasConfig) -> Result<Self, Problem> {
+        aliases.check(|name| self.named(name).map(Provider::name))?;
+        self.aliases = aliases;
+        Ok(self)
+    }
+
+    /// The short names for models.
+    #[must_use]
+    pub fn aliases(&self) -> &AliasConfig {
+        &self.aliases
+    }
+
     /// All providers, the known ones first.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// The provider with this name or alias.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Provider> {
-        self.0.iter().find(|provider| {
+        self.all.iter().find(|provider| {
             provider.name == name
                 || (provider.name == provider.row.name && provider.row.aliases.contains(&name))
         })
@@ -184,7 +206,14 @@ impl Providers {
 
     fn configure(&mut self, name: String, config: ProviderConfig) -> Result<(), Problem> {
         let wrong = |what: String| Problem::new(ProblemCode::InvalidConfig, what);
-        if let Some(known) = self.0.iter_mut().find(|provider| provider.name == name) {
+        if config.api_key_env.as_deref().is_some_and(|variable| !is_variable_name(variable)) {
+            // It may be the key itself, and is not repeated.
+            return Err(wrong(format!(
+                "`api_key_env` of `[providers.{name}]` does not look like the name of a variable"
+            ))
+            .hint("write the name of the variable that holds the key, e.g. `api_key_env = \"LAB_KEY\"`, never the key itself; if that was a key, replace it"));
+        }
+        if let Some(known) = self.all.iter_mut().find(|provider| provider.name == name) {
             if known.protocol() == Protocol::Builtin {
                 return Err(wrong(format!("`[providers.{name}]`: `{name}` is built in and has no settings"))
                     .hint("choose another name"));
@@ -206,7 +235,22 @@ impl Providers {
                 .hint("add `base_url`, e.g. `base_url = \"http://localhost:8000/v1\"`"));
         }
         let row = added(config.protocol.unwrap_or(Protocol::Chat));
-        self.0.push(Provider { name, row, speech: row, config });
+        self.all.push(Provider { name, row, speech: row, config });
         Ok(())
     }
+}
+
+/// How keys begin that could be names of variables.
+const KEY_STARTS: &[&str] = &["AIza", "ghp_", "gsk_", "hf_", "pplx_", "sk_", "xai_"];
+/// Keys are at least as long.
+const SHORTEST_KEY: usize = 20;
+
+/// Whether this can be the name of a variable and does not look like a key.
+fn is_variable_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name = text.bytes().all(fits) && text.starts_with(|first: char| !first.is_ascii_digit());
+    let has = |kind: fn(&u8) -> bool| text.bytes().any(|byte| kind(&byte));
+    let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+    let starts_as_key = KEY_STARTS.iter().any(|start| text.starts_with(start));
+    is_name && !(text.len() >= SHORTEST_KEY && (is_mixed || starts_as_key))
 }

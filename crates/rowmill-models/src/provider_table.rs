@@ -123,7 +123,7 @@ pub(crate) static ROWS: &[Row] = &[
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_url_variables: &["GOOGLEOAI_BASE_URL"],
         about: "Google, Gemini through its OpenAI-compatible API",
-        quirks: Quirks { cache: Cache::Google, schema_beside_tools: false, ..CHAT },
+        quirks: Quirks { cache: Cache::Google, schema_beside_tools: false, max_tools: Some(512), ..CHAT },
         ..HOSTED
     },
     Row {
@@ -166,6 +166,7 @@ pub(crate) static ROWS: &[Row] = &[
         about: "Groq",
         keys: GROQ_KEYS,
         quirks: Quirks {
+            max_tools: Some(128),
             max_tokens: "max_completion_tokens",
             tiers: &["auto", "on_demand", "flex", "performance"],
             files: &GROQ_FILES,
@@ -190,6 +191,7 @@ pub(crate) static ROWS: &[Row] = &[
         base_url_variables: &["DEEPSEEK_BASE_URL"],
         about: "DeepSeek",
         quirks: Quirks {
+            max_tools: Some(128),
             reasoning: Reasoning::Toggle,
             cache: Cache::From(64),
             files: &TEXT_ONLY,
@@ -205,7 +207,7 @@ pub(crate) static ROWS: &[Row] = &[
         base_url_variables: &["XAI_BASE_URL"],
         about: "xAI",
         keys: XAI_KEYS,
-        quirks: Quirks { files: &XAI_FILES, hosts_by_responses: true, ..CHAT },
+        quirks: Quirks { files: &XAI_FILES, hosts_by_responses: true, max_tools: Some(128), ..CHAT },
         ..HOSTED
     },
     Row {
@@ -225,6 +227,7 @@ pub(crate) static ROWS: &[Row] = &[
         base_url_variables: &["HF_BASE_URL"],
         about: "Hugging Face inference providers; `:provider` after the model chooses the route",
         keys: OPEN_KEYS,
+        quirks: Quirks { reasoning: Reasoning::ByModel, ..CHAT },
         ..HOSTED
     },
     Row {

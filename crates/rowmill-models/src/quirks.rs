@@ -32,6 +32,8 @@ pub(crate) struct Quirks {
     pub(crate) hosted: &'static str,
     /// Whether the tools that it runs itself are in its Responses API alone.
     pub(crate) hosts_by_responses: bool,
+    /// How many tools it takes in one request, where it says so (as of November 2026).
+    pub(crate) max_tools: Option<usize>,
 }
 
 /// How a provider keeps the prefix that requests share.
@@ -83,6 +85,8 @@ pub(crate) enum Reasoning {
     Anthropic,
     /// Gemini's `thinkingConfig`.
     Google,
+    /// A level, and a switch whose field depends on the model.
+    ByModel,
 }
 
 impl Reasoning {
@@ -90,7 +94,7 @@ impl Reasoning {
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             Self::Effort => &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "off"],
-            Self::Object => {
+            Self::Object | Self::ByModel => {
                 &["auto", "none", "minimal", "low", "medium", "high", "xhigh", "max", "on", "off"]
             }
             Self::Toggle | Self::Enable => &["auto", "none", "on", "off"],
@@ -131,6 +135,7 @@ pub(crate) const CHAT: Quirks = Quirks {
     schema_beside_tools: true,
     hosted: "",
     hosts_by_responses: false,
+    max_tools: None,
 };
 /// The tiers of OpenAI.
 pub(crate) const OPENAI_TIERS: &[&str] = &["fast", "flex", "auto", "default", "priority"];
@@ -141,6 +146,7 @@ pub(crate) const OPENAI: Quirks = Quirks {
     idempotency: true,
     cache: Cache::OpenAi,
     files: &OPENAI_FILES,
+    max_tools: Some(128),
     ..CHAT
 };
 /// A chat server that enforces JSON but no schema.
@@ -155,8 +161,13 @@ pub(crate) const ANTHROPIC: Quirks = Quirks {
     ..CHAT
 };
 /// Gemini.
-pub(crate) const GOOGLE: Quirks =
-    Quirks { reasoning: Reasoning::Google, cache: Cache::Google, files: &GOOGLE_FILES, ..CHAT };
+pub(crate) const GOOGLE: Quirks = Quirks {
+    reasoning: Reasoning::Google,
+    cache: Cache::Google,
+    files: &GOOGLE_FILES,
+    max_tools: Some(512),
+    ..CHAT
+};
 /// Answers in this process.
 pub(crate) const BUILT_IN: Quirks = Quirks { files: &BUILT_IN_FILES, ..CHAT };
 

@@ -74,8 +74,9 @@ pub(crate) trait Wire: Send + Sync + fmt::Debug {
     /// What puts streamed answers together.
     type Assembly: Assembly;
 
-    /// The body of a call, which refers to the files that are uploaded.
-    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8>;
+    /// The body of a call, which refers to the files that are uploaded. `cap` is the most tokens
+    /// of its answer, in place of what every call says.
+    fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8>;
 
     /// Reads a whole answer.
     fn read(&self, body: &[u8]) -> Result<Reading, Unread>;

@@ -23,7 +23,7 @@ fn person() -> Value {
 #[test]
 fn calls_and_results_are_blocks_and_results_share_a_message() {
     let setup = Setup { parallel_tool_calls: Some(false), ..with_tools("claude-x", None) };
-    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE);
+    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         r#"{"model":"claude-x","max_tokens":4096,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"a1","name":"weather","input":{"city":"Ü\"x\""}},{"type":"tool_use","id":"b2","name":"now","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a1","content":"12 \"C\""},{"type":"tool_result","tool_use_id":"b2","content":"broken","is_error":true}]}],"tools":[{"name":"weather","description":"Tells it.","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"now","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}"#
@@ -78,7 +78,7 @@ fn calls_are_read_and_signed_thoughts_are_sent_back() {
     let echo = reading.echo.unwrap();
     assert_eq!(echo.form, "anthropic.anthropic");
     assert_eq!(echo.content, format!("[{THOUGHT},{HIDDEN},{SAID},{spaced},{OTHER}]"));
-    let sent = wire(&setup).body(&echoed("anthropic.anthropic", &echo.content), &Uploaded::NONE);
+    let sent = wire(&setup).body(&echoed("anthropic.anthropic", &echo.content), &Uploaded::NONE, None);
     let sent = String::from_utf8(sent).unwrap();
     assert!(
         sent.contains(&format!(r#"{{"role":"assistant","content":{}}},{{"role":"user""#, echo.content)),

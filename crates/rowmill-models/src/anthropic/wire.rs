@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::answer::read_message;
 use super::stream::AnthropicAssembly;
 use super::tools::tools;
-use crate::body::{Parts, Template, put};
+use crate::body::{CapField, Parts, Template, put};
 use crate::build::{Setup, contradiction};
 use crate::exchange::Delivery;
 use crate::files::{Shape, Uploaded};
@@ -89,7 +89,9 @@ impl AnthropicWire {
         let terms = Terms::new(setup, prepared.as_ref(), by_tool);
         let manner = Manner { form: terms.form.clone(), ..Manner::default() };
         let shape = Shape::Anthropic;
-        let template = Template::new(Parts { before, field: "messages", first: None, after, shape, manner });
+        let cap = CapField { within: None, name: "max_tokens" };
+        let parts = Parts { before, field: "messages", first: None, after, cap, shape, manner };
+        let template = Template::new(parts);
         Ok(Self { template, terms })
     }
 }
@@ -124,6 +126,14 @@ fn thinking(setting: Option<&Setting>, model: &str) -> Thinking {
     }
 }
 
+/// What the model may think before it says anything, which `max_tokens` must be more than.
+pub(crate) fn thinking_budget(setup: &Setup) -> u64 {
+    match thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model) {
+        Thinking::Budget(tokens) => u64::try_from(tokens).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// The `max_tokens` that requests carry; `None` where the settings contradict each other.
 pub(crate) fn most_output(setup: &Setup) -> Option<u64> {
     let thinking = thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model);
@@ -154,8 +164,8 @@ fn max_tokens(setup: &Setup, thinking: Thinking) -> Result<i64, Problem> {
 impl Wire for AnthropicWire {
     type Assembly = AnthropicAssembly;
 
-    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
-        self.template.body(messages, uploaded)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
+        self.template.body(messages, uploaded, cap)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

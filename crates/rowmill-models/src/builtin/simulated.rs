@@ -43,12 +43,14 @@ impl Simulated {
         (drawn >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn text(&self, prompt: &str) -> String {
+    fn text(&self, prompt: &str) -> Result<String, CallError> {
         let seed = seed_of(&[prompt, &self.seed]);
-        match &self.schema {
-            Some(schema) => value_for(schema, seed).to_string(),
-            None => sentence_for(prompt, seed),
-        }
+        let Some(schema) = &self.schema else { return Ok(sentence_for(prompt, seed)) };
+        let value = value_for(schema, seed).map_err(|what| {
+            let message = format!("the schema asks for more than the built-in model makes: {what}");
+            CallError::new(CallFailure::Refused, message)
+        });
+        Ok(value?.to_string())
     }
 }
 
@@ -64,7 +66,7 @@ impl Model for Simulated {
                 let error = CallError::new(CallFailure::Server, "a simulated failure");
                 return Err(CallError { status: Some(503), code: Some("simulated".to_owned()), ..error });
             }
-            Ok(answer(request, self.text(last_text(request)), started, "simulated"))
+            Ok(answer(request, self.text(last_text(request))?, started, "simulated"))
         }
         .boxed()
     }

@@ -16,7 +16,8 @@ async fn say(model: &Arc<dyn Model>, texts: &[&str]) -> String {
         0 => Message::user(*text),
         _ => Message::assistant(*text),
     });
-    let request = Request { key: "k".to_owned(), row: 1, attempt: 1, messages: messages.collect() };
+    let request =
+        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages: messages.collect() };
     model.complete(&request).await.unwrap().text
 }
 
@@ -33,7 +34,10 @@ async fn passthrough_echoes_the_last_text_until_a_response_is_fixed() {
 async fn passthrough_calls_the_tools_that_the_prompt_names_and_answers_with_what_they_gave() {
     let model = build(&with_tools("passthrough", None)).unwrap();
     let ask = async |messages: Vec<Message>| {
-        model.complete(&Request { key: "k".to_owned(), row: 1, attempt: 1, messages }).await.unwrap()
+        model
+            .complete(&Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages })
+            .await
+            .unwrap()
     };
     for (prompt, expected) in [
         ("***CALL_TOOL weather {\"city\": \"A\"}", vec![called("call_1", "weather", "{\"city\": \"A\"}")]),
@@ -60,7 +64,8 @@ async fn without_tools_a_prompt_that_names_one_is_a_prompt_like_any_other() {
         assert_eq!(say(&model(name), &["***CALL_TOOL now {}"]).await, "***CALL_TOOL now {}");
     }
     let slow = build(&with_tools("slow?delay=0", None)).unwrap();
-    let request = Request { key: "k".to_owned(), row: 1, attempt: 1, messages: conversation() };
+    let request =
+        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages: conversation() };
     assert_eq!(slow.complete(&request).await.unwrap().text, "q", "only passthrough knows tools");
 }
 
@@ -78,8 +83,13 @@ async fn playback_replays_its_first_conversation_and_then_says_that_it_is_over()
 async fn slow_takes_as_long_as_it_is_told() {
     for (name, delay) in [("slow", Duration::from_secs(3)), ("slow?delay=100ms", Duration::from_millis(100))]
     {
-        let request =
-            Request { key: "k".to_owned(), row: 1, attempt: 1, messages: vec![Message::user("12345")] };
+        let request = Request {
+            key: "k".to_owned(),
+            row: 1,
+            attempt: 1,
+            output_cap: None,
+            messages: vec![Message::user("12345")],
+        };
         let completion = model(name).complete(&request).await.unwrap();
         assert_eq!(completion.text, "12345");
         assert_eq!(completion.timing.response, delay);
@@ -97,7 +107,7 @@ fn simulated(query: &str, schema: Option<serde_json::Value>) -> Arc<dyn Model> {
 }
 
 fn request(key: &str, text: &str) -> Request {
-    Request { key: key.to_owned(), row: 1, attempt: 1, messages: vec![Message::user(text)] }
+    Request { key: key.to_owned(), row: 1, attempt: 1, output_cap: None, messages: vec![Message::user(text)] }
 }
 
 #[tokio::test]
@@ -153,7 +163,7 @@ async fn passthrough_tells_which_files_it_got() {
     let files = vec![file("a b.png", "image/png", b"x"), file("c.txt", "text/plain", b"hello")];
     let request = |text: &str| {
         let messages = vec![with_files(text, files.clone())];
-        Request { key: "k".to_owned(), row: 1, attempt: 1, messages }
+        Request { key: "k".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
     };
     let lines = "[file a b.png image/png 1 bytes sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881]\n\
                  [file c.txt text/plain 5 bytes sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824]";

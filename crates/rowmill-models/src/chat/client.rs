@@ -23,7 +23,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         wire: ChatWire::new(setup, delivery),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
+        reporter: Reporter::new(&setup.connection, target.url()),
         target,
         files,
     }))

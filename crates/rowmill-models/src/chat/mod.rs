@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod toggle;
 #[cfg(test)]
 mod tool_tests;
 pub(crate) mod wire;

@@ -61,6 +61,15 @@ fn providers_are_asked_in_their_own_words() {
         ("aliyun.m?reasoning=off", "enable_thinking", json!(false)),
         ("aliyun.m?reasoning=512", "thinking_budget", json!(512)),
         ("openai.m?reasoning=auto", "reasoning_effort", Value::Null),
+        ("hf.m?reasoning=high", "reasoning_effort", json!("high")),
+        ("hf.m?reasoning=off", "reasoning_effort", json!("none")),
+        ("hf.m?reasoning=on", "reasoning_effort", Value::Null),
+        ("kimi25instant", "thinking", json!({"type": "disabled"})),
+        ("kimi26instant", "chat_template_kwargs", json!({"thinking": false})),
+        ("kimi26", "chat_template_kwargs", Value::Null),
+        ("kimi", "disable_reasoning", json!(false)),
+        ("qwen36", "chat_template_kwargs", json!({"enable_thinking": true})),
+        ("qwen36instruct", "chat_template_kwargs", json!({"enable_thinking": false})),
     ] {
         let body: Value = serde_json::from_str(&plain_body(&wire(model, None, None))).unwrap();
         assert_eq!(body[field], expected, "{model}");

@@ -25,7 +25,8 @@ const NOW: &str =
 #[test]
 fn calls_and_results_are_sent_in_their_order_with_the_tools() {
     let setup = Setup { parallel_tool_calls: Some(false), ..with_tools("generic.m", None) };
-    let body = String::from_utf8(wire(&setup).body(&conversation(), &crate::files::Uploaded::NONE)).unwrap();
+    let body =
+        String::from_utf8(wire(&setup).body(&conversation(), &crate::files::Uploaded::NONE, None)).unwrap();
     assert_eq!(
         body,
         format!(

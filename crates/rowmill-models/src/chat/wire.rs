@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::answer::{Answer, finish, usage};
 use super::calls::{Pieces, Whole};
 use super::stream::ChatAssembly;
-use crate::body::{Parts, Template, put};
+use super::toggle::put_thinking;
+use crate::body::{CapField, Parts, Template, put};
 use crate::build::Setup;
 use crate::exchange::Delivery;
 use crate::files::{Shape, Uploaded};
@@ -48,7 +49,7 @@ impl ChatWire {
         };
         let mut after = Map::new();
         sampling(&mut after, settings, quirks);
-        reasoning(&mut after, settings.value(Key::Reasoning), quirks.reasoning);
+        reasoning(&mut after, settings.value(Key::Reasoning), quirks.reasoning, &setup.model.model);
         let by_tool = prepared.as_ref().filter(|_| way == Structured::Tool);
         if let Some(prepared) = &prepared {
             structured(&mut after, prepared, way);
@@ -64,6 +65,7 @@ impl ChatWire {
             field: "messages",
             first: instruction.map(|text| json!({"role": "system", "content": text})),
             after,
+            cap: CapField { within: None, name: quirks.max_tokens },
             shape: Shape::Chat,
             manner: Manner { form: terms.form.clone(), ..Manner::default() },
         });
@@ -74,8 +76,8 @@ impl ChatWire {
 impl Wire for ChatWire {
     type Assembly = ChatAssembly;
 
-    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
-        self.template.body(messages, uploaded)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
+        self.template.body(messages, uploaded, cap)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {
@@ -154,7 +156,7 @@ pub(crate) fn effort(word: &'static str) -> Option<&'static str> {
     }
 }
 
-fn reasoning(fields: &mut Map<String, Value>, setting: Option<&Setting>, style: Reasoning) {
+fn reasoning(fields: &mut Map<String, Value>, setting: Option<&Setting>, style: Reasoning, model: &str) {
     let word = if let Some(Setting::Word(word)) = setting { Some(*word) } else { None };
     let budget = if let Some(Setting::Integer(tokens)) = setting { Some(*tokens) } else { None };
     let enabled = match (word, budget) {
@@ -164,6 +166,7 @@ fn reasoning(fields: &mut Map<String, Value>, setting: Option<&Setting>, style: 
     };
     match style {
         Reasoning::Effort => put(fields, "reasoning_effort", word.and_then(effort)),
+        Reasoning::ByModel => put_thinking(fields, model, word),
         Reasoning::Object => {
             let value = match (word, budget) {
                 (Some("on"), _) => Some(json!({"enabled": true})),

@@ -38,7 +38,7 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn new(connection: &Connection, http: &HttpClient, shape: Shape, place: Place) -> Self {
         let taken = connection.quirks.files;
-        let reporter = Reporter { connection: connection.clone(), address: place.upload.to_string() };
+        let reporter = Reporter::new(connection, &place.upload);
         let uploads =
             (taken.storage != Storage::None).then(|| Uploads::new(http, taken.storage, place, reporter));
         Self { taken, shape, uploads }

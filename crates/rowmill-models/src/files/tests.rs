@@ -22,12 +22,14 @@ fn pdf() -> Attachment {
 
 fn body(setup: &Setup, messages: &[Message], uploaded: &Uploaded) -> Value {
     let body = match setup.connection.protocol {
-        crate::Protocol::Chat => ChatWire::new(setup, Delivery::Whole).body(messages, uploaded),
-        crate::Protocol::Responses => ResponsesWire::new(setup, Carrier::Socket).body(messages, uploaded),
-        crate::Protocol::Anthropic => {
-            AnthropicWire::new(setup, Delivery::Whole).unwrap().body(messages, uploaded)
+        crate::Protocol::Chat => ChatWire::new(setup, Delivery::Whole).body(messages, uploaded, None),
+        crate::Protocol::Responses => {
+            ResponsesWire::new(setup, Carrier::Socket).body(messages, uploaded, None)
         }
-        crate::Protocol::Google => GoogleWire::new(setup).unwrap().body(messages, uploaded),
+        crate::Protocol::Anthropic => {
+            AnthropicWire::new(setup, Delivery::Whole).unwrap().body(messages, uploaded, None)
+        }
+        crate::Protocol::Google => GoogleWire::new(setup).unwrap().body(messages, uploaded, None),
         crate::Protocol::Builtin => Vec::new(),
     };
     serde_json::from_slice(&body).unwrap()

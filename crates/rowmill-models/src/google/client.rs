@@ -41,7 +41,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
         wire: GoogleWire::new(setup)?,
         delivery,
         idempotency: false,
-        reporter: Reporter { connection: connection.clone(), address: url.to_string() },
+        reporter: Reporter::new(connection, &url),
         target: Target::new(url, headers)?,
         files: Arc::new(Files::new(connection, http, Shape::Google, place)),
     }))

@@ -25,7 +25,7 @@ fn calls_and_results_are_parts_and_results_share_a_content() {
         ("gemini-2.5-pro", ""),
         ("gemini-3-pro", r#","thoughtSignature":"skip_thought_signature_validator""#),
     ] {
-        let bytes = wire(&with_tools(model, None)).body(&conversation(), &Uploaded::NONE);
+        let bytes = wire(&with_tools(model, None)).body(&conversation(), &Uploaded::NONE, None);
         assert_eq!(
             String::from_utf8(bytes).unwrap(),
             format!(
@@ -78,7 +78,7 @@ fn calls_are_read_and_signatures_are_sent_back() {
     assert_eq!(said(&reading), both());
     let echo = reading.echo.unwrap();
     assert_eq!((echo.form.as_str(), &echo.content), ("google.google", &format!("[{SAID},{SIGNED},{OTHER}]")));
-    let sent = wire(&setup).body(&echoed("google.google", &echo.content), &Uploaded::NONE);
+    let sent = wire(&setup).body(&echoed("google.google", &echo.content), &Uploaded::NONE, None);
     let sent = String::from_utf8(sent).unwrap();
     assert!(sent.contains(&format!(r#"{{"role":"model","parts":{}}}"#, echo.content)), "{sent}");
     let foreign = body_of(&wire(&setup), &echoed("anthropic.anthropic", &echo.content));

@@ -4,7 +4,7 @@ use rowmill_types::{Message, Problem};
 use serde_json::{Map, Value, json};
 
 use super::answer::GoogleAssembly;
-use crate::body::{Parts, Template, put};
+use crate::body::{CapField, Parts, Template, put};
 use crate::build::{Setup, contradiction};
 use crate::files::{Shape, Uploaded};
 use crate::messages::Manner;
@@ -54,7 +54,9 @@ impl GoogleWire {
         let terms = Terms::new(setup, by_tool.as_ref(), by_tool.is_some());
         let manner = Manner { form: terms.form.clone(), is_signed: !is_early };
         let shape = Shape::Google;
-        let template = Template::new(Parts { before, field: "contents", first: None, after, shape, manner });
+        let cap = CapField { within: Some("generationConfig"), name: "maxOutputTokens" };
+        let parts = Parts { before, field: "contents", first: None, after, cap, shape, manner };
+        let template = Template::new(parts);
         Ok(Self { template, terms })
     }
 }
@@ -116,6 +118,12 @@ fn tools(fields: &mut Map<String, Value>, setup: &Setup, by_tool: Option<&Prepar
     put(fields, "toolConfig", (!config.is_empty()).then_some(Value::Object(config)));
 }
 
+/// What the model may think before it says anything, where that is said in tokens.
+pub(crate) fn thinking_budget(setup: &Setup) -> u64 {
+    let config = thinking(setup.model.settings.value(Key::Reasoning), &setup.model.model);
+    config.and_then(|config| config["thinkingBudget"].as_u64()).unwrap_or_default()
+}
+
 /// Models up to 2.5 count a budget of tokens, later ones take a level.
 fn thinking(setting: Option<&Setting>, model: &str) -> Option<Value> {
     let budgeted = model.contains("gemini-2");
@@ -137,8 +145,8 @@ fn thinking(setting: Option<&Setting>, model: &str) -> Option<Value> {
 impl Wire for GoogleWire {
     type Assembly = GoogleAssembly;
 
-    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
-        self.template.body(messages, uploaded)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
+        self.template.body(messages, uploaded, cap)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

@@ -25,7 +25,7 @@ pub(crate) fn build(setup: &Setup, http: &HttpClient) -> Result<Arc<dyn Model>, 
     }
     let target = target(&setup.connection, "/responses", Delivery::Stream)?;
     let files = files(setup, http, Shape::Responses, &target)?;
-    let reporter = Reporter { connection: setup.connection.clone(), address: target.url().to_string() };
+    let reporter = Reporter::new(&setup.connection, target.url());
     let fallback = match transport {
         Some("auto") => {
             let exchange = exchange(setup, http, Delivery::Stream, Some(Arc::clone(&files)))?;
@@ -62,7 +62,7 @@ fn exchange(
         wire: ResponsesWire::new(setup, carrier),
         delivery,
         idempotency: setup.connection.quirks.idempotency,
-        reporter: Reporter { connection: setup.connection.clone(), address: target.url().to_string() },
+        reporter: Reporter::new(&setup.connection, target.url()),
         target,
         files,
     })

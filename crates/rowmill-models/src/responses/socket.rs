@@ -187,7 +187,7 @@ impl SocketModel {
         started: Instant,
     ) -> Result<Completion, CallError> {
         let broken = |what: String| self.reporter.transport(&HttpFailure::Broken(what));
-        let body = String::from_utf8(self.wire.body(&request.messages, uploaded))
+        let body = String::from_utf8(self.wire.body(&request.messages, uploaded, request.output_cap))
             .map_err(|error| CallError::new(CallFailure::Internal, error.to_string()))?;
         let timeouts = self.sockets.timeouts;
         let asking = async {
@@ -246,7 +246,7 @@ impl SocketModel {
             let body = answer.body().as_deref().unwrap_or_default();
             return self.reporter.status(answer.status().as_u16(), &headers, body);
         }
-        self.reporter.transport(&HttpFailure::Connect(error.to_string()))
+        self.reporter.transport(&HttpFailure::connecting(&error))
     }
 }
 

@@ -21,7 +21,7 @@ const INPUT: &str = r#""input":[{"role":"user","content":"q"},{"role":"assistant
 #[test]
 fn calls_and_results_are_items_and_thoughts_are_asked_for() {
     let setup = Setup { parallel_tool_calls: Some(true), ..with_tools("gpt-5", None) };
-    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE);
+    let bytes = wire(&setup).body(&conversation(), &Uploaded::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         format!(
@@ -29,7 +29,7 @@ fn calls_and_results_are_items_and_thoughts_are_asked_for() {
         )
     );
     let socket = ResponsesWire::new(&with_tools("gpt-4.1", None), Carrier::Socket);
-    let bytes = socket.body(&conversation(), &Uploaded::NONE);
+    let bytes = socket.body(&conversation(), &Uploaded::NONE, None);
     assert_eq!(
         String::from_utf8(bytes).unwrap(),
         format!(r#"{{"type":"response.create","model":"gpt-4.1",{INPUT},{TOOLS}}}"#),

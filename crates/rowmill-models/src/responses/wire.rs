@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::read_response;
 use super::stream::ResponsesAssembly;
-use crate::body::{Parts, Template, put};
+use crate::body::{CapField, Parts, Template, put};
 use crate::build::{Setup, contradiction};
 use crate::chat::wire::{effort, tier};
 use crate::files::{Shape, Uploaded};
@@ -69,7 +69,9 @@ impl ResponsesWire {
         put(&mut after, "stream", (carrier == Carrier::Stream).then_some(true));
         let terms = Terms::new(setup, prepared.as_ref(), false);
         let manner = Manner { form: terms.form.clone(), ..Manner::default() };
-        let parts = Parts { before, field: "input", first: None, after, shape: Shape::Responses, manner };
+        let cap = CapField { within: None, name: "max_output_tokens" };
+        let shape = Shape::Responses;
+        let parts = Parts { before, field: "input", first: None, after, cap, shape, manner };
         Self { template: Template::new(parts), terms }
     }
 }
@@ -123,8 +125,8 @@ pub(super) fn check(setup: &Setup) -> Result<(), Problem> {
 impl Wire for ResponsesWire {
     type Assembly = ResponsesAssembly;
 
-    fn body(&self, messages: &[Message], uploaded: &Uploaded) -> Vec<u8> {
-        self.template.body(messages, uploaded)
+    fn body(&self, messages: &[Message], uploaded: &Uploaded, cap: Option<u64>) -> Vec<u8> {
+        self.template.body(messages, uploaded, cap)
     }
 
     fn read(&self, body: &[u8]) -> Result<Reading, Unread> {

@@ -1,15 +1,11 @@
 //! What the limiter learns from calls over real sockets: rates, quotas, and calls that hang.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
-
-mod server;
-
 use std::time::Duration;
 
+use crate::server::{answer, ask, listen, model, model_within, read_request, serve};
 use futures_util::{SinkExt, StreamExt};
 use rowmill_http::Timeouts;
 use rowmill_types::{CallError, CallFailure, RateLimits, RateWindow};
-use server::{answer, ask, listen, model, model_within, read_request, serve};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;

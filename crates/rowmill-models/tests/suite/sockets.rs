@@ -1,12 +1,8 @@
 //! The Responses API over WebSockets: reuse, dead sockets, refusals and the way back to HTTP.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
-
-mod server;
-
+use crate::server::{answer, ask, events, listen, model, serve};
 use futures_util::{SinkExt, StreamExt};
 use rowmill_types::CallFailure;
-use server::{answer, ask, events, listen, model, serve};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -171,7 +167,10 @@ async fn auto_falls_back_to_events_for_the_rest_of_the_run_and_says_so_once() {
     });
     assert_eq!(texts, ("Hello".to_owned(), "Hello".to_owned()));
     let lines: Vec<&str> = log.requests.iter().map(|seen| seen.line.as_str()).collect();
-    assert_eq!(lines, ["GET /responses HTTP/1.1", "POST /responses HTTP/1.1", "POST /responses HTTP/1.1"]);
+    assert_eq!(
+        lines,
+        ["GET /v1/responses HTTP/1.1", "POST /v1/responses HTTP/1.1", "POST /v1/responses HTTP/1.1"]
+    );
     assert!(log.requests[2].body.ends_with(r#""store":false,"stream":true}"#));
     let notices = notices.lock().unwrap();
     assert_eq!(notices.len(), 1, "{notices:?}");

@@ -1,13 +1,9 @@
 //! Calls over real sockets: what is sent, what comes back, and how calls fail.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
-
-mod server;
-
 use std::time::Duration;
 
+use crate::server::{CUT, answer, ask, events, listen, model, serve};
 use rowmill_types::{CallFailure, Finish};
-use server::{CUT, answer, ask, events, listen, model, serve};
 
 const CHAT: &str = r#"{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
 
@@ -121,11 +117,11 @@ async fn nobody_at_the_address_is_told_apart_from_a_connection_that_breaks() {
     let (_, broken) = tokio::join!(serve(&listener, &answers), model.complete(&request));
     let broken = broken.unwrap_err();
     assert_eq!(broken.failure, CallFailure::Broken);
-    assert!(broken.message.starts_with(&format!("the connection to {address}/chat/completions broke")));
+    assert!(broken.message.starts_with(&format!("the connection to {address}/v1/chat/completions broke")));
     drop(listener);
     let refused = model.complete(&request).await.unwrap_err();
     assert_eq!(refused.failure, CallFailure::Connect);
-    assert!(refused.message.starts_with(&format!("no connection to {address}/chat/completions")));
+    assert!(refused.message.starts_with(&format!("no connection to {address}/v1/chat/completions")));
 }
 
 #[tokio::test]

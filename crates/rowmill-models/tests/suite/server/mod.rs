@@ -1,9 +1,5 @@
 //! A server that gives the answers it was told to, and keeps what it was asked.
 
-#![allow(unreachable_pub, reason = "the test files see it")]
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::allow_attributes, reason = "whether code is dead differs between the test files")]
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -17,31 +13,31 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// What an answer ends with after which the connection is closed.
-pub const CUT: &[u8] = b"(cut)";
+pub(crate) const CUT: &[u8] = b"(cut)";
 
 /// A request as it came.
 #[derive(Debug)]
-pub struct Seen {
-    pub line: String,
-    pub headers: BTreeMap<String, String>,
-    pub body: String,
+pub(crate) struct Seen {
+    pub(crate) line: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
 }
 
 /// What a server saw in all.
 #[derive(Debug, Default)]
-pub struct Log {
-    pub connections: usize,
-    pub requests: Vec<Seen>,
+pub(crate) struct Log {
+    pub(crate) connections: usize,
+    pub(crate) requests: Vec<Seen>,
 }
 
-pub async fn listen() -> (TcpListener, String) {
+pub(crate) async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     (listener, address)
 }
 
 /// Gives one answer per request, on whichever connection the request comes.
-pub async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
+pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
     let mut log = Log::default();
     let mut connections = FuturesUnordered::new();
     while log.requests.len() < answers.len() {
@@ -73,7 +69,7 @@ async fn next_request(mut stream: BufReader<TcpStream>) -> (BufReader<TcpStream>
 }
 
 /// Reads one request; `None` at the end of the connection.
-pub async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
+pub(crate) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     let mut line = String::new();
     if stream.read_line(&mut line).await.ok()? == 0 {
         return None;
@@ -92,7 +88,7 @@ pub async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
 }
 
 /// A whole answer.
-pub fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
@@ -101,7 +97,7 @@ pub fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
 }
 
 /// An answer that comes as events, to the end of the connection's chunk.
-pub fn events(data: &[&str]) -> Vec<u8> {
+pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     let body: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
@@ -111,15 +107,15 @@ pub fn events(data: &[&str]) -> Vec<u8> {
 }
 
 /// What was noticed.
-pub type Notices = Arc<Mutex<Vec<String>>>;
+pub(crate) type Notices = Arc<Mutex<Vec<String>>>;
 
 /// A model whose provider is at `base_url`, with the key `sk-secret`.
-pub fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
+pub(crate) fn model(text: &str, base_url: &str) -> (Arc<dyn Model>, Notices) {
     model_within(text, base_url, Timeouts::default())
 }
 
 /// The same with other limits on waiting.
-pub fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
+pub(crate) fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn Model>, Notices) {
     let name = text.split('.').next().unwrap().to_owned();
     let headers = BTreeMap::from([("x-team".to_owned(), "${TEAM}".to_owned())]);
     let config = ProviderConfig { base_url: Some(base_url.to_owned()), headers, ..ProviderConfig::default() };
@@ -146,6 +142,12 @@ pub fn model_within(text: &str, base_url: &str, timeouts: Timeouts) -> (Arc<dyn 
 }
 
 /// A request of one message.
-pub fn ask(text: &str) -> Request {
-    Request { key: format!("run-1/{text}"), row: 1, attempt: 1, messages: vec![Message::user(text)] }
+pub(crate) fn ask(text: &str) -> Request {
+    Request {
+        key: format!("run-1/{text}"),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        messages: vec![Message::user(text)],
+    }
 }

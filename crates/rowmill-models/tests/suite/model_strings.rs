@@ -1,6 +1,8 @@
 //! Model strings: what they mean and how wrong ones are told.
 
-use rowmill_models::{ModelString, Providers};
+use std::collections::BTreeMap;
+
+use rowmill_models::{AliasConfig, ModelString, Providers, alias_origin};
 use rowmill_types::{Problem, ProblemCode};
 
 fn parse(text: &str) -> Result<ModelString, Problem> {
@@ -13,7 +15,8 @@ fn a_model_string_means_one_provider_one_model_and_its_settings() {
         ("openai.gpt-4.1", "openai.gpt-4.1"),
         ("openai/gpt-4.1", "openai.gpt-4.1"),
         (" openai.gpt-4.1 ", "openai.gpt-4.1"),
-        ("gpt-4.1-mini", "responses.gpt-4.1-mini"),
+        ("gpt-4.1-mini", "openai.gpt-4.1-mini"),
+        ("gpt-5-mini", "responses.gpt-5-mini"),
         ("o3", "responses.o3"),
         ("o1-pro", "responses.o1-pro"),
         ("o4-mini", "responses.o4-mini"),
@@ -204,5 +207,119 @@ fn an_unknown_provider_lists_all_of_them() {
         ["responses", "openai", "anthropic", "google", "generic", "azure", "openresponses", "simulated"]
     {
         assert!(hint.contains(name), "{name} is not in {hint}");
+    }
+}
+
+#[test]
+fn every_built_in_alias_is_a_model_or_names_the_provider_that_is_missing() {
+    let aliases = AliasConfig::default();
+    let names: Vec<&str> = aliases.entries().map(|entry| entry.name).collect();
+    assert!(names.len() > 120, "{} aliases", names.len());
+    for name in names {
+        let means = aliases.expand(name).unwrap();
+        let missing = ["codexresponses", "metaai"].iter().find(|start| means.starts_with(**start));
+        match (parse(name), missing) {
+            (Ok(model), None) => assert!(!model.model.is_empty(), "{name}"),
+            (Err(problem), Some(provider)) => assert_eq!(
+                problem.message,
+                format!("`{name}` means `{means}`, and rowmill has no provider `{provider}`")
+            ),
+            (result, _) => panic!("{name}: {result:?}"),
+        }
+    }
+    assert_eq!(alias_origin(), ("fast-agent 0.10.9", "2026-08-18"));
+}
+
+#[test]
+fn an_alias_gives_way_to_what_is_written_after_it() {
+    for (text, expected) in [
+        ("kimi26instant", "hf.moonshotai/Kimi-K2.6:novita?reasoning=off&temperature=0.6&top_p=0.95"),
+        ("kimi26instant?temp=0", "hf.moonshotai/Kimi-K2.6:novita?reasoning=off&temperature=0&top_p=0.95"),
+        ("kimi26instant:groq", "hf.moonshotai/Kimi-K2.6:groq?reasoning=off&temperature=0.6&top_p=0.95"),
+        ("gpt-oss-20b:groq", "hf.openai/gpt-oss-20b:groq"),
+        ("sonnet", "anthropic.claude-sonnet-5"),
+        ("claude", "anthropic.claude-sonnet-5"),
+        ("haiku?max_tokens=9", "anthropic.claude-haiku-4-5?max_tokens=9"),
+        ("gemini3.5flash", "google.gemini-3.5-flash"),
+        ("gpt-5.5", "responses.gpt-5.5?reasoning=medium"),
+        ("gpt-5.5?reasoning=low", "responses.gpt-5.5?reasoning=low"),
+        ("Grok 4.6 (X Search)", "xai.grok-4.6?x_search=true"),
+        ("glm-5.2", "zai.glm-5.2"),
+        ("moonshotai/Kimi-K2.6:novita", "hf.moonshotai/Kimi-K2.6:novita"),
+    ] {
+        let model = parse(text).unwrap();
+        assert_eq!(model.to_string(), expected, "{text}");
+        assert_eq!(parse(expected).unwrap(), model, "{expected} does not mean the same again");
+    }
+}
+
+fn with_aliases(pairs: &[(&str, &str)], references: &[(&str, &str)]) -> Result<Providers, Problem> {
+    let owned = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, means)| ((*name).to_owned(), (*means).to_owned())).collect()
+    };
+    let references = BTreeMap::from([("system".to_owned(), owned(references))]);
+    Providers::default().with_aliases(AliasConfig { aliases: owned(pairs), references })
+}
+
+#[test]
+fn own_aliases_and_references_win_over_built_in_ones_and_may_stand_for_each_other() {
+    let own =
+        [("quick", "haiku?temp=0"), ("haiku", "openai.gpt-5-mini?max_tokens=5"), ("usual", "$system.fast")];
+    let providers =
+        with_aliases(&own, &[("fast", "quick?max_tokens=7"), ("default", "$system.fast")]).unwrap();
+    for (text, expected) in [
+        ("quick", "openai.gpt-5-mini?temperature=0&max_tokens=5"),
+        ("$system.fast", "openai.gpt-5-mini?temperature=0&max_tokens=7"),
+        ("$system.default?temp=1", "openai.gpt-5-mini?temperature=1&max_tokens=7"),
+        ("usual", "openai.gpt-5-mini?temperature=0&max_tokens=7"),
+    ] {
+        assert_eq!(ModelString::parse(text, &providers).unwrap().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn aliases_that_hide_something_or_run_in_a_circle_are_refused() {
+    for (own, expected) in [
+        (&[("a", "b"), ("b", "a?temp=0")][..], "aliases stand for each other in a circle: `a` → `b` → `a`"),
+        (&[("openai", "azure.x")], "`openai` in `[aliases]` would hide the provider `openai`"),
+        (&[("openai.gpt-5", "azure.x")], "`openai.gpt-5` in `[aliases]` would hide the provider `openai`"),
+        (&[("simulated", "openai.x")], "`simulated` in `[aliases]` would hide the provider `simulated`"),
+        (&[("a:b", "openai.x")], "`a:b` in `[aliases]` cannot be the name of a model"),
+        (&[("a", " ")], "`a` in `[aliases]` stands for nothing"),
+    ] {
+        let problem = with_aliases(own, &[]).unwrap_err();
+        assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InvalidConfig, expected));
+    }
+}
+
+#[test]
+fn names_that_stand_for_nothing_say_what_is_near_and_what_to_add() {
+    let providers = with_aliases(&[("mine", "opnai.gpt-5")], &[("fast", "haiku")]).unwrap();
+    for (text, message, hint) in [
+        ("sonet", "no provider is known for the model `sonet`", "did you mean `sonnet`? otherwise write"),
+        (
+            "kimi26instnt",
+            "no provider is known for the model `kimi26instnt`",
+            "did you mean `kimi26instant`?",
+        ),
+        ("gpt-oss-120b", "no provider is known for the model `gpt-oss-120b`", "did you mean `gpt-oss-20b`?"),
+        ("mine", "`mine` means `opnai.gpt-5`, and rowmill has no provider `opnai`", "choose another model"),
+        (
+            "muse-spark-1.2",
+            "`muse-spark-1.2` is a model of `metaai`, and rowmill has no provider `metaai`",
+            "choose another model, or add the provider as `[providers.metaai]`",
+        ),
+        (
+            "$system.slow",
+            "the model reference `$system.slow` is not defined",
+            "add `slow = \"provider.model\"` under `[model_references.system]` in `rowmill.toml`; these are \
+             defined: `$system.fast`",
+        ),
+        ("$fast", "`$fast` is no model reference", "references have a namespace and a key"),
+    ] {
+        let problem = ModelString::parse(text, &providers).unwrap_err();
+        assert_eq!(problem.message, message);
+        let told = problem.hint.unwrap();
+        assert!(told.starts_with(hint), "{text}: {told}");
     }
 }

@@ -1,7 +1,5 @@
 //! Addresses, keys and headers: where they come from and how a lack of them is told.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
-
 use std::collections::BTreeMap;
 
 use rowmill_models::{
@@ -183,4 +181,54 @@ fn the_catalogue_tells_what_is_there_and_what_is_missing() {
     );
     assert_eq!(entry("slow").settings.iter().map(|key| key.name()).collect::<Vec<_>>(), ["delay"]);
     assert!(entries.iter().all(|entry| !entry.about.is_empty()));
+}
+
+#[test]
+fn a_base_url_without_a_path_is_completed_and_said_once_per_connection() {
+    let key = ("OPENAI_API_KEY", "k");
+    for (model, environment, expected, told) in [
+        (
+            "generic.m",
+            &[("GENERIC_BASE_URL", "http://localhost:11434")][..],
+            "http://localhost:11434/v1",
+            Some("`GENERIC_BASE_URL` has no path; calls go to `http://localhost:11434/v1`"),
+        ),
+        ("generic.m", &[("GENERIC_BASE_URL", "http://h:1/v1/")], "http://h:1/v1/", None),
+        ("generic.m", &[("GENERIC_BASE_URL", "http://h:1/api/v3")], "http://h:1/api/v3", None),
+        // Two slashes are the way to say that the API is at the root.
+        ("generic.m", &[("GENERIC_BASE_URL", "http://h:1//")], "http://h:1//", None),
+        (
+            "responses.m",
+            &[key, ("OPENAI_BASE_URL", "https://user:pw-secret@proxy.test/")],
+            "https://user:pw-secret@proxy.test/v1",
+            Some("`OPENAI_BASE_URL` has no path; calls go to `https://proxy.test/v1`"),
+        ),
+        (
+            "groq.m",
+            &[("GROQ_API_KEY", "k"), ("GROQ_BASE_URL", "https://api.groq.com")],
+            "https://api.groq.com/openai/v1",
+            Some("`GROQ_BASE_URL` has no path; calls go to `https://api.groq.com/openai/v1`"),
+        ),
+        (
+            "azure.m",
+            &[("AZURE_OPENAI_API_KEY", "k"), ("AZURE_OPENAI_ENDPOINT", "https://r.openai.azure.com")],
+            "https://r.openai.azure.com/openai/v1",
+            None,
+        ),
+        (
+            "anthropic.m",
+            &[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://proxy")],
+            "http://proxy/",
+            None,
+        ),
+        ("google.m", &[("GEMINI_API_KEY", "k"), ("GEMINI_BASE_URL", "http://g")], "http://g/", None),
+    ] {
+        let connection = resolve(model, "", environment).unwrap();
+        assert_eq!(connection.base_url(), Some(expected), "{model}");
+        assert_eq!(connection.address_notice.as_deref(), told, "{model}");
+    }
+    let own = resolve("lab.m", "[lab]\nbase_url = \"http://lab\"", &[]).unwrap();
+    assert_eq!(own.base_url(), Some("http://lab/v1"));
+    let told = "`base_url` of `[providers.lab]` has no path; calls go to `http://lab/v1`";
+    assert_eq!(own.address_notice.as_deref(), Some(told));
 }

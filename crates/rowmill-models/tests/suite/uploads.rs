@@ -1,7 +1,5 @@
 //! Files over real sockets: what reaches the provider, and what is kept there for how long.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at its first surprise")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,7 +51,7 @@ fn large_pdf(number: u8) -> Attachment {
 
 fn ask(text: &str, attachments: Vec<Attachment>) -> Request {
     let message = Message { attachments, ..Message::user(text) };
-    Request { key: format!("run/{text}"), row: 1, attempt: 1, messages: vec![message] }
+    Request { key: format!("run/{text}"), row: 1, attempt: 1, output_cap: None, messages: vec![message] }
 }
 
 fn seen(simulator: &Simulator) -> Vec<FileSeen> {

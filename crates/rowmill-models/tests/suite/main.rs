@@ -1,0 +1,12 @@
+//! All integration tests of this crate, in one program: it is linked once.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod calls;
+mod conformance;
+mod connections;
+mod limits;
+mod model_strings;
+mod server;
+mod sockets;
+mod uploads;
