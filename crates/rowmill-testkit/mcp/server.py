@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 OPTIONS = argparse.Namespace()
 PROTOCOL = "2025-06-18"
@@ -176,6 +177,14 @@ def call_tool(peer, key, name, arguments):
     if name in ("forget", "revoke"):
         peer.forget(name)
         return text_result("forgotten")
+    if name == "remember":
+        # Reads, changes and writes a file as the memory server does, without a lock.
+        with open(OPTIONS.memory, encoding="utf-8") as file:
+            known = json.load(file)
+        time.sleep(0.01)
+        with open(OPTIONS.memory, "w", encoding="utf-8") as file:
+            json.dump([*known, arguments["label"]], file)
+        return text_result("remembered")
     if name in TOOLS:
         return text_result(name)
     raise Refusal(-32602, f"unknown tool: {name}")
@@ -223,6 +232,12 @@ def handle(peer, message):
         return {}
     if method == "tools/list":
         listed = [{"name": name, **rest} for name, rest in TOOLS.items()]
+        if OPTIONS.memory:
+            listed.append({"name": "remember", **tool("Appends to the list in the file.", label=str)})
+        listed.extend({"name": f"more_{number}", **tool("One of many.")} for number in range(OPTIONS.many))
+        for each in listed:
+            if each["name"] == OPTIONS.task:
+                each["execution"] = {"taskSupport": "required"}
         return page("tools", listed, params)
     if method == "resources/list":
         return page("resources", RESOURCES, params)
@@ -304,6 +319,7 @@ def serve_http():
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     sessions, tokens, lock = set(), set(), threading.Lock()
+    codes, refreshes = {}, set()
     numbers = iter(range(1, 1_000_000))
 
     class Peer:
@@ -350,11 +366,65 @@ def serve_http():
             if self.path.startswith("/.well-known/oauth-authorization-server"):
                 here = self.here()
                 methods = ["client_secret_post"]
+                if OPTIONS.people:
+                    return self.reply(200, {
+                        "issuer": here, "authorization_endpoint": f"{here}/authorize",
+                        "token_endpoint": f"{here}/token", "registration_endpoint": f"{here}/register",
+                        "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+                        "grant_types_supported": ["authorization_code", "refresh_token"],
+                        "token_endpoint_auth_methods_supported": ["none"],
+                    })
                 return self.reply(200, {
                     "issuer": here, "authorization_endpoint": f"{here}/authorize", "token_endpoint": f"{here}/token",
                     "token_endpoint_auth_methods_supported": methods, "response_types_supported": ["code"],
                 })
+            if self.path.startswith("/authorize?"):
+                return self.authorize()
             return self.reply(405)
+
+        def register(self):
+            asked = json.loads(self.body())
+            count(f"register {asked['client_name']}")
+            return self.reply(201, {**asked, "client_id": "client-1"})
+
+        def authorize(self):
+            """The person who sits at the browser says yes at once, or no."""
+            from urllib.parse import parse_qs, urlencode, urlsplit
+
+            asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            if OPTIONS.people == "no":
+                back = {"error": "access_denied", "state": asked["state"]}
+            else:
+                with lock:
+                    code = f"code-{next(numbers)}"
+                    codes[code] = asked
+                back = {"code": code, "state": asked["state"]}
+            return self.reply(302, Location=f"{asked['redirect_uri']}?{urlencode(back)}")
+
+        def token_of_person(self, form):
+            import base64
+            import hashlib
+
+            with lock:
+                if form["grant_type"] == "authorization_code":
+                    asked = codes.pop(form.get("code"), {})
+                    digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+                    challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+                    same = ("client_id", "redirect_uri")
+                    fits = asked.get("code_challenge") == challenge and all(asked[key] == form.get(key) for key in same)
+                else:
+                    fits = form.get("refresh_token") in refreshes
+                    refreshes.discard(form.get("refresh_token"))
+                if not fits:
+                    return self.reply(400, {"error": "invalid_grant"})
+                number = next(numbers)
+                tokens.add(f"token-{number}-planted")
+                refreshes.add(f"refresh-{number}-planted")
+            count(form["grant_type"])
+            return self.reply(200, {
+                "access_token": f"token-{number}-planted", "refresh_token": f"refresh-{number}-planted",
+                "token_type": "Bearer", "expires_in": OPTIONS.lifetime,
+            })
 
         def do_DELETE(self):
             with lock:
@@ -366,6 +436,8 @@ def serve_http():
             from urllib.parse import parse_qs
 
             form = {key: values[0] for key, values in parse_qs(self.body().decode()).items()}
+            if OPTIONS.people:
+                return self.token_of_person(form)
             if (form.get("client_id"), form.get("client_secret")) != tuple(OPTIONS.oauth.split(":")):
                 return self.reply(401, {"error": "invalid_client"})
             with lock:
@@ -376,7 +448,7 @@ def serve_http():
 
         def allowed(self):
             given = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-            if OPTIONS.oauth:
+            if OPTIONS.oauth or OPTIONS.people:
                 with lock:
                     return given in tokens
             return OPTIONS.token is None or given == OPTIONS.token
@@ -384,6 +456,8 @@ def serve_http():
         def do_POST(self):
             if self.path == "/token":
                 return self.token()
+            if self.path == "/register":
+                return self.register()
             if OPTIONS.redirect and self.path == "/mcp":
                 self.body()
                 return self.reply(307, Location="/mcp/")
@@ -428,11 +502,16 @@ def options():
     parser.add_argument("--redirect", action="store_true", help="redirect to the same address with a slash (HTTP)")
     parser.add_argument("--token", help="ask for this bearer token (HTTP)")
     parser.add_argument("--oauth", metavar="ID:SECRET", help="give tokens for these credentials (HTTP)")
+    parser.add_argument("--people", choices=["yes", "no"], help="let people sign in, or refuse them (HTTP)")
+    parser.add_argument("--lifetime", type=int, default=3600, help="how long their tokens serve, in seconds")
     parser.add_argument("--unknown-session", type=int, default=404, help="the status for a forgotten session (HTTP)")
     parser.add_argument("--status", type=int, help="answer calls with this status and a page (HTTP)")
     parser.add_argument("--count", metavar="FILE", help="where the tool count appends a line per call")
     parser.add_argument("--notify", type=int, metavar="PORT", help="connect there and tell of every call")
     parser.add_argument("--page", type=int, help="how many tools a page of a list has")
+    parser.add_argument("--memory", metavar="FILE", help="offer remember, which appends to the JSON list in FILE")
+    parser.add_argument("--task", metavar="TOOL", help="say that this tool can be called only as a task")
+    parser.add_argument("--many", type=int, default=0, help="offer so many more tools")
     parser.add_argument("--refuse-handshake", action="store_true", help="answer initialize with an error")
     parser.add_argument("--modern", action="store_true", help="speak only the protocol without a handshake")
     parser.add_argument("--exit", type=int, metavar="CODE", help="say something on stderr and end at once")
@@ -442,6 +521,9 @@ def options():
     parser.add_argument("--stubborn", action="store_true", help="do not end with stdin, nor when asked to")
     parser.add_argument("--child", action="store_true", help="start a process and print its number on stderr")
     parser.add_argument("--once", metavar="FILE", help="end at once if FILE exists, else make it and serve")
+    parser.add_argument("--header", help="nothing; a secret that stands in a command line")
+    parser.add_argument("--ignore", help="the same")
+    parser.add_argument("ignored", nargs="*", help="the same")
     return parser.parse_args(namespace=OPTIONS)
 
 

@@ -11,8 +11,13 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
     let model = FakeModel::default()
         .script("recovers", vec![Err(busy()), Ok(answer("four"))])
         .delay(Duration::from_secs(60));
-    let request =
-        |text: &str| Request { key: "k".into(), row: 1, attempt: 1, messages: vec![Said::user(text)] };
+    let request = |text: &str| Request {
+        key: "k".into(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        messages: vec![Said::user(text)],
+    };
     let (recovers, other) = (request("recovers"), request("other"));
     assert_eq!(model.complete(&recovers).await.unwrap_err(), busy());
     let (again, echo) = tokio::join!(model.complete(&recovers), model.complete(&other));
@@ -23,7 +28,8 @@ async fn a_fake_model_follows_its_scripts_and_keeps_what_it_saw() {
 #[tokio::test]
 async fn a_held_fake_model_answers_once_it_is_released() {
     let model = FakeModel::default().held();
-    let request = Request { key: "k".into(), row: 1, attempt: 1, messages: vec![Said::user("x")] };
+    let request =
+        Request { key: "k".into(), row: 1, attempt: 1, output_cap: None, messages: vec![Said::user("x")] };
     let mut call = model.complete(&request);
     assert!(futures_util::poll!(&mut call).is_pending());
     model.release();

@@ -5,8 +5,21 @@ use std::io;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rowmill_types::open_files_used_up;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
+
+/// Why a process could not be started, with what helps where this machine's limit on open files
+/// is the cause: a process takes three of them for its pipes.
+pub(crate) fn with_remedy(error: io::Error) -> io::Error {
+    match open_files_used_up(&error) {
+        true => io::Error::new(
+            error.kind(),
+            "this machine allows no more open files; raise the limit with `ulimit -n 1024`",
+        ),
+        false => error,
+    }
+}
 
 /// A process and everything in its group. Dropping it ends them all.
 #[derive(Debug)]
@@ -19,7 +32,7 @@ pub(crate) struct Group {
 impl Group {
     /// Starts a process as the first of a new group.
     pub(crate) fn start(command: &mut Command, graves: &Graves) -> io::Result<Self> {
-        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let child = command.process_group(0).kill_on_drop(true).spawn().map_err(with_remedy)?;
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         graves.lock().living.extend(leader);
         Ok(Self { child: Some(child), leader, graves: graves.clone() })

@@ -3,6 +3,7 @@
 mod bytes_output;
 mod group;
 mod inherited;
+mod limited;
 mod mcp;
 mod python;
 mod several;
@@ -11,9 +12,11 @@ mod skills;
 mod stub;
 mod unknown;
 
+pub use limited::ParallelLimits;
 pub use mcp::{
-    AuthConfig, Filter, Idempotent, IdempotentConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth,
-    OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect, Span, Transport, View,
+    AuthConfig, Filter, Idempotent, IdempotentConfig, Login, MaxParallel, MaxParallelConfig, Mcp, McpServer,
+    McpServerConfig, McpSettings, OAuth, OfferedKind, OfferedTool, ProtocolConfig, ProtocolMode, Reconnect,
+    SignIn, Span, Transport, View, begin_login, forget_tokens, kept_tokens, token_path,
 };
 pub use python::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,

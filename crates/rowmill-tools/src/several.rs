@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_types::ToolOutput;
 
 use crate::unknown::unknown;
@@ -72,6 +72,13 @@ impl Tools {
 }
 
 impl ToolHost for Tools {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        match self.route(request.tool) {
+            Some((host, tool)) => host.ready(ToolRequest { tool, ..request }),
+            None => Box::pin(std::future::ready(Err(unknown(request.tool)))),
+        }
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         match self.route(request.tool) {
             Some((host, tool)) => host.call(ToolRequest { tool, ..request }),

@@ -106,7 +106,7 @@ pub async fn check_own_model(model: &dyn Model, facts: &ModelFacts<'_>) -> Vec<S
 
 /// The only place where the suite makes a request.
 fn request(messages: Vec<Message>) -> Request {
-    Request { key: "conformance".to_owned(), row: 1, attempt: 1, messages }
+    Request { key: "conformance".to_owned(), row: 1, attempt: 1, output_cap: None, messages }
 }
 
 async fn answers(model: &dyn Model, facts: &ModelFacts<'_>, prompt: &str) -> Checked {

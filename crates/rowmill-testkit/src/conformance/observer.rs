@@ -102,6 +102,10 @@ fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError, failed: &'a RowEr
     }
     events.extend([
         Event::Flowing { lane },
+        Event::AnswersLimited { lane, tokens: 4_096, calls: Some(64) },
+        Event::AnswersLimited { lane, tokens: 4_096, calls: None },
+        Event::PacedByBudget { lane, calls: 1 },
+        Event::LimitIgnored { lane, allowed: 4_096, used: 5_000 },
         Event::Retrying { number: 1, error, wait: Duration::ZERO },
         Event::Ended { number: 1, error: None, called: true, usage, cost: Money::default() },
         Event::Ended {

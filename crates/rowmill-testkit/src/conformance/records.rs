@@ -26,6 +26,7 @@ fn record(number: u64, outcome: &Result<String, RowError>) -> Record {
         end: Duration::from_millis(number + 5),
         calls: &[],
         tools: &[],
+        below_min_rating: &[],
         reused: None,
         trace: None,
     })

@@ -68,7 +68,13 @@ fn cases() -> Vec<(&'static str, Expected)> {
 }
 
 fn request(prompt: &str) -> Request {
-    Request { key: "conformance".to_owned(), row: 1, attempt: 1, messages: vec![Message::user(prompt)] }
+    Request {
+        key: "conformance".to_owned(),
+        row: 1,
+        attempt: 1,
+        output_cap: None,
+        messages: vec![Message::user(prompt)],
+    }
 }
 
 fn deviation(result: &Result<Completion, CallError>, expected: &Expected) -> Option<String> {

@@ -179,7 +179,15 @@ pub async fn check_tool_host(host: &dyn ToolHost, facts: &ToolFacts<'_>) -> Vec<
 /// The only place where the suite makes a request.
 fn request(row: u64, case: &ToolCase) -> ToolRequest<'_> {
     let ToolCase { tool, arguments } = case;
-    ToolRequest { row, key: "conformance", tool, arguments, idempotent: false, timeout: None }
+    ToolRequest {
+        row,
+        id: &rowmill_types::RowId::Number(0),
+        key: "conformance",
+        tool,
+        arguments,
+        idempotent: false,
+        timeout: None,
+    }
 }
 
 /// The text of a call that must work.

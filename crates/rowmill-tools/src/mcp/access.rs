@@ -1,18 +1,28 @@
 //! How a server on the network is let to know who asks.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, ClientCredentialsConfig};
 use tokio::sync::Mutex;
 
-use super::server::OAuth;
+use super::login::manager;
+use super::server::{McpServer, OAuth, SignIn, Transport};
 
-/// A client-credentials grant with the token that it gave.
+/// A grant with the token that it gave.
 pub(super) struct Grant {
     url: String,
     http: reqwest::Client,
-    credentials: ClientCredentialsConfig,
+    source: Source,
     granted: Mutex<Option<AuthorizationManager>>,
+}
+
+/// Where tokens come from.
+enum Source {
+    /// A client-credentials grant.
+    Client(ClientCredentialsConfig),
+    /// The file that a person's sign-in left.
+    Person(PathBuf),
 }
 
 impl fmt::Debug for Grant {
@@ -31,27 +41,43 @@ pub(super) enum Token {
 }
 
 impl Grant {
-    pub(super) fn new(url: &str, oauth: &OAuth, http: reqwest::Client) -> Self {
+    /// Tokens for the id and the secret of a client.
+    pub(super) fn of_client(url: &str, oauth: &OAuth, http: reqwest::Client) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
             client_secret: oauth.client_secret.reveal().to_owned(),
             scopes: oauth.scopes.clone(),
             resource: Some(url.to_owned()),
         };
-        Self { url: url.to_owned(), http, credentials, granted: Mutex::new(None) }
+        Self::new(url, http, Source::Client(credentials))
+    }
+
+    /// The tokens of a person who signed in.
+    pub(super) fn of_person(url: &str, file: &Path, http: reqwest::Client) -> Self {
+        Self::new(url, http, Source::Person(file.to_owned()))
+    }
+
+    fn new(url: &str, http: reqwest::Client, source: Source) -> Self {
+        Self { url: url.to_owned(), http, source, granted: Mutex::new(None) }
     }
 
     /// A token that the server takes. All callers share one.
     pub(super) async fn token(&self, which: Token) -> Result<String, AuthError> {
         let mut granted = self.granted.lock().await;
-        if which == Token::Fresh {
-            *granted = None;
+        match (&self.source, granted.as_ref()) {
+            (Source::Person(_), Some(manager)) if which == Token::Fresh => {
+                manager.refresh_token().await?;
+                return manager.get_access_token().await;
+            }
+            (Source::Person(_), Some(manager)) => return manager.get_access_token().await,
+            (Source::Client(_), Some(manager)) if which == Token::Kept => {
+                if let Ok(token) = manager.get_access_token().await {
+                    return Ok(token);
+                }
+            }
+            _ => {}
         }
-        if let Some(manager) = granted.as_ref()
-            && let Ok(token) = manager.get_access_token().await
-        {
-            return Ok(token);
-        }
+        *granted = None;
         let manager = self.ask().await?;
         let token = manager.get_access_token().await?;
         *granted = Some(manager);
@@ -59,13 +85,69 @@ impl Grant {
     }
 
     async fn ask(&self) -> Result<AuthorizationManager, AuthError> {
+        let credentials = match &self.source {
+            Source::Person(file) => {
+                let mut manager = manager(&self.url, file).await?;
+                return match manager.initialize_from_store().await? {
+                    true => Ok(manager),
+                    false => Err(AuthError::AuthorizationRequired),
+                };
+            }
+            Source::Client(credentials) => credentials,
+        };
         let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
         manager.with_client(self.http.clone())?;
         let resolution = manager.resolve_metadata().await?;
         manager.set_metadata(resolution.metadata);
-        manager.validate_client_credentials_metadata(&self.credentials)?;
-        manager.configure_client_credentials(&self.credentials)?;
-        manager.exchange_client_credentials(&self.credentials).await?;
+        manager.validate_client_credentials_metadata(credentials)?;
+        manager.configure_client_credentials(credentials)?;
+        manager.exchange_client_credentials(credentials).await?;
         Ok(manager)
+    }
+}
+
+impl McpServer {
+    /// What a person can do when the server wants to know who asks.
+    pub(super) fn credential_hint(&self) -> String {
+        let name = &self.name;
+        let Transport::Http { url, headers, .. } = &self.transport else {
+            return format!("give `{name}` what it asks for in `env`");
+        };
+        let has_token = headers.keys().any(|name| name.to_ascii_lowercase().ends_with("authorization"));
+        match (self.sign_in, has_token) {
+            (SignIn::HuggingFace, false) => "set `HF_TOKEN` to an access token of \
+                 https://huggingface.co/settings/tokens, or sign in with `hf auth login`"
+                .to_owned(),
+            (SignIn::HuggingFace, true) => {
+                "the access token of Hugging Face was refused: check `HF_TOKEN`, or sign in again with \
+                 `hf auth login`"
+                    .to_owned()
+            }
+            (SignIn::Browser, _) => format!(
+                "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` with \
+                 `client_id` and `client_secret` for `{name}`, each with `${{NAME}}` for a variable",
+                bare_address(url)
+            ),
+        }
+    }
+}
+
+/// An address without what may be secret in it.
+pub(super) fn bare_address(url: &str) -> String {
+    let Ok(mut address) = reqwest::Url::parse(url) else { return url.to_owned() };
+    address.set_query(None);
+    address.set_fragment(None);
+    let is_bare = address.set_username("").is_ok() && address.set_password(None).is_ok();
+    if is_bare { address.to_string() } else { address.origin().ascii_serialization() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_may_be_secret_is_left_of_an_address() {
+        let whole = "https://me:pass@docs.test:8443/mcp?key=4711#x";
+        assert_eq!(bare_address(whole), "https://docs.test:8443/mcp");
     }
 }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::filter::{self, Filter};
 use super::names::Names;
-use super::server::{Idempotent, McpServer};
+use super::server::{Idempotent, MaxParallel, McpServer};
 use super::session::Session;
+use super::tasks::needs_task;
 use super::view::View;
 
 /// How many resources or prompts are named to a model.
@@ -58,6 +59,8 @@ pub(super) struct Catalogue {
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
     pub(super) instructions: Option<String>,
+    /// Tools that are not offered, because they answer no plain call.
+    pub(super) need_tasks: Vec<String>,
 }
 
 impl Catalogue {
@@ -94,8 +97,12 @@ impl Catalogue {
     ) -> Result<Vec<OfferedTool>, Problem> {
         let views = server.all_views();
         self.check_filters(server, &server.view())?;
+        self.check_limits(server)?;
         self.tools.retain(|tool| server.tools.admits(&tool.name));
-        let mut offered: Vec<_> = self.tools.iter().map(|tool| offered_tool(server, tool, names)).collect();
+        let need_tasks = self.tools.iter().filter(|tool| needs_task(tool)).map(|tool| tool.name.to_string());
+        self.need_tasks = need_tasks.collect();
+        let plain = self.tools.iter().filter(|tool| !needs_task(tool));
+        let mut offered: Vec<_> = plain.map(|tool| offered_tool(server, tool, names)).collect();
         let (mut reading, mut fetching) = (None, None);
         for (index, view) in views.iter().enumerate() {
             self.check_filters(server, view)?;
@@ -111,6 +118,17 @@ impl Catalogue {
             }
         }
         Ok(offered)
+    }
+
+    fn check_limits(&self, server: &McpServer) -> Result<(), Problem> {
+        let MaxParallel::ByTool(limits) = &server.max_parallel else { return Ok(()) };
+        let named = Filter::Only(limits.iter().map(|(name, _)| name.clone()).collect());
+        let known: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
+        let Some(name) = named.unknown(&known) else { return Ok(()) };
+        let message =
+            format!("`max_parallel` of the MCP server `{}` names no tool of it: `{name}`", server.name);
+        let hint = format!("the server has: `{}`", known.join("`, `"));
+        Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint))
     }
 
     fn check_filters(&self, server: &McpServer, view: &View) -> Result<(), Problem> {

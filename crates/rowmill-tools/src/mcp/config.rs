@@ -1,15 +1,18 @@
 //! Servers as configuration and cards write them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rowmill_core::known_secrets::{bare_addresses, shown_arguments};
 use rowmill_core::time_span;
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde::Deserialize;
 
 use super::filter::Filter;
-use super::server::{Idempotent, McpServer, OAuth, ProtocolMode, Transport};
+use super::server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Transport};
 
 /// A server as it is written: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of
 /// `mcp_connect` in a card. Either `command`, `url` or `target` says where it is.
@@ -62,6 +65,19 @@ pub struct McpServerConfig {
     pub idempotent: Option<IdempotentConfig>,
     /// Whether the server's instructions are given to the model; yes unless given.
     pub include_instructions: Option<bool>,
+    /// How many calls are made at once, over all rows: a number, or numbers by names or patterns of
+    /// tools.
+    pub max_parallel: Option<MaxParallelConfig>,
+}
+
+/// How many calls are made at once, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum MaxParallelConfig {
+    /// So many of all tools together.
+    Calls(NonZeroU32),
+    /// So many of the tools that a name or pattern matches, together.
+    ByTool(BTreeMap<String, NonZeroU32>),
 }
 
 /// A client-credentials grant as it is written.
@@ -124,9 +140,11 @@ impl McpServerConfig {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<McpServer, Problem> {
         let name = self.resolved_name(name)?;
-        let filled = Filled { server: &name, environment };
+        let filled = Filled { server: &name, environment, values: RefCell::default() };
         let transport = self.transport(&name, folder, &filled)?;
         let mut server = McpServer::new(name.clone(), transport);
+        server.from_variables = filled.values.into_inner();
+        server.max_parallel = self.max_parallel.as_ref().map(MaxParallelConfig::limit).unwrap_or_default();
         server.protocol = match self.protocol_mode {
             ProtocolConfig::Auto => ProtocolMode::Auto,
             ProtocolConfig::Modern => ProtocolMode::Modern,
@@ -183,7 +201,8 @@ impl McpServerConfig {
 
     fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
         if !is_address(url) {
-            return Err(invalid(name, &format!("has a `url` that is no address: `{url}`"))
+            let shown = bare_addresses(url);
+            return Err(invalid(name, &format!("has a `url` that is no address: `{shown}`"))
                 .hint("it begins with `http://` or `https://`"));
         }
         let fields =
@@ -203,7 +222,9 @@ impl McpServerConfig {
         let mut words = match (&self.command, &self.target) {
             (Some(command), _) => vec![command.clone()],
             (None, Some(target)) => split(target).ok_or_else(|| {
-                invalid(name, &format!("has a `target` with a quote that is not closed: `{target}`"))
+                let words: Vec<String> = target.split_whitespace().map(str::to_owned).collect();
+                let shown = shown_arguments(&words).join(" ");
+                invalid(name, &format!("has a `target` with a quote that is not closed: `{shown}`"))
             })?,
             (None, None) => Vec::new(),
         };
@@ -247,6 +268,18 @@ impl McpServerConfig {
     }
 }
 
+impl MaxParallelConfig {
+    fn limit(&self) -> MaxParallel {
+        let number = |most: NonZeroU32| usize::try_from(most.get()).unwrap_or(usize::MAX);
+        match self {
+            Self::Calls(most) => MaxParallel::Calls(number(*most)),
+            Self::ByTool(tools) => {
+                MaxParallel::ByTool(tools.iter().map(|(tool, most)| (tool.clone(), number(*most))).collect())
+            }
+        }
+    }
+}
+
 impl Span {
     fn duration(&self, server: &str, field: &str) -> Result<Duration, Problem> {
         let text = match self {
@@ -280,6 +313,8 @@ fn refuse(name: &str, kind: &str, fields: &[(&str, bool)]) -> Result<(), Problem
 struct Filled<'a> {
     server: &'a str,
     environment: &'a dyn Fn(&str) -> Option<String>,
+    /// What variables put in.
+    values: RefCell<Vec<Secret>>,
 }
 
 impl Filled<'_> {
@@ -297,6 +332,7 @@ impl Filled<'_> {
                     .hint(format!("set the environment variable `{name}`"))
             })?;
             whole.push_str(&value);
+            self.values.borrow_mut().push(Secret::new(value));
             rest = after;
         }
         whole.push_str(rest);
@@ -314,6 +350,7 @@ fn is_address(text: &str) -> bool {
 fn name_of(place: &str) -> String {
     if is_address(place) {
         let host = place.split('/').nth(2).unwrap_or(place);
+        let host = host.rsplit('@').next().unwrap_or(host);
         return host.split([':', '?']).next().unwrap_or(host).to_owned();
     }
     let words = split(place).unwrap_or_default();

@@ -5,6 +5,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use super::MAX_FRAME;
+use super::tasks::with_execution;
 
 /// What is kept of both ends of a message that is too large, to find out whose answer it is.
 const KEPT: usize = 512;
@@ -29,7 +30,7 @@ pub(super) fn read(line: &[u8]) -> Frame {
     if line.is_empty() {
         return Frame::Nothing;
     }
-    let error = match serde_json::from_slice(line) {
+    let error = match serde_json::from_slice(&with_execution(line)) {
         Ok(message) => return Frame::Message(Box::new(message)),
         Err(error) => error,
     };

@@ -5,16 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, join_all};
 use rmcp::model::ClientRequest;
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_types::{Problem, ProblemCode, ToolOutput};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
+use rowmill_types::{Problem, ProblemCode, Secret, ToolOutput};
 
 use super::call::{Lost, chain};
 use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
+use super::filter;
 use super::launch::{Endpoint, NoStart, Remedy, seconds};
 use super::link::Link;
 use super::names::Names;
 use super::output;
-use super::server::McpServer;
+use super::server::{MaxParallel, McpServer};
 use super::session::Session;
 use super::view::View;
 use crate::inherited::inherited;
@@ -37,8 +38,9 @@ const INHERITED: &[&str] = &[
 /// What all servers of a run share.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    parallel: usize,
-    inherited: BTreeMap<String, String>,
+    pub(super) parallel: usize,
+    pub(super) inherited: BTreeMap<String, String>,
+    pub(super) secrets: Vec<Secret>,
 }
 
 impl McpSettings {
@@ -46,7 +48,13 @@ impl McpSettings {
     /// variables that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
-        Self { parallel: parallel.max(1), inherited: known.collect() }
+        Self { parallel: parallel.max(1), inherited: known.collect(), secrets: Vec::new() }
+    }
+
+    /// Secrets of the run, which no message about a server shows.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
+        Self { secrets, ..self }
     }
 }
 
@@ -92,8 +100,7 @@ impl Mcp {
                 let message = format!("two MCP servers are called `{}`", server.name);
                 return Err(Problem::new(ProblemCode::InvalidConfig, message).hint("rename one of them"));
             }
-            let endpoint = Endpoint::new(server, settings.inherited.clone(), settings.parallel)?;
-            endpoints.push(Arc::new(endpoint));
+            endpoints.push(Arc::new(Endpoint::new(server, &settings)?));
         }
         let started = join_all(endpoints.iter().map(begin)).await;
         let mut problem = None;
@@ -106,7 +113,7 @@ impl Mcp {
                     let views = endpoint.server.all_views();
                     host.ends.push(End { endpoint, views, catalogue, shared });
                 }
-                Err(failure) => problem = problem.or_else(|| Some(failure.problem(&endpoint.server))),
+                Err(failure) => problem = problem.or_else(|| Some(failure.problem(&endpoint))),
             }
         }
         if let Some(problem) = problem.or_else(|| host.offer().err()) {
@@ -175,6 +182,66 @@ impl Mcp {
         }
     }
 
+    /// Makes sure that there is a connection for a call.
+    async fn connect(&self, request: ToolRequest<'_>) -> Result<ToolPermit, ToolFailure> {
+        let place = self.by_name.get(request.tool);
+        if let Some((index, end)) = place.and_then(|place| Some((place.end, self.ends.get(place.end)?))) {
+            let connected = match &end.shared {
+                Some(link) => link.session().await,
+                None => self.link_of_row(request.row, index, &end.endpoint).session().await,
+            };
+            connected.map_err(|message| ToolFailure { message, maybe_ran: false })?;
+        }
+        Ok(ToolPermit::default())
+    }
+
+    /// The limits on calls at once, as the servers have them: the tools that share a limit, and it.
+    pub fn limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
+        self.ends.iter().flat_map(|end| {
+            let server = &end.endpoint.server;
+            let tools = |pattern: Option<&str>| -> Vec<String> {
+                let own = self.tools.iter().filter(|tool| tool.server == server.name);
+                own.filter(|tool| pattern.is_none_or(|pattern| filter::matches(pattern, &tool.tool)))
+                    .map(|tool| tool.host_name.clone())
+                    .collect()
+            };
+            match &server.max_parallel {
+                MaxParallel::Unsaid => {
+                    server.keeps_one_file().map(|_| (tools(None), 1)).into_iter().collect()
+                }
+                MaxParallel::Calls(most) => vec![(tools(None), *most)],
+                MaxParallel::ByTool(patterns) => {
+                    patterns.iter().map(|(pattern, most)| (tools(Some(pattern)), *most)).collect::<Vec<_>>()
+                }
+            }
+        })
+    }
+
+    /// What a person should know of what the servers offer.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        for End { endpoint, catalogue, .. } in &self.ends {
+            let server = &endpoint.server;
+            let package = server.keeps_one_file().filter(|_| server.max_parallel == MaxParallel::Unsaid);
+            notices.extend(package.map(|package| {
+                format!(
+                    "calls of the MCP server `{}` are made one at a time, because `{package}` keeps one file and \
+                     loses what it writes for several at once; `max_parallel` of the server says otherwise",
+                    server.name
+                )
+            }));
+            if !catalogue.need_tasks.is_empty() {
+                notices.push(format!(
+                    "the MCP server `{}` has tools that can be called only as tasks, which are not offered: `{}`",
+                    server.name,
+                    catalogue.need_tasks.join("`, `")
+                ));
+            }
+        }
+        notices
+    }
+
     fn link_of_row(&self, row: u64, end: usize, endpoint: &Arc<Endpoint>) -> Arc<Link> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let links = rows.entry(row).or_default();
@@ -194,6 +261,10 @@ impl Mcp {
 }
 
 impl ToolHost for Mcp {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        Box::pin(self.connect(request))
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(self.answer(request))
     }
@@ -263,11 +334,11 @@ async fn attempts(
                 return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
             }
             Err(Lost::Refused { why, maybe_ran }) => {
-                let message = server.transport.redact(&format!("`{}`: {why}", server.name));
+                let message = endpoint.shown.clean(&format!("`{}`: {why}", server.name));
                 return Err(ToolFailure { message, maybe_ran: ran || maybe_ran });
             }
         }
     }
     let message = format!("the connection with the MCP server `{}` broke: {last}", server.name);
-    Err(ToolFailure { message: server.transport.redact(&message), maybe_ran: ran })
+    Err(ToolFailure { message: endpoint.shown.clean(&message), maybe_ran: ran })
 }

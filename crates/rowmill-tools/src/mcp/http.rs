@@ -1,5 +1,6 @@
 //! Streamable HTTP.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::access::{Grant, Token};
 use super::sent::Sent;
+use super::tasks::with_execution;
 use super::{MAX_FRAME, frame};
 
 const SESSION: &str = "mcp-session-id";
@@ -172,7 +174,7 @@ async fn understand(response: Response, post: &Post) -> Result<StreamableHttpPos
     }
     let message = match body(response, MAX_FRAME).await? {
         None => frame::too_large(id.clone()),
-        Some(text) => match serde_json::from_slice(&text) {
+        Some(text) => match serde_json::from_slice(&with_execution(&text)) {
             Ok(ServerJsonRpcMessage::Error(mut error)) => {
                 // Servers that refuse before they read the message cannot name it.
                 error.id = Some(id.clone());
@@ -244,6 +246,14 @@ fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, S
         Err(SseError::Body(cause)) if matches!(cause.downcast_ref(), Some(Oversize::TooLarge)) => {
             let text = serde_json::to_string(&frame::too_large(id.clone())).unwrap_or_default();
             Ok(Sse::default().data(text))
+        }
+        Ok(mut event) => {
+            if let Some(data) = &event.data
+                && let Cow::Owned(moved) = with_execution(data.as_bytes())
+            {
+                event.data = String::from_utf8(moved).ok();
+            }
+            Ok(event)
         }
         event => event,
     });

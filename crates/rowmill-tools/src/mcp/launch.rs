@@ -16,18 +16,22 @@ use tokio::time::Instant;
 use super::MAX_FRAME;
 use super::access::Grant;
 use super::call::chain;
+use super::host::McpSettings;
 use super::http::{self as post, Poster};
 use super::pipe::Pipe;
 use super::process::Process;
 use super::sent::Sent;
 use super::server::{McpServer, ProtocolMode, Transport};
 use super::session::Session;
+use super::shown::Shown;
 use super::tail::Tail;
 
 /// A server with everything that connections with it share.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) server: McpServer,
+    /// What messages show of it.
+    pub(super) shown: Shown,
     inherited: BTreeMap<String, String>,
     parallel: usize,
     http: Option<Network>,
@@ -68,9 +72,9 @@ impl NoStart {
     }
 
     /// The same for a person who starts a run.
-    pub(super) fn problem(self, server: &McpServer) -> Problem {
-        let (name, place) = (&server.name, server.transport.place());
-        let what = server.transport.redact(&format!("the MCP server `{name}` {}: `{place}`", self.what));
+    pub(super) fn problem(self, Endpoint { server, shown, .. }: &Endpoint) -> Problem {
+        let name = &server.name;
+        let what = format!("the MCP server `{name}` {}: `{}`", shown.clean(&self.what), shown.place);
         let hint = match self.remedy {
             Remedy::Command => {
                 "give the command in a shell to see what it says; servers get only a few variables, so \
@@ -78,10 +82,7 @@ impl NoStart {
                     .to_owned()
             }
             Remedy::Address => "start the server or correct its `url`".to_owned(),
-            Remedy::Credential => format!(
-                "set `access_token`, a header in `headers` or `auth` with `client_id` and `client_secret` \
-                 for `{name}`, each with `${{NAME}}` for a variable; a login in a browser is not possible here"
-            ),
+            Remedy::Credential => server.credential_hint(),
             Remedy::Patience => {
                 format!("raise `start_timeout` of `{name}`, or look at what the server waits for")
             }
@@ -93,7 +94,7 @@ impl NoStart {
         };
         let problem = Problem::new(ProblemCode::ToolServer, what).hint(hint);
         match self.cause {
-            Some(cause) => problem.cause(server.transport.redact(&cause)),
+            Some(cause) => problem.cause(shown.clean(&cause)),
             None => problem,
         }
     }
@@ -107,9 +108,9 @@ impl Endpoint {
     /// A header cannot be sent.
     pub(super) fn new(
         server: McpServer,
-        inherited: BTreeMap<String, String>,
-        parallel: usize,
+        McpSettings { inherited, parallel, secrets }: &McpSettings,
     ) -> Result<Self, Problem> {
+        let shown = Shown::new(&server, secrets)?;
         let http = match &server.transport {
             Transport::Stdio { .. } => None,
             Transport::Http { url, headers, auth } => {
@@ -132,11 +133,17 @@ impl Endpoint {
                 let client = post::client(map).map_err(setup)?;
                 // The token's server is another one: it must not see the headers.
                 let bare = post::client(HeaderMap::new()).map_err(setup)?;
-                let grant = auth.as_ref().map(|oauth| Arc::new(Grant::new(url, oauth, bare)));
-                Some(Network { client, grant })
+                let signed_in = server.tokens.as_ref().filter(|_| !says_who_asks(headers));
+                let grant = match (auth, signed_in) {
+                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, bare)),
+                    (None, Some(file)) => Some(Grant::of_person(url, file, bare)),
+                    (None, None) => None,
+                };
+                Some(Network { client, grant: grant.map(Arc::new) })
             }
         };
-        Ok(Self { server, inherited, parallel, http, outage: Mutex::new(None) })
+        let (inherited, parallel) = (inherited.clone(), *parallel);
+        Ok(Self { server, shown, inherited, parallel, http, outage: Mutex::new(None) })
     }
 
     /// Makes a connection, within the time that a start may take.
@@ -246,6 +253,10 @@ impl Endpoint {
         let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         *outage = Some((until, why.to_owned()));
     }
+}
+
+fn says_who_asks(headers: &BTreeMap<String, rowmill_types::Secret>) -> bool {
+    headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// Whether a server understood the handshake.

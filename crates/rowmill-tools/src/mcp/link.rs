@@ -100,7 +100,7 @@ impl Link {
                 Ok(session) => return self.adopt(session).await,
                 Err(failure) => {
                     let what = format!("the MCP server `{}` {}", server.name, failure.what);
-                    why = server.transport.redact(&what);
+                    why = self.endpoint.shown.clean(&what);
                 }
             }
         }

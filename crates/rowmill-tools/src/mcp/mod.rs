@@ -14,21 +14,27 @@ mod host;
 mod http;
 mod launch;
 mod link;
+mod login;
 mod names;
+mod one_file;
 mod output;
 mod pipe;
 mod process;
 mod sent;
 mod server;
 mod session;
+mod shown;
 mod tail;
+mod tasks;
+mod token_file;
 mod view;
 
 pub use catalogue::{OfferedKind, OfferedTool};
-pub use config::{AuthConfig, IdempotentConfig, McpServerConfig, ProtocolConfig, Span};
+pub use config::{AuthConfig, IdempotentConfig, MaxParallelConfig, McpServerConfig, ProtocolConfig, Span};
 pub use filter::Filter;
 pub use host::{Mcp, McpSettings};
-pub use server::{Idempotent, McpServer, OAuth, ProtocolMode, Reconnect, Transport};
+pub use login::{Login, begin_login, forget_tokens, kept_tokens, token_path};
+pub use server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Reconnect, SignIn, Transport};
 pub use view::View;
 
 /// The most bytes of one message of a server. A larger one fails its call and nothing else.

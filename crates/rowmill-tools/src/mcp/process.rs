@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::server::Transport;
 use super::tail::Tail;
+use crate::group::with_remedy;
 
 /// How long a server may take to end once its standard input is closed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -59,7 +60,7 @@ impl Process {
         }
         ready.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         ready.process_group(0).kill_on_drop(true);
-        let mut child = ready.spawn()?;
+        let mut child = ready.spawn().map_err(with_remedy)?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (stderr, mut reading) = (Tail::default(), JoinSet::new());

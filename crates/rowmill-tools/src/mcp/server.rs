@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowmill_types::Secret;
 
 use super::filter::Filter;
+use super::one_file::known_package;
 use super::view::View;
 
 /// An MCP server of a run.
@@ -41,6 +42,37 @@ pub struct McpServer {
     pub instructions: bool,
     /// How a lost connection is made anew.
     pub reconnect: Reconnect,
+    /// How many calls are made at once, over all rows.
+    pub max_parallel: MaxParallel,
+    /// What variables of the environment put into the settings; messages do not show it.
+    pub from_variables: Vec<Secret>,
+    /// How a person lets it know who asks.
+    pub sign_in: SignIn,
+    /// The file with the tokens of a sign-in, where there was one.
+    pub tokens: Option<PathBuf>,
+}
+
+/// How many calls of a server are made at once, over all rows and all its connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MaxParallel {
+    /// Nobody says: as many as come, but one where the server is known to keep a file that calls
+    /// at once would damage.
+    #[default]
+    Unsaid,
+    /// So many.
+    Calls(usize),
+    /// So many of the tools that a name or pattern matches, taken together.
+    ByTool(Vec<(String, usize)>),
+}
+
+/// How a person lets a server know who asks, for what is said when it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SignIn {
+    /// In a browser.
+    #[default]
+    Browser,
+    /// With an access token of Hugging Face.
+    HuggingFace,
 }
 
 impl McpServer {
@@ -60,6 +92,22 @@ impl McpServer {
             idempotent: Idempotent::ByServer,
             instructions: true,
             reconnect: Reconnect::default(),
+            max_parallel: MaxParallel::Unsaid,
+            from_variables: Vec::new(),
+            sign_in: SignIn::default(),
+            tokens: None,
+        }
+    }
+
+    /// The package of the server, if it is one that is known to keep a file that calls at once would
+    /// damage.
+    #[must_use]
+    pub fn keeps_one_file(&self) -> Option<&'static str> {
+        match &self.transport {
+            Transport::Stdio { command, args, .. } => {
+                known_package(std::iter::once(command).chain(args).map(String::as_str))
+            }
+            Transport::Http { .. } => None,
         }
     }
 }
@@ -90,7 +138,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The command line or the address, for messages.
+    /// The command line or the address, whole: it may hold secrets.
     #[must_use]
     pub fn place(&self) -> String {
         match self {
@@ -100,24 +148,6 @@ impl Transport {
             }
             Self::Http { url, .. } => url.clone(),
         }
-    }
-
-    /// `text` without the credentials that were given to the server.
-    pub(super) fn redact(&self, text: &str) -> String {
-        let (secrets, more) = match self {
-            Self::Stdio { env, .. } => (env, None),
-            Self::Http { headers, auth, .. } => (headers, auth.as_ref().map(|auth| &auth.client_secret)),
-        };
-        let all = secrets.values().chain(more);
-        all.fold(text.to_owned(), |text, secret| {
-            let bare = secret.reveal().strip_prefix("Bearer ").map(Secret::new);
-            // Short values such as `1` or `true` are settings, and hiding them would garble the text.
-            if secret.reveal().len() < 8 {
-                text
-            } else {
-                bare.unwrap_or_else(|| secret.clone()).redact(&text)
-            }
-        })
     }
 }
 
@@ -200,16 +230,5 @@ mod tests {
         let reconnect = Reconnect::default();
         let waits: Vec<_> = (0..8).map(|made| reconnect.wait(made).as_millis()).collect();
         assert_eq!(waits, [0, 250, 500, 1000, 2000, 4000, 5000, 5000]);
-    }
-
-    #[test]
-    fn credentials_are_hidden_and_settings_are_not() {
-        let secret = |text: &str| Secret::new(text);
-        let headers = BTreeMap::from([
-            ("Authorization".to_owned(), secret("Bearer tok-12345678")),
-            ("X-Debug".to_owned(), secret("true")),
-        ]);
-        let transport = Transport::Http { url: String::new(), headers, auth: None };
-        assert_eq!(transport.redact("true: tok-12345678 is bad"), "true: *** is bad");
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::ports::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
+use rowmill_core::redact::{Redactor, is_secret_name};
 use rowmill_types::{Problem, Secret, ToolOutput, ToolSpec};
 use serde_json::Value;
 
@@ -38,7 +39,9 @@ pub struct PythonTools {
     tools: Vec<PythonTool>,
     numbers: HashMap<String, usize>,
     hooks: HashMap<String, [Option<usize>; HOOK_KINDS]>,
+    /// What modules put into the environment of their process under the name of a secret.
     secrets: Vec<Secret>,
+    redactor: Redactor,
     pool: Pool,
 }
 
@@ -52,12 +55,14 @@ impl PythonTools {
         let launcher = Launcher::new(&settings).map_err(|error| problems::internal(&error))?;
         let (worker, loaded) =
             launcher.launch().await.map_err(|error| problems::of_launch(&settings, error))?;
-        let Loaded { tools: loaded, mistakes, secrets } = loaded;
-        let secrets: Vec<_> = secrets.into_iter().map(Secret::new).collect();
+        let Loaded { tools: loaded, mistakes, variables } = loaded;
+        let own = variables.into_iter().filter(|(name, _)| is_secret_name(name));
+        let own: Vec<Secret> = own.map(|(_, value)| Secret::new(value)).collect();
+        let redactor = Redactor::new(settings.secrets.iter().chain(&own))?;
         if let Some(problem) = problems::of_mistakes(&settings, &mistakes) {
             drop(worker);
             launcher.clear().await;
-            return Err(redacted(&secrets, problem));
+            return Err(redacted(&redactor, problem));
         }
         let tools: Vec<_> = settings
             .functions
@@ -79,14 +84,21 @@ impl PythonTools {
             hooks.entry(hook.agent).or_default()[place(hook.kind)] = Some(number);
         }
         let numbers = numbers.collect();
-        let pool = Pool::new(launcher, worker, settings.parallel, settings.timeout);
-        Ok(Self { tools, numbers, hooks, secrets, pool })
+        let pool = Pool::new(launcher, worker, settings.processes, settings.timeout);
+        Ok(Self { tools, numbers, hooks, secrets: own, redactor, pool })
     }
 
     /// The tools, in the order of the settings.
     #[must_use]
     pub fn tools(&self) -> &[PythonTool] {
         &self.tools
+    }
+
+    /// What the modules themselves put into their environment under the name of a secret, as those
+    /// do that read a `.env` file.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 
     /// Whether an agent has a hook of this kind, and calling it does anything.
@@ -100,7 +112,7 @@ impl PythonTools {
     }
 
     fn redact(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+        self.redactor.redact(&text).into_owned()
     }
 
     async fn call_tool(&self, request: ToolRequest<'_>) -> Result<ToolOutput, ToolFailure> {
@@ -137,6 +149,16 @@ impl PythonTools {
 }
 
 impl ToolHost for PythonTools {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        Box::pin(async move {
+            if self.numbers.contains_key(request.tool) {
+                let ready = self.pool.ready(request.row).await;
+                ready.map_err(|failure| ToolFailure { message: self.redact(failure.message), ..failure })?;
+            }
+            Ok(ToolPermit::default())
+        })
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(self.call_tool(request))
     }
@@ -173,10 +195,8 @@ fn offered(name: &str) -> String {
     name.chars().take(64).map(plain).collect()
 }
 
-fn redacted(secrets: &[Secret], mut problem: Problem) -> Problem {
-    for secret in secrets {
-        problem.message = secret.redact(&problem.message);
-        problem.cause = problem.cause.map(|cause| secret.redact(&cause));
-    }
+fn redacted(redactor: &Redactor, mut problem: Problem) -> Problem {
+    problem.message = redactor.redact(&problem.message).into_owned();
+    problem.cause = problem.cause.map(|cause| redactor.redact(&cause).into_owned());
     problem
 }

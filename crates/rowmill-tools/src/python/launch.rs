@@ -27,6 +27,7 @@ pub(super) struct Launcher {
     interpreter: PathBuf,
     folder: PathBuf,
     plan: Vec<u8>,
+    without: Vec<String>,
     timeout: Duration,
     graves: Graves,
 }
@@ -38,6 +39,7 @@ impl Launcher {
             interpreter: settings.interpreter.clone(),
             folder: settings.folder.clone(),
             plan: wire::plan(settings)?,
+            without: settings.without.clone(),
             timeout: settings.start_timeout,
             graves: Graves::default(),
         })
@@ -47,6 +49,9 @@ impl Launcher {
     pub(super) async fn launch(&self) -> Result<(Worker, Loaded), LaunchError> {
         let mut command = Command::new(&self.interpreter);
         command.args(["-X", "utf8", "-c", PROGRAM]).current_dir(&self.folder);
+        for name in &self.without {
+            command.env_remove(name);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let group = Group::start(&mut command, &self.graves).map_err(LaunchError::NotStarted)?;
         let mut worker = Worker::new(group).map_err(LaunchError::NotStarted)?;

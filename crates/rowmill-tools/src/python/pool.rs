@@ -76,6 +76,15 @@ impl Pool {
         }
     }
 
+    /// Gets the process of a row ready to be asked. Rows wait for one in the order in which they
+    /// came, and keep it until they are released.
+    pub(super) async fn ready(&self, row: u64) -> Result<(), ToolFailure> {
+        let seat = Arc::clone(lock(&self.seats).entry(row).or_default());
+        let mut held = seat.lock().await;
+        held.worker = Some(self.worker(&mut held).await?);
+        Ok(())
+    }
+
     /// The process of a row: its own, one that is idle, or a new one.
     async fn worker(&self, held: &mut Held) -> Result<Worker, ToolFailure> {
         let unasked = |message: String| ToolFailure { message, maybe_ran: false };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill_core::ports::HookKind;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Secret};
 
 /// How long imports and `on_start` hooks may take unless the settings say otherwise.
 pub const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -112,12 +112,16 @@ pub struct PythonSettings {
     pub hooks: Vec<AgentHook>,
     /// What is called once by each process.
     pub lifecycle: Vec<LifecycleHook>,
-    /// The most processes at once: one for each row that is worked on.
-    pub parallel: usize,
+    /// The most processes at once. Each belongs to one row at a time; further rows wait.
+    pub processes: usize,
     /// The longest that a call or a hook may take.
     pub timeout: Option<Duration>,
     /// The longest that imports and `on_start` hooks may take together.
     pub start_timeout: Duration,
+    /// Variables of the environment that the processes do not get, such as keys of models.
+    pub without: Vec<String>,
+    /// What no message may show.
+    pub secrets: Vec<Secret>,
 }
 
 impl PythonSettings {
@@ -130,9 +134,11 @@ impl PythonSettings {
             functions: Vec::new(),
             hooks: Vec::new(),
             lifecycle: Vec::new(),
-            parallel: 1,
+            processes: 1,
             timeout: None,
             start_timeout: START_TIMEOUT,
+            without: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 

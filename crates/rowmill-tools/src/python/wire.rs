@@ -2,6 +2,7 @@
 //! that many bytes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 
 use rowmill_core::ports::{HookCall, HookKind};
@@ -168,8 +169,8 @@ pub(super) struct Loaded {
     pub(super) tools: Vec<Option<LoadedTool>>,
     /// What is wrong.
     pub(super) mistakes: Vec<Mistake>,
-    /// Values of the process's environment that no message may show.
-    pub(super) secrets: Vec<String>,
+    /// Variables that the modules set in their process.
+    pub(super) variables: BTreeMap<String, String>,
 }
 
 /// A function, as Python sees it.

@@ -6,18 +6,19 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
+use rowmill_types::{Problem, ProblemCode, RowId, ToolOutput, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::lines::{Line, canonical};
 
 /// What a line is for: a row, or all; arguments, or any.
-type Condition = (Option<u64>, Option<String>);
+type Condition = (Option<RowId>, Option<String>);
 
 /// A tool that answers without being called.
 ///
 /// Of the lines that fit a call, those that name row and arguments come first, then those that
-/// name the arguments, then those that name the row, then those without a condition. The best
+/// name the arguments, then those that name the row, then those without a condition. A row is named
+/// by its id, or where it has none by its number. The best
 /// of these that has any line answers, one line after the other for each row, and the last one
 /// again and again.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ impl StubTool {
             if !line.trim().is_empty() {
                 stub.read_line(line).map_err(|what| {
                     problem(format!("line {} of `{source}` is not an answer: {what}", number + 1)).hint(
-                        "a line is `{\"arguments\": {…}, \"result\": …}`, `{\"row\": N, \"result\": …}` or \
-                         `{\"result\": …}`",
+                        "a line is `{\"arguments\": {…}, \"result\": …}`, `{\"id\": \"…\", \"result\": …}`, \
+                         `{\"row\": N, \"result\": …}` or `{\"result\": …}`",
                     )
                 })?;
             }
@@ -78,7 +79,9 @@ impl StubTool {
 
     fn read_line(&mut self, line: &str) -> Result<(), String> {
         let line: Line<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        let condition = (line.row, line.arguments.as_ref().map(canonical));
+        let by_id = line.id.map(|id| RowId::Text(id.into()));
+        let row = by_id.or(line.row.map(RowId::Number));
+        let condition = (row, line.arguments.as_ref().map(canonical));
         self.add(condition, Line::output(line.result, line.is_error, line.attachments)?);
         Ok(())
     }
@@ -102,10 +105,17 @@ impl StubTool {
     }
 
     /// The lines that answer this call.
-    fn fitting(&self, row: u64, arguments: &Map<String, Value>) -> Option<&[usize]> {
+    fn fitting(&self, request: ToolRequest<'_>, arguments: &Map<String, Value>) -> Option<&[usize]> {
         let arguments = canonical(arguments);
-        let conditions =
-            [(Some(row), Some(arguments.clone())), (None, Some(arguments)), (Some(row), None), (None, None)];
+        let (id, number) = (request.id.clone(), RowId::Number(request.row));
+        let conditions = [
+            (Some(id.clone()), Some(arguments.clone())),
+            (Some(number.clone()), Some(arguments.clone())),
+            (None, Some(arguments)),
+            (Some(id), None),
+            (Some(number), None),
+            (None, None),
+        ];
         conditions.iter().find_map(|condition| self.lines.get(condition)).map(Vec::as_slice)
     }
 }
@@ -141,7 +151,7 @@ impl Stubs {
         };
         let arguments = serde_json::from_str(request.arguments).unwrap_or_default();
         let Some((lines, first)) =
-            tool.fitting(request.row, &arguments).and_then(|lines| Some((lines, *lines.first()?)))
+            tool.fitting(request, &arguments).and_then(|lines| Some((lines, *lines.first()?)))
         else {
             let message =
                 format!("no answer in `{}` fits these arguments: {}", tool.source, request.arguments);

@@ -14,7 +14,10 @@ use crate::bytes_output::attachment;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line<'a> {
-    /// The row that it is for; all rows unless given.
+    /// The row that it is for, by its id; the number does not count then.
+    #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
+    pub(super) id: Option<Cow<'a, str>>,
+    /// The row that it is for, by its number; all rows unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<u64>,
     /// The arguments that it is for; all calls unless given.

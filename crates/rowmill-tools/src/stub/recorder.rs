@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_types::{Problem, ProblemCode, ToolOutput};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
+use rowmill_core::redact::Redactor;
+use rowmill_types::{Problem, ProblemCode, RowId, ToolOutput};
 use serde_json::Value;
 
 use super::lines::{FileLine, Line};
@@ -22,6 +23,7 @@ pub struct Recorder {
     inner: Arc<dyn ToolHost>,
     folder: PathBuf,
     names: HashMap<String, String>,
+    redactor: OnceLock<Redactor>,
     written: Mutex<Written>,
 }
 
@@ -48,7 +50,13 @@ impl Recorder {
             let message = format!("the folder for recorded answers cannot be made: `{}`", folder.display());
             Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another folder")
         })?;
-        Ok(Self { inner, folder, names, written: Mutex::default() })
+        Ok(Self { inner, folder, names, redactor: OnceLock::new(), written: Mutex::default() })
+    }
+
+    /// Takes secrets out of what is written from now on. The first call counts.
+    pub fn redact_with(&self, redactor: Redactor) {
+        // A second redactor would know the same secrets.
+        self.redactor.set(redactor).ok();
     }
 
     /// The first answer that could not be written down, if there was one. The calls themselves
@@ -62,7 +70,8 @@ impl Recorder {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let name = self.names.get(request.tool).map_or(request.tool, String::as_str);
         let path = self.folder.join(file_name(name));
-        if let Err(error) = write(&mut written.files, &path, request, output)
+        let redactor = self.redactor.get_or_init(Redactor::default);
+        if let Err(error) = write(&mut written.files, &path, (request, output), redactor)
             && written.problem.is_none()
         {
             let message = format!("answers could not be recorded in `{}`", path.display());
@@ -75,13 +84,19 @@ impl Recorder {
 fn write(
     files: &mut HashMap<String, File>,
     path: &std::path::Path,
-    request: ToolRequest<'_>,
-    output: &ToolOutput,
+    (request, output): (ToolRequest<'_>, &ToolOutput),
+    redactor: &Redactor,
 ) -> io::Result<()> {
+    let arguments = redactor.redact_json(request.arguments);
+    let (id, row) = match request.id {
+        RowId::Text(id) => (Some(redactor.redact(id)), None),
+        RowId::Number(_) => (None, Some(request.row)),
+    };
     let line = Line {
-        row: Some(request.row),
-        arguments: Some(serde_json::from_str(request.arguments).unwrap_or_default()),
-        result: Value::String(output.text.clone()),
+        id,
+        row,
+        arguments: Some(serde_json::from_str(&arguments).unwrap_or_default()),
+        result: Value::String(redactor.redact(&output.text).into_owned()),
         is_error: output.is_error,
         attachments: output.attachments.iter().map(FileLine::of).collect(),
     };
@@ -89,11 +104,33 @@ fn write(
     text.push(b'\n');
     let file = match files.entry(request.tool.to_owned()) {
         std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-        std::collections::hash_map::Entry::Vacant(new) => {
-            new.insert(OpenOptions::new().append(true).create(true).open(path)?)
-        }
+        std::collections::hash_map::Entry::Vacant(new) => new.insert(open(path)?),
     };
     file.write_all(&text)
+}
+
+/// Opens a file to add to. What a crash left of a last line goes; a line of anybody else stays, and
+/// nothing is added to it.
+fn open(path: &std::path::Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+    let (_, last) = text.split_at(whole);
+    if last.is_empty() {
+        return Ok(file);
+    }
+    if serde_json::from_slice::<Line<'_>>(last).is_ok() {
+        file.write_all(b"\n")?;
+        return Ok(file);
+    }
+    let begins = |begin: &[u8]| last.starts_with(begin) || begin.starts_with(last);
+    let begins = begins(b"{\"id\":") || begins(b"{\"row\":");
+    if begins && serde_json::from_slice::<serde::de::IgnoredAny>(last).is_err() {
+        file.set_len(whole as u64)?;
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "its last line is no recorded answer and has no newline"))
 }
 
 /// The file of a tool. A name that no file can have gets a mark, so that two such names stay
@@ -110,6 +147,10 @@ fn file_name(tool: &str) -> String {
 }
 
 impl ToolHost for Recorder {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        self.inner.ready(request)
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(async move {
             let output = self.inner.call(request).await?;
@@ -124,5 +165,30 @@ impl ToolHost for Recorder {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_last_line_without_a_newline_is_completed_cut_or_left_to_its_owner() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tool.jsonl");
+        for (before, after) in [
+            ("", Some("")),
+            ("{\"row\":1,\"result\":\"a\"}\n", Some("{\"row\":1,\"result\":\"a\"}\n")),
+            ("{\"row\":1,\"result\":\"a\"}", Some("{\"row\":1,\"result\":\"a\"}\n")),
+            ("{\"row\":1,\"result\":\"a\"}\n{\"row\":2,\"re", Some("{\"row\":1,\"result\":\"a\"}\n")),
+            ("notes", None),
+            ("{\"mine\":1}", None),
+        ] {
+            fs::write(&path, before).unwrap();
+            assert_eq!(open(&path).is_ok(), after.is_some(), "{before}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), after.unwrap_or(before), "{before}");
+        }
     }
 }

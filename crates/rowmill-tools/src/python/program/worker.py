@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import queue
-import re
 import signal
 import sys
 import threading
@@ -11,7 +10,6 @@ import traceback
 
 MOST_RESULT = 64 << 20
 MOST_MESSAGE = 4000
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 
 
 class Context:
@@ -209,13 +207,16 @@ class Pipe:
 
 
 def _load(plan):
+    before = dict(os.environ)
     library = Library(plan)
     if not library.mistakes:
         library.lifecycle("on_start")
     tools = [tool and {"name": tool.name, "description": tool.description, "schema": tool.schema}
              for tool in library.tools]
-    secrets = [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= 8]
-    return library, to_json({"tools": tools, "mistakes": library.mistakes, "secrets": secrets}).encode()
+    # What cannot be written as UTF-8 is in no message either.
+    variables = {name: value for name, value in os.environ.items()
+                 if before.get(name) != value and not any("\ud800" <= c <= "\udfff" for c in name + value)}
+    return library, to_json({"tools": tools, "mistakes": library.mistakes, "variables": variables}).encode()
 
 
 def main():

@@ -1,10 +1,12 @@
 //! What functions get, and what becomes of what they return.
 
 use futures_util::future::join_all;
+use rowmill_core::ports::{ToolHost, ToolRequest};
+use rowmill_types::RowId;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Meeting, folder, has_module};
+use crate::python::support::{Meeting, folder, has_module};
 
 const RESULTS: &str = r#"
 import dataclasses, datetime, decimal, enum, os, sys
@@ -274,7 +276,7 @@ def which():
 #[tokio::test]
 async fn thirty_two_rows_at_once_keep_what_their_modules_remember_apart() {
     let mut folder = folder(STATE, &["keep", "tell"]);
-    folder.settings.parallel = 32;
+    folder.settings.processes = 32;
     let host = folder.start().await;
     let meeting = Meeting::new().await;
     let calls =
@@ -301,9 +303,35 @@ async fn thirty_two_rows_at_once_keep_what_their_modules_remember_apart() {
 }
 
 #[tokio::test]
+async fn rows_wait_for_a_process_before_their_call_begins_and_one_that_is_given_up_takes_none() {
+    let mut folder = folder(STATE, &["which"]);
+    folder.settings.processes = 1;
+    let host = folder.start().await;
+    let tool = format!("{}:which", folder.path.path().join("tools.py").display());
+    let request = |row: u64| ToolRequest {
+        row,
+        id: &RowId::Number(0),
+        key: "k",
+        tool: &tool,
+        arguments: "{}",
+        idempotent: false,
+        timeout: None,
+    };
+    host.tools.ready(request(1)).await.unwrap();
+    let mut given_up = host.tools.ready(request(2));
+    let mut waiting = host.tools.ready(request(3));
+    assert!(futures_util::poll!(&mut given_up).is_pending());
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    drop(given_up);
+    host.tools.release(1).await;
+    waiting.await.unwrap();
+    host.close().await;
+}
+
+#[tokio::test]
 async fn a_row_keeps_its_process_until_it_is_released_and_the_next_row_gets_it() {
     let mut folder = folder(STATE, &["which"]);
-    folder.settings.parallel = 1;
+    folder.settings.processes = 1;
     let host = folder.start().await;
     let first = host.text(1, "which", json!({})).await;
     assert_eq!(host.text(1, "which", json!({})).await, first);

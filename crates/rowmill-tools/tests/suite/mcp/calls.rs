@@ -7,7 +7,7 @@ use rowmill_tools::Transport;
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::kit::{Events, call, gone, ours, start, text};
+use crate::mcp::kit::{Events, call, gone, ours, start, text};
 
 #[tokio::test]
 async fn what_a_tool_gives_reaches_the_model() {
@@ -35,8 +35,15 @@ async fn what_a_tool_gives_reaches_the_model() {
 async fn arguments_that_are_no_object_are_told_to_the_model() {
     let mcp = start(ours(&[])).await;
     let ask = async |arguments: &str| {
-        let request =
-            ToolRequest { row: 1, key: "k", tool: "t__echo", arguments, idempotent: true, timeout: None };
+        let request = ToolRequest {
+            row: 1,
+            id: &rowmill_types::RowId::Number(1),
+            key: "k",
+            tool: "t__echo",
+            arguments,
+            idempotent: true,
+            timeout: None,
+        };
         mcp.call(request).await.unwrap()
     };
     assert!(ask("{\"text\": ").await.text.starts_with("the arguments are no JSON object: "));

@@ -1,7 +1,5 @@
 //! Commands run in groups of their own, and nothing of them is left.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +26,15 @@ fn shell(folder: &Path) -> Shell {
 }
 
 fn request(arguments: &str) -> ToolRequest<'_> {
-    ToolRequest { row: 1, key: "k", tool: "execute", arguments, idempotent: false, timeout: None }
+    ToolRequest {
+        row: 1,
+        id: &rowmill_types::RowId::Number(1),
+        key: "k",
+        tool: "execute",
+        arguments,
+        idempotent: false,
+        timeout: None,
+    }
 }
 
 async fn run(shell: &Shell, arguments: Value) -> ToolOutput {

@@ -60,8 +60,16 @@ pub(crate) async fn call(
     let name = format!("t__{tool}");
     let idempotent = mcp.tools().iter().any(|offered| offered.host_name == name && offered.idempotent);
     let arguments = arguments.to_string();
-    mcp.call(ToolRequest { row, key: "key", tool: &name, arguments: &arguments, idempotent, timeout: None })
-        .await
+    mcp.call(ToolRequest {
+        row,
+        id: &rowmill_types::RowId::Number(0),
+        key: "key",
+        tool: &name,
+        arguments: &arguments,
+        idempotent,
+        timeout: None,
+    })
+    .await
 }
 
 /// The text of a call that works.

@@ -1,7 +1,5 @@
 //! Skills are found, told of and read, and nothing outside their folders is.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 use std::fs;
 use std::path::Path;
 
@@ -38,6 +36,7 @@ async fn ask(skills: &Skills, arguments: Value) -> ToolOutput {
     let arguments = arguments.to_string();
     let request = ToolRequest {
         row: 1,
+        id: &rowmill_types::RowId::Number(1),
         key: "k",
         tool: "read_skill",
         arguments: &arguments,

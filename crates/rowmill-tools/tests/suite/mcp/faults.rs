@@ -8,7 +8,7 @@ use rowmill_types::{ProblemCode, Secret};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::kit::{Events, call, kill, ours, problem, process, start, text};
+use crate::mcp::kit::{Events, call, kill, ours, problem, process, start, text};
 
 fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()

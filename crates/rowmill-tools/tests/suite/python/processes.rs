@@ -5,7 +5,7 @@ use std::time::Duration;
 use rowmill_core::ports::ToolHost;
 use serde_json::json;
 
-use crate::support::{Folder, Meeting, folder, gone};
+use crate::python::support::{Folder, Meeting, folder, gone};
 
 const CODE: &str = r#"
 import os, signal, socket, subprocess, sys
@@ -158,4 +158,19 @@ async fn calls_of_one_row_take_turns_in_one_process() {
     let counts = futures_util::future::join_all(calls).await;
     assert_eq!(counts, (1..=20).map(|count| count.to_string()).collect::<Vec<_>>());
     host.close().await;
+}
+
+#[tokio::test]
+async fn a_variable_that_is_kept_back_does_not_reach_functions() {
+    let code = "import os\ndef names():\n    return ' '.join(os.environ)\n";
+    let mut folder = folder(code, &["names"]);
+    let names = async |folder: &Folder| {
+        let host = folder.start().await;
+        let names = host.text(1, "names", json!({})).await;
+        host.close().await;
+        names
+    };
+    assert!(names(&folder).await.split(' ').any(|name| name == "PATH"));
+    folder.settings.without = vec!["PATH".to_owned()];
+    assert!(!names(&folder).await.split(' ').any(|name| name == "PATH"));
 }

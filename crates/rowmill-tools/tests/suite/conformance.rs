@@ -1,8 +1,6 @@
 //! Every host of tools that needs no other program than a shell keeps the contract of the port, as
 //! the testkit's suite checks it.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read as _;

@@ -3,7 +3,7 @@
 use rowmill_types::ToolSpec;
 use serde_json::{Value, json};
 
-use crate::support::folder;
+use crate::python::support::folder;
 
 const CODE: &str = r#"
 import dataclasses, datetime, decimal, enum, functools, pathlib, uuid

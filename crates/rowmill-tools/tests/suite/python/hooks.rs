@@ -6,7 +6,7 @@ use rowmill_core::ports::{HookCall, HookKind, Hooks};
 use rowmill_tools::{AgentHook, LifecycleHook, Moment};
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Host, folder};
+use crate::python::support::{Folder, Host, folder};
 
 const HOOKS: &str = r#"
 import json, pathlib

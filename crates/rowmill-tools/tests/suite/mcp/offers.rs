@@ -1,11 +1,11 @@
 //! What is offered to models.
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{Filter, Idempotent, Mcp, OfferedKind, ProtocolMode};
+use rowmill_tools::{Filter, Idempotent, MaxParallel, Mcp, OfferedKind, ProtocolMode};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
-use crate::kit::{call, ours, problem, settings, start, text};
+use crate::mcp::kit::{Network, call, ours, problem, settings, start, text};
 
 fn names(mcp: &Mcp) -> Vec<&str> {
     mcp.tools().iter().map(|tool| tool.spec.name.as_str()).collect()
@@ -144,4 +144,34 @@ async fn a_server_without_a_handshake_is_found_out_or_named() {
         assert_eq!(text(&mcp, 1, "echo", json!({"text": "modern"})).await, "modern");
         mcp.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_said() {
+    let network = Network::new(&["--task", "add"]).await;
+    let events = Network::new(&["--task", "add", "--sse"]).await;
+    for server in [ours(&["--task", "add"]), network.server(), events.server()] {
+        let mcp = start(server).await;
+        assert_eq!(mcp.tools().len(), 19);
+        assert!(!names(&mcp).contains(&"t__add") && names(&mcp).contains(&"t__echo"));
+        let notices = mcp.notices();
+        assert!(notices.len() == 1 && notices[0].ends_with("which are not offered: `add`"), "{notices:?}");
+        mcp.close().await;
+    }
+}
+
+#[tokio::test]
+async fn limits_name_the_tools_that_they_are_for_and_must_be_of_the_server() {
+    let mut server = ours(&[]);
+    server.tools = only(&["echo", "add", "hang*"]);
+    server.max_parallel = MaxParallel::ByTool(vec![("hang*".to_owned(), 1), ("add".to_owned(), 3)]);
+    let mcp = start(server.clone()).await;
+    let limits: Vec<_> = mcp.limits().collect();
+    let expected =
+        [(vec!["t__hang".to_owned(), "t__hang_twice".to_owned()], 1), (vec!["t__add".to_owned()], 3)];
+    assert_eq!(limits, expected);
+    mcp.close().await;
+    server.max_parallel = MaxParallel::ByTool(vec![("substract".to_owned(), 1)]);
+    let found = problem(vec![server]).await;
+    assert_eq!(found.message, "`max_parallel` of the MCP server `t` names no tool of it: `substract`");
 }

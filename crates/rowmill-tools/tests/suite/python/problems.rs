@@ -6,7 +6,7 @@ use std::time::Duration;
 use rowmill_tools::{LifecycleHook, Moment};
 use rowmill_types::ProblemCode;
 
-use crate::support::folder;
+use crate::python::support::folder;
 
 const CODE: &str = r#"
 import functools

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::kit::{call, process, start, text};
+use crate::mcp::kit::{call, process, start, text};
 
 /// A program that the script installed.
 fn installed(program: &str) -> String {

@@ -9,7 +9,7 @@ use rowmill_types::{Secret, ToolOutput};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::kit::{Events, Network, call, problem, start, text};
+use crate::mcp::kit::{Events, Network, call, problem, start, text};
 
 /// A server that is tried once and is not left alone afterwards.
 fn impatient(network: &Network) -> McpServer {

@@ -7,7 +7,7 @@ use rowmill_testkit::conformance::{
 use rowmill_tools::AgentHook;
 use serde_json::{Value, json};
 
-use crate::support::folder;
+use crate::python::support::folder;
 
 const CODE: &str = r#"
 import signal

@@ -3,7 +3,7 @@
 use rowmill_core::ports::ToolHost;
 use serde_json::json;
 
-use crate::kit::{Events, alive, call, gone, ours, problem, process, start};
+use crate::mcp::kit::{Events, alive, call, gone, ours, problem, process, start};
 
 #[tokio::test]
 async fn closing_ends_a_server_that_does_not_want_to_and_what_it_started() {

@@ -39,7 +39,7 @@ pub(crate) fn folder(code: &str, functions: &[&str]) -> Folder {
     let path = TempDir::new().unwrap();
     fs::write(path.path().join("tools.py"), code).unwrap();
     let mut settings = PythonSettings::new(interpreter(), path.path().into());
-    settings.parallel = 4;
+    settings.processes = 4;
     let mut folder = Folder { path, settings };
     folder.settings.functions = functions
         .iter()
@@ -83,6 +83,7 @@ impl Host {
         let arguments = arguments.to_string();
         let request = ToolRequest {
             row,
+            id: &rowmill_types::RowId::Number(0),
             key: "run/row/1",
             tool: &tool,
             arguments: &arguments,

@@ -3,7 +3,7 @@
 use rowmill_testkit::conformance::{ToolCase, ToolFacts, check_tool_host};
 use serde_json::json;
 
-use crate::kit::{ours, start};
+use crate::mcp::kit::{ours, start};
 
 #[tokio::test]
 async fn mcp_servers_keep_the_contract_of_tool_hosts() {

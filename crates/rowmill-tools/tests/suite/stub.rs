@@ -1,21 +1,28 @@
 //! Answers in place of tools, recording them, and several hosts as one.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails the test")]
-
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::redact::Redactor;
 use rowmill_tools::{Names, Recorder, StubTool, Stubs, Tools};
-use rowmill_types::{ProblemCode, ToolOutput};
+use rowmill_types::{ProblemCode, RowId, Secret, ToolOutput};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 async fn ask(host: &dyn ToolHost, row: u64, tool: &str, arguments: Value) -> Result<ToolOutput, ToolFailure> {
     let arguments = arguments.to_string();
-    host.call(ToolRequest { row, key: "k", tool, arguments: &arguments, idempotent: true, timeout: None })
-        .await
+    host.call(ToolRequest {
+        row,
+        id: &RowId::Number(row),
+        key: "k",
+        tool,
+        arguments: &arguments,
+        idempotent: true,
+        timeout: None,
+    })
+    .await
 }
 
 async fn text(host: &dyn ToolHost, row: u64, tool: &str, arguments: Value) -> String {
@@ -135,6 +142,40 @@ async fn what_is_recorded_can_stand_in_for_the_tool() {
     assert_eq!(text(&host, 2, "search", json!({"q": "ä\n"})).await, "real solo/search 2 {\"q\":\"ä\\n\"}");
     assert_eq!(ask(&host, 1, "refuses", json!({})).await.unwrap(), ToolOutput::error("no"));
     assert_eq!(fs::read_dir(folder.path().join("made")).unwrap().count(), 4, "paths have files of their own");
+}
+
+/// Asks for a row that has an id.
+async fn ask_by_id(host: &dyn ToolHost, (id, row): (&str, u64), tool: &str, arguments: &str) -> String {
+    let id = &RowId::Text(id.into());
+    let request = ToolRequest { row, id, key: "k", tool, arguments, idempotent: true, timeout: None };
+    host.call(request).await.unwrap().text
+}
+
+#[tokio::test]
+async fn what_is_recorded_is_found_by_the_id_of_a_row_wherever_the_row_is_now() {
+    let folder = TempDir::new().unwrap();
+    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
+    for (id, row) in [("a", 1), ("b", 2)] {
+        ask_by_id(&recorder, (id, row), "search", "{}").await;
+    }
+    let file = folder.path().join("search.jsonl");
+    assert!(fs::read_to_string(&file).unwrap().starts_with("{\"id\":\"a\",\"arguments\":{}"));
+    let host = Stubs::new(vec![StubTool::read("search", file.to_str().unwrap()).unwrap()]);
+    for (id, row, expected) in [("b", 1, "real search 2 {}"), ("a", 7, "real search 1 {}")] {
+        assert_eq!(ask_by_id(&host, (id, row), "search", "{}").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_recording() {
+    let folder = TempDir::new().unwrap();
+    let recorder = Recorder::new(Arc::new(Echo("real")), folder.path().into(), HashMap::new()).unwrap();
+    recorder.redact_with(Redactor::new([&Secret::new("sk-planted-4711")]).unwrap());
+    let given = text(&recorder, 1, "search", json!({"q": "sk-planted-4711"})).await;
+    assert!(given.contains("sk-planted-4711"), "the model is told what the tool gave");
+    let written = fs::read_to_string(folder.path().join("search.jsonl")).unwrap();
+    assert_eq!(written.matches("***").count(), 2, "{written}");
+    assert!(!written.contains("planted"), "{written}");
 }
 
 #[tokio::test]

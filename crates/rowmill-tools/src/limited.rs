@@ -1,0 +1,142 @@
+//! How many calls of a tool, or of several, are made at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
+use rowmill_types::ToolOutput;
+use tokio::sync::Semaphore;
+
+/// Which tools may be called how often at once. Tools that are limited together share their places.
+#[derive(Debug, Default)]
+pub struct ParallelLimits {
+    by_tool: HashMap<String, Vec<Arc<Semaphore>>>,
+}
+
+impl ParallelLimits {
+    /// Lets `most` calls of these tools be made at once, over all of them; at least one. The tools
+    /// are named as their host knows them. A tool that is limited more than once keeps all limits.
+    pub fn add(&mut self, tools: impl IntoIterator<Item = String>, most: usize) {
+        let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        for tool in tools {
+            self.by_tool.entry(tool).or_default().push(Arc::clone(&places));
+        }
+    }
+
+    /// The host with these limits; the host itself where there are none.
+    #[must_use]
+    pub fn around(self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+        if self.by_tool.is_empty() { host } else { Arc::new(Limited { host, limits: self }) }
+    }
+}
+
+/// A host whose calls wait for their turn.
+#[derive(Debug)]
+struct Limited {
+    host: Arc<dyn ToolHost>,
+    limits: ParallelLimits,
+}
+
+impl ToolHost for Limited {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        Box::pin(async move {
+            // First what takes long to get and is kept long: nobody waits for it in a place that
+            // others wait for.
+            let mut permit = self.host.ready(request).await?;
+            // All calls take places in the same order, so that no two wait for each other.
+            for places in self.limits.by_tool.get(request.tool).into_iter().flatten() {
+                let place = Arc::clone(places).acquire_owned().await;
+                permit.hold(place.map_err(|_| closed())?);
+            }
+            Ok(permit)
+        })
+    }
+
+    fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        self.host.call(request)
+    }
+
+    fn release(&self, row: u64) -> BoxFuture<'_, ()> {
+        self.host.release(row)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        for places in self.limits.by_tool.values().flatten() {
+            places.close();
+        }
+        self.host.close()
+    }
+}
+
+fn closed() -> ToolFailure {
+    ToolFailure { message: "the run has ended".to_owned(), maybe_ran: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use rowmill_types::RowId;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Echo;
+
+    impl ToolHost for Echo {
+        fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+            Box::pin(std::future::ready(Ok(ToolOutput::of_text(request.tool))))
+        }
+    }
+
+    fn asked(tool: &str) -> ToolRequest<'_> {
+        let id = &RowId::Number(1);
+        ToolRequest { row: 1, id, key: "k", tool, arguments: "{}", idempotent: false, timeout: None }
+    }
+
+    fn limited(limits: &[(&[&str], usize)]) -> Arc<dyn ToolHost> {
+        let mut all = ParallelLimits::default();
+        for (tools, most) in limits {
+            all.add(tools.iter().map(|tool| (*tool).to_owned()), *most);
+        }
+        all.around(Arc::new(Echo))
+    }
+
+    #[test]
+    fn tools_that_are_limited_together_share_their_places_and_others_do_not_wait() {
+        let host = limited(&[(&["read", "write"], 2), (&["write"], 1)]);
+        let reading = host.ready(asked("read")).now_or_never().unwrap().unwrap();
+        let writing = host.ready(asked("write")).now_or_never().unwrap().unwrap();
+        assert!(host.ready(asked("read")).now_or_never().is_none(), "both places are taken");
+        assert!(host.ready(asked("other")).now_or_never().is_some());
+        drop(reading);
+        assert!(host.ready(asked("write")).now_or_never().is_none(), "another writes");
+        assert!(host.ready(asked("read")).now_or_never().is_some());
+        drop(writing);
+        assert!(host.ready(asked("write")).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_call_that_is_given_up_while_it_waits_gives_its_place_in_the_queue_back() {
+        let host = limited(&[(&["write"], 1)]);
+        let writing = host.ready(asked("write")).now_or_never().unwrap().unwrap();
+        let mut given_up = host.ready(asked("write"));
+        assert!((&mut given_up).now_or_never().is_none());
+        let mut next = host.ready(asked("write"));
+        assert!((&mut next).now_or_never().is_none());
+        drop(given_up);
+        drop(writing);
+        assert!(next.now_or_never().is_some());
+    }
+
+    #[test]
+    fn without_limits_the_host_is_left_as_it_is_and_after_the_end_nobody_waits() {
+        let host: Arc<dyn ToolHost> = Arc::new(Echo);
+        assert!(Arc::ptr_eq(&ParallelLimits::default().around(Arc::clone(&host)), &host));
+        let host = limited(&[(&["write"], 1)]);
+        let _writing = host.ready(asked("write")).now_or_never().unwrap().unwrap();
+        host.close().now_or_never().unwrap();
+        let failure = host.ready(asked("write")).now_or_never().unwrap().unwrap_err();
+        assert!(!failure.maybe_ran);
+    }
+}

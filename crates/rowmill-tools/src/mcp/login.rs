@@ -1,0 +1,198 @@
+//! Signing in to a server with a browser: the authorization-code flow with PKCE, and the tokens
+//! that it gives.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::HeaderMap;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadataSource, AuthorizationRequest, AuthorizationSession,
+};
+use rowmill_core::known_secrets::bare_addresses;
+use rowmill_core::redact::is_secret_name;
+use rowmill_types::{Problem, ProblemCode, Secret};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::access::bare_address;
+use super::call::chain;
+use super::http as post;
+use super::token_file::TokenFile;
+
+/// Where the browser comes back to.
+const CALLBACK: &str = "/callback";
+/// The longest line that a browser may send.
+const LONGEST: u64 = 16 * 1024;
+
+/// A sign-in that waits for its browser.
+pub struct Login {
+    session: AuthorizationSession,
+    listener: TcpListener,
+    place: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Login").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`.
+///
+/// # Errors
+///
+/// The server cannot be reached, says nothing of an authorization server, or that one registers
+/// nobody.
+pub async fn begin_login(url: &str, file: &Path, scopes: &[String]) -> Result<Login, Problem> {
+    let fail = |error: AuthError| cannot_sign_in(url, &error);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| {
+        Problem::new(ProblemCode::ToolServer, "no port of this machine can be listened to").cause(error)
+    })?;
+    let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
+    let mut manager = manager(url, file).await.map_err(fail)?;
+    let resolution = manager.resolve_metadata().await.map_err(fail)?;
+    if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
+        let message = format!("the MCP server at `{}` does not say where to sign in", bare_addresses(url));
+        return Err(Problem::new(ProblemCode::ToolServer, message)
+            .hint("it may need none, or a token: set `access_token` or a header for it"));
+    }
+    manager.set_metadata(resolution.metadata);
+    let request = AuthorizationRequest::new(format!("http://127.0.0.1:{port}{CALLBACK}"))
+        .with_initial_scope_selection()
+        .with_scopes(scopes.iter().cloned())
+        .with_client_name("rowmill");
+    let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| fail(error))?;
+    Ok(Login { session, listener, place: bare_addresses(url) })
+}
+
+/// Who speaks with the authorization server of the server at `url`.
+pub(super) async fn manager(url: &str, file: &Path) -> Result<AuthorizationManager, AuthError> {
+    // First, because it brings the cryptography that the manager's own client needs, too.
+    let client = post::client(HeaderMap::new()).map_err(|error| AuthError::InternalError(chain(&error)))?;
+    let mut manager = AuthorizationManager::new(url).await?;
+    manager.with_client(client)?;
+    manager.set_credential_store(TokenFile::new(file));
+    Ok(manager)
+}
+
+impl Login {
+    /// The address that a person opens in a browser.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.session.get_authorization_url()
+    }
+
+    /// Waits until the browser comes back, and fetches the tokens.
+    ///
+    /// # Errors
+    ///
+    /// Nobody came within `patience`, access was denied, or the tokens were not given.
+    pub async fn finish(self, patience: Duration) -> Result<(), Problem> {
+        let came_back = tokio::time::timeout(patience, self.callback()).await;
+        let query = came_back.map_err(|_| {
+            Problem::new(
+                ProblemCode::ToolServer,
+                format!("nobody signed in to `{}` within {} s", self.place, patience.as_secs()),
+            )
+            .hint("give the command again, and open the address that it prints")
+        })??;
+        let address = format!("http://127.0.0.1{CALLBACK}?{query}");
+        let tokens = self.session.handle_callback_url(&address).await;
+        tokens.map(drop).map_err(|error| cannot_sign_in(&self.place, &error))
+    }
+
+    /// The query with which the browser comes back.
+    async fn callback(&self) -> Result<String, Problem> {
+        loop {
+            let Ok((mut stream, _)) = self.listener.accept().await else { continue };
+            let Some(path) = request_path(&mut stream).await else { continue };
+            let Some(query) = path.strip_prefix(CALLBACK).and_then(|rest| rest.strip_prefix('?')) else {
+                answer(&mut stream, "404 Not Found", "There is nothing here.").await;
+                continue;
+            };
+            if !query.split('&').any(|pair| pair.starts_with("error=")) {
+                answer(&mut stream, "200 OK", "You are signed in, and can close this window.").await;
+                return Ok(query.to_owned());
+            }
+            answer(&mut stream, "200 OK", "Access was denied. You can close this window.").await;
+            let message = format!("the sign-in to `{}` was refused", self.place);
+            return Err(Problem::new(ProblemCode::ToolServer, message)
+                .cause(query.to_owned())
+                .hint("give the command again, and allow access"));
+        }
+    }
+}
+
+/// The path and query of a request.
+async fn request_path(stream: &mut TcpStream) -> Option<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST)).read_line(&mut line).await.ok()?;
+    line.strip_prefix("GET ")?.split(' ').next().map(str::to_owned)
+}
+
+async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
+    let page = format!("<!doctype html><title>rowmill</title><p>{text}</p>");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    // The browser may be gone; what it brought is what counts.
+    drop(stream.write_all(answer.as_bytes()).await);
+    drop(stream.shutdown().await);
+}
+
+fn cannot_sign_in(url: &str, error: &AuthError) -> Problem {
+    Problem::new(ProblemCode::ToolServer, format!("signing in to `{}` failed", bare_addresses(url)))
+        .cause(chain(error))
+        .hint("check the address; a server that registers no clients needs `auth` with `client_id` and `client_secret`")
+}
+
+/// The file in `folder` that tokens of the server at `url` are kept in.
+#[must_use]
+pub fn token_path(folder: &Path, url: &str) -> PathBuf {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bare_address(url.trim()).as_bytes());
+    let name: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    folder.join(format!("{name}.json"))
+}
+
+/// The tokens in a file, for those who keep texts that may hold one; none where it cannot be read.
+#[must_use]
+pub fn kept_tokens(file: &Path) -> Vec<Secret> {
+    let text = std::fs::read(file).unwrap_or_default();
+    let mut found = Vec::new();
+    add_tokens(&serde_json::from_slice(&text).unwrap_or_default(), &mut found);
+    found
+}
+
+fn add_tokens(value: &Value, found: &mut Vec<Secret>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field.as_str() {
+                    Some(text) if is_secret_name(name) => found.push(Secret::new(text)),
+                    _ => add_tokens(field, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_tokens(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Forgets the tokens in a file, and says whether there were any.
+///
+/// # Errors
+///
+/// The file cannot be removed.
+pub fn forget_tokens(file: &Path) -> Result<bool, Problem> {
+    match std::fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => {
+            let message = format!("the tokens in `{}` cannot be removed", file.display());
+            Err(Problem::new(ProblemCode::ToolServer, message).cause(error).hint("check its permissions"))
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! All integration tests of this crate, in one program: it is linked once.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod conformance;
+mod mcp;
+mod python;
+mod shell;
+mod skills;
+mod stub;
