@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks DuckDB the queries of crates/rowmill-data/tests/sql/queries.toml.
+"""Asks DuckDB the queries of crates/rowmill-data/tests/suite/sql/queries.toml.
 
     pip install duckdb
     python scripts/duckdb_answers.py            # writes answers.json
@@ -16,7 +16,7 @@ import tomllib
 
 import duckdb
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/rowmill-data/tests/sql"
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/rowmill-data/tests/suite/sql"
 TYPES = {
     "id": "BIGINT",
     "name": "VARCHAR",

@@ -16,10 +16,12 @@ $rowmill run -i tickets.csv -o results.jsonl -m simulated $quiet --id-field cust
          FROM input GROUP BY customer ORDER BY tickets DESC, customer" \
   --prompt 'In one line: what troubles {{customer}}? {{subjects}}'
 
-# The same run as a spreadsheet with the input beside the result; no call is made for it.
+# A spreadsheet with the input beside the result.
 $rowmill run -i tickets.csv -o teams.csv -m simulated $quiet --flatten --json-schema team.schema.json \
   --prompt 'Which team should answer this? {{subject}}'
 head -n 3 teams.csv
+
+# The same results as Parquet; no call is made for it.
 $rowmill export teams.csv --output teams.parquet --overwrite
 $rowmill head teams.parquet -n 2
 $rowmill results teams.csv

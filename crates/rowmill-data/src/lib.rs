@@ -29,6 +29,7 @@ pub mod table;
 mod text;
 pub mod traces;
 mod unpack;
+mod would_read;
 
 pub use attach::{AttachmentSpec, attachments, folder_of_input};
 pub use dataset::{dataset, local_files};
@@ -39,5 +40,8 @@ pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
 pub use spool::spool;
-pub use sql::{Notice, columns_dataset, sql_dataset, where_dataset};
-pub use text::{load_text, shown_source};
+pub use sql::{
+    Notice, WantedColumn, check_columns, checked_stream, columns_dataset, sql_dataset, where_dataset,
+};
+pub use text::{load_text, local_path, shown_source};
+pub use would_read::would_read;

@@ -35,6 +35,12 @@ fn is_asked_for(path: &Path, pattern: &str) -> bool {
     path.to_str().is_none_or(|path| hidden_parts(path).all(asked))
 }
 
+/// Whether a pattern would name a file at `path`, there or not.
+pub(crate) fn matches(pattern: &str, path: &Path) -> bool {
+    let matches = |wanted: glob::Pattern| wanted.matches_path_with(path, options(pattern));
+    glob::Pattern::new(pattern).is_ok_and(matches) && is_asked_for(path, pattern)
+}
+
 /// The files that a pattern names, in the order of their names.
 pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
     let found = glob::glob_with(pattern, options(pattern)).map_err(|error| {

@@ -44,6 +44,18 @@ pub async fn load_text(source: &str, what: &'static str, fetcher: &Fetcher<'_>) 
     })
 }
 
+/// The path on this machine that a source names: a path, or a `file://` address.
+#[must_use]
+pub fn local_path(source: &str) -> Option<PathBuf> {
+    match source.split_once("://") {
+        None => Some(source.into()),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("file") => {
+            Url::parse(source).ok().and_then(|url| url.to_file_path().ok())
+        }
+        Some(_) => None,
+    }
+}
+
 enum Place {
     File(PathBuf),
     Web(Url),
@@ -61,10 +73,7 @@ fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
             let url = Url::parse(source).map_err(|error| not_an_address().cause(error))?;
             Ok(Place::Web(url))
         }
-        "file" => {
-            let path = Url::parse(source).ok().and_then(|url| url.to_file_path().ok());
-            path.map(Place::File).ok_or_else(not_an_address)
-        }
+        "file" => local_path(source).map(Place::File).ok_or_else(not_an_address),
         "hf" => HubAddress::parse_file(source).map(Place::Hub).map_err(|problem| for_text(problem, what)),
         _ => Err(problem(format!("text for `{what}` cannot be read from `{scheme}://`"))
             .hint("give a path, or a `file://`, `http://`, `https://` or `hf://` address")),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_core::simulate::seed_of;
+use rowmill_core::simulate::{seed_of, value_for};
 
 use crate::admission::Admission;
 use crate::answer::Answer;
@@ -128,7 +128,10 @@ impl Shared {
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
-        let how = self.decide(&ask, at);
+        let how = match self.decide(&ask, at) {
+            Answer::Made => made(&ask)?,
+            how => how,
+        };
         Ok(Plan { ask, how, at, asked, admission })
     }
 
@@ -188,6 +191,15 @@ impl Shared {
         let ruled = self.script.rules.answer(&seen);
         ruled.or_else(|| call_marker::calls_for(ask)).unwrap_or(Answer::Made)
     }
+}
+
+/// A value for the schema of a call, where it has one; refused where that would be too large.
+fn made(ask: &Ask) -> Result<Answer, Refused> {
+    let Some(schema) = &ask.schema else { return Ok(Answer::Made) };
+    let value = value_for(schema, seed_of(&[&ask.prompt])).map_err(|what| {
+        Refused::invalid(format!("the schema asks for more than the simulator makes: {what}"))
+    });
+    Ok(Answer::Json(value?))
 }
 
 /// A number from 0 up to 1 that follows from the seed, what it is for and whom.

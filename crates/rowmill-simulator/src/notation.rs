@@ -22,17 +22,37 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     time_span::parse(text).ok_or_else(|| format!("`{text}` is no duration; write `20ms`, `1.5s` or `2m`"))
 }
 
-/// Reads a fault and the share of calls it strikes, such as `503=0.02`.
+/// Reads a fault and the share of calls it strikes, such as `503=0.02` or `429=2%,retry-after=1`.
+///
+/// ```
+/// # use rowmill_simulator::{Fault, notation};
+/// let (fault, rate) = notation::fault_rate("429=2%,retry-after=1").unwrap();
+/// assert_eq!((fault, rate), (Fault::status(429).with_header("retry-after", "1"), 0.02));
+/// ```
 ///
 /// # Errors
 ///
 /// The text is none; the message says what to write.
 pub fn fault_rate(text: &str) -> Result<(Fault, f64), String> {
-    let (name, rate) = text.split_once('=').ok_or("write a fault as KIND=RATE, such as `503=0.02`")?;
-    let fault = Fault::named(name).ok_or_else(|| format!("`{name}` is no fault"))?;
-    match rate.parse::<f64>() {
-        Ok(rate) if (0.0..=1.0).contains(&rate) => Ok((fault, rate)),
-        _ => Err(format!("`{rate}` is no share between 0 and 1")),
+    let (rule, headers) = text.split_once(',').map_or((text, None), |(rule, rest)| (rule, Some(rest)));
+    let (name, rate) = rule.split_once('=').ok_or("write a fault as KIND=RATE, such as `503=0.02`")?;
+    let mut fault = Fault::named(name).ok_or_else(|| format!("`{name}` is no fault"))?;
+    for header in headers.into_iter().flat_map(|headers| headers.split(',')) {
+        let (name, value) = header
+            .split_once('=')
+            .filter(|_| matches!(fault, Fault::Status { .. }))
+            .ok_or_else(|| format!("`{header}` is no header of an error status, such as `retry-after=1`"))?;
+        fault = fault.with_header(name.trim(), value.trim());
+    }
+    Ok((fault, share(rate)?))
+}
+
+/// Reads a share such as `0.02` or `2%`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    match number.parse::<f64>().map(|number| number / whole) {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no share between 0 and 1")),
     }
 }
 
@@ -202,6 +222,15 @@ mod tests {
         }
         for text in ["", "search {", "search [1]", "search otters"] {
             assert!(tool_call(text).unwrap_err().contains("no call"), "{text}");
+        }
+        for (text, told) in [
+            ("429", "KIND=RATE"),
+            ("429=soon", "no share"),
+            ("429=101%", "no share"),
+            ("429=0.1,later", "no header"),
+            ("reset=0.1,retry-after=1", "no header"),
+        ] {
+            assert!(fault_rate(text).unwrap_err().contains(told), "{text}");
         }
         for text in ["60s", "60s+soon", "+"] {
             assert!(outage(text).is_err(), "{text}");

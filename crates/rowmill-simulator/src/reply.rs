@@ -102,11 +102,6 @@ impl Reply {
             }
         };
         let Turn { calls, thinks, pauses, cites, .. } = turn;
-        let most = ask.max_tokens.filter(|_| ending == Ending::Complete && calls.is_empty());
-        let (text, ending) = match most.and_then(|most| script.tokenizer.cut(&text, most)) {
-            Some(cut) => (cut, Ending::Length),
-            None => (text, ending),
-        };
         let calls = calls.into_iter().map(|(name, arguments)| (name, arguments.to_string())).collect();
         let pauses = pauses && ask.protocol == Protocol::Messages;
         let hosted = ask.hosted.first().filter(|_| !cites.is_empty() || pauses).cloned();
@@ -118,12 +113,51 @@ impl Reply {
             ..Self::of_text(text, Usage::default())
         };
         reply.ending = ending;
+        let left = ask.max_tokens.map(|most| most.saturating_sub(reply.thought_tokens(script)));
+        if let Some(left) = left {
+            // Thoughts come first, and may be all that there is.
+            reply.cut_text(script, left);
+        }
         reply.make_calls(ask, calls);
+        if let Some(left) = left {
+            reply.cut_calls(script, left);
+        }
         if pauses && reply.ending == Ending::Complete {
             reply.ending = Ending::Paused;
         }
         reply.count(script, at);
         reply
+    }
+
+    fn thought_tokens(&self, script: &Script) -> u64 {
+        self.thought.as_ref().map_or(0, |thought| script.tokenizer.count(&thought.text))
+    }
+
+    /// Cuts the text where it has more tokens than are left for it.
+    fn cut_text(&mut self, script: &Script, left: u64) {
+        if let Some(cut) = script.tokenizer.cut(&self.text, left) {
+            self.text = cut;
+            if self.ending == Ending::Complete {
+                self.ending = Ending::Length;
+            }
+        }
+    }
+
+    /// Cuts the calls where they have more tokens than the text leaves; none follows one that
+    /// is cut.
+    fn cut_calls(&mut self, script: &Script, left: u64) {
+        let mut left = left.saturating_sub(script.tokenizer.count(&self.text));
+        let mut kept = 0;
+        for call in &mut self.calls {
+            kept += 1;
+            if let Some(cut) = script.tokenizer.cut(&call.arguments, left) {
+                call.arguments = cut;
+                self.ending = Ending::Length;
+                break;
+            }
+            left = left.saturating_sub(script.tokenizer.count(&call.arguments));
+        }
+        self.calls.truncate(kept);
     }
 
     /// Makes the calls, or the one that the request demands with the text as its arguments.
@@ -145,7 +179,7 @@ impl Reply {
 
     fn count(&mut self, script: &Script, at: Circumstances) {
         let count = |text: &str| script.tokenizer.count(text);
-        let reasoning = self.thought.as_ref().map_or(0, |thought| count(&thought.text));
+        let reasoning = self.thought_tokens(script);
         let called: u64 = self.calls.iter().map(|call| count(&call.arguments)).sum();
         self.tokens = Usage {
             input: at.input,
@@ -188,7 +222,8 @@ fn bent(script: &Script, ask: &Ask, how: &Answer) -> (String, Ending) {
 /// The right answer to a call: a value for its schema, or an echo.
 fn made(script: &Script, ask: &Ask) -> String {
     if let Some(schema) = &ask.schema {
-        return value_for(schema, seed_of(&[&ask.prompt])).to_string();
+        // What is too large to make is refused before; it is left only where a fault comes first.
+        return value_for(schema, seed_of(&[&ask.prompt])).unwrap_or_default().to_string();
     }
     let start: String = ask.last.chars().take(200).collect();
     let mut text = format!("answer to: {start}");

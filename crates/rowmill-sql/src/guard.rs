@@ -8,6 +8,9 @@ use rusqlite::{Connection, Result};
 /// Tables that SQLite makes of the arguments of a function.
 const TABLE_FUNCTIONS: [&str; 2] = ["json_each", "json_tree"];
 
+/// Functions beside those of SQLite that give a list.
+const LIST_FUNCTIONS: [&str; 4] = ["list", "string_split", "str_split", "split"];
+
 /// Functions that reach out of the query.
 const REFUSED_FUNCTIONS: [&str; 4] = ["load_extension", "fts3_tokenizer", "readfile", "writefile"];
 
@@ -47,7 +50,8 @@ fn refusal(action: &AuthAction<'_>, tables: &[&str], notes: &mut Seen) -> Option
         AuthAction::Select | AuthAction::Recursive => None,
         AuthAction::Function { function_name } => {
             let name = function_name.to_ascii_lowercase();
-            notes.json |= name.starts_with("json") || name.starts_with("->") || name == "list";
+            notes.json |= name.starts_with("json") || name.starts_with("->");
+            notes.json |= LIST_FUNCTIONS.contains(&name.as_str());
             REFUSED_FUNCTIONS
                 .contains(&name.as_str())
                 .then(|| format!("the function `{name}` may not be used in a query"))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
+use rowmill_core::redact::Redactor;
 use rowmill_http::{
     Answer, Credential, HeaderMap, HeaderValue, HttpFailure, Retrieval, Retrieved, Url, header,
 };
@@ -109,7 +110,7 @@ pub(crate) async fn said_in(answer: Answer, secret: Option<&Secret>) -> Option<S
         .ok()
         .and_then(|body| body.get("error").and_then(|error| error.as_str()).map(str::to_owned));
     let said = header.or(told)?;
-    let said = secret.map_or_else(|| said.clone(), |secret| secret.redact(&said));
+    let said = Redactor::new(secret).ok()?.redact(&said).into_owned();
     Some(said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
 }
 

@@ -3,10 +3,12 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_types::{Problem, ProblemCode};
 
-use super::OutputScan;
+use super::{LineSink, OutputScan, Part};
 
 /// What may be done with an output that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub enum Claim {
 pub struct OutputFile {
     file: File,
     path: PathBuf,
+    /// How long the file has to be after what was written.
+    written: Arc<AtomicU64>,
 }
 
 impl OutputFile {
@@ -32,10 +36,10 @@ impl OutputFile {
     ///
     /// # Errors
     ///
-    /// It exists and must not, its folder is missing, or it is no file.
+    /// It exists and must not, its folder cannot be made, or it is no file.
     pub fn check(path: &Path, flag: &str, claim: Claim) -> Result<(), Problem> {
         let shown = path.display();
-        if path.is_dir() {
+        if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let message = format!("`{shown}`, given to `{flag}`, is a folder");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a file in it"));
         }
@@ -44,12 +48,7 @@ impl OutputFile {
             return Err(Problem::new(ProblemCode::OutputPath, message)
                 .hint("use `--output -` and send standard output there"));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            let message = format!("the folder `{}` of `{flag}` does not exist", folder.display());
-            let hint = format!("make it with `mkdir -p {}`, or choose another path", folder.display());
-            return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
-        }
+        check_folder_of(path, flag)?;
         if claim == Claim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
@@ -68,19 +67,36 @@ impl OutputFile {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
-        match file.try_lock() {
-            Ok(()) => {
-                // What a crash left while it was to take the place of this file; it was not complete.
-                drop(fs::remove_file(replacement_path(path)));
-                Ok(Self { file, path: path.to_owned() })
-            }
-            Err(TryLockError::WouldBlock) => {
-                let message = format!("another run is writing to `{}`", path.display());
-                Err(Problem::new(ProblemCode::OutputBusy, message)
-                    .hint("wait for it, or choose another output"))
-            }
-            Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
+        lock(&file, path)?;
+        // What a crash left while it was to take the place of this file; it was not complete.
+        drop(fs::remove_file(replacement_path(path)));
+        Ok(Self { file, path: path.to_owned(), written: Arc::default() })
+    }
+
+    /// What appends to the file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened.
+    pub fn sink(&self) -> Result<LineSink, Problem> {
+        LineSink::append(&self.path, Part::Envelopes, u64::MAX)
+            .map(|sink| sink.counting(Arc::clone(&self.written)))
+    }
+
+    /// Checks that the file still has all that the run wrote.
+    ///
+    /// # Errors
+    ///
+    /// Somebody cut it, or it is gone.
+    pub fn check_whole(&self) -> Result<(), Problem> {
+        let written = self.written.load(Ordering::Relaxed);
+        if self.path.metadata().map_or(0, |found| found.len()) >= written {
+            return Ok(());
         }
+        let message = format!("`{}` lost lines while the run was writing it", self.path.display());
+        Err(Problem::new(ProblemCode::WriteFailed, message).hint(
+            "the ledger still has the answers of this run: the same command with `--resume` writes them again",
+        ))
     }
 
     /// Where it is.
@@ -130,6 +146,41 @@ impl OutputFile {
         let file = File::open(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
         file.sync_all().map_err(|error| cannot_write(&self.path, &error))
     }
+}
+
+/// Keeps other runs from writing to a file for as long as it is open.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another run is writing to `{}`", path.display());
+            Err(Problem::new(ProblemCode::OutputBusy, message).hint("wait for it, or choose another output"))
+        }
+        Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
+    }
+}
+
+/// Checks that the folder of an output exists or could be made.
+pub(crate) fn check_folder_of(path: &Path, flag: &str) -> Result<(), Problem> {
+    let nearest = path.ancestors().skip(1).find(|folder| folder.exists());
+    match nearest.filter(|found| !found.is_dir()) {
+        None => Ok(()),
+        Some(file) => {
+            let (shown, file) = (path.display(), file.display());
+            let message =
+                format!("`{shown}`, given to `{flag}`, leads through `{file}`, which is not a folder");
+            Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"))
+        }
+    }
+}
+
+/// Whether a path names a file that this process has open, such as `/dev/stdout`. Whatever stands
+/// behind it, a file perhaps, what it holds already is not ours to cut off or to replace.
+#[must_use]
+pub fn names_open_file(path: &Path) -> bool {
+    ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc")
 }
 
 /// What is told when a file cannot be written.

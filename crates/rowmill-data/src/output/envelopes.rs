@@ -6,11 +6,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::ports::Span;
-use rowmill_core::record::Record;
+use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_types::{Problem, ProblemCode, RowId};
 
 use super::lines::{Lines, cannot_read};
-use super::settle::{Layout, foremost, fronts, look};
+use super::settle::{Layout, foremost, fronts, head_by_number, look_at_lines};
 
 /// The envelopes of a run, to be read as often as needed.
 ///
@@ -44,9 +44,16 @@ pub struct Newer {
     /// Most rows are known by their number; these take little room.
     numbered: Vec<Place>,
     named: HashMap<RowId, Place>,
+    known_by_number: bool,
 }
 
 impl Newer {
+    /// None yet, of a run whose rows are known by their numbers, whatever ids its envelopes have.
+    #[must_use]
+    pub fn known_by_number() -> Self {
+        Self { known_by_number: true, ..Self::default() }
+    }
+
     /// Adds a record. Of one row, the record that comes later in the ledger counts.
     pub fn add(&mut self, id: &RowId, number: u64, span: Span) {
         let place = Place { number, offset: span.offset, length: span.length };
@@ -77,13 +84,14 @@ impl Envelopes {
     ///
     /// The file cannot be read, or a line of it is no envelope.
     pub fn gathered(file: Option<&Path>, ledger: &Path, newer: Newer) -> Result<Self, Problem> {
-        let Newer { mut numbered, named } = newer;
+        let Newer { mut numbered, named, known_by_number } = newer;
+        let head_of = if known_by_number { head_by_number } else { EnvelopeHead::parse };
         numbered.sort_unstable_by_key(|place| (place.number, std::cmp::Reverse(place.offset)));
         numbered.dedup_by_key(|place| place.number);
         let file = match file {
             None => None,
             Some(path) => {
-                let (mut layout, seen) = look(path)?;
+                let (mut layout, seen) = look_at_lines(path, head_of)?;
                 let ids =
                     numbered.iter().map(|place| RowId::Number(place.number)).chain(named.keys().cloned());
                 // No line of the file begins there, so none of that row is taken from it.
@@ -196,10 +204,13 @@ mod tests {
 
     /// Writes an output and a ledger, and gives the results that are gathered from both.
     fn gathered(output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
+        gathered_with(Newer::default(), output, records)
+    }
+
+    fn gathered_with(mut newer: Newer, output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let (file, ledger) = (home.path().join("out.jsonl"), home.path().join("ledger"));
         fs::write(&file, output.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-        let mut newer = Newer::default();
         let mut text = String::new();
         for (id, number, envelope) in records {
             let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
@@ -238,6 +249,13 @@ mod tests {
         let record = (RowId::Text("x".into()), 3, envelope("\"x\"", 3, "moved"));
         assert_eq!(gathered(&output, &[]), ["1 newer", "2 b"]);
         assert_eq!(gathered(&output, &[record]), ["2 b", "3 moved"]);
+    }
+
+    #[test]
+    fn rows_that_are_known_by_their_numbers_are_taken_once_whatever_ids_they_have() {
+        let output = [envelope("\"x\"", 1, "a"), envelope("\"y\"", 2, "old"), envelope("1", 1, "newer")];
+        let record = (RowId::Number(2), 2, envelope("2", 2, "new"));
+        assert_eq!(gathered_with(Newer::known_by_number(), &output, &[record]), ["1 newer", "2 new"]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) struct Lines {
 #[derive(Debug)]
 pub(super) enum Next {
     Envelope(EnvelopeHead),
-    /// The last line, without its newline and not a whole envelope.
+    /// The last line, without its newline: the beginning of an envelope.
     Torn,
     End,
 }
@@ -74,7 +74,7 @@ impl Lines {
             }
             return match (self.head_of)(&self.bytes) {
                 Ok(head) => Ok(Next::Envelope(head)),
-                Err(_) if self.bytes.last() != Some(&b'\n') => Ok(Next::Torn),
+                Err(_) if !self.has_newline() && is_cut(&self.bytes) => Ok(Next::Torn),
                 Err(error) => Err(self.unusable(&error)),
             };
         }
@@ -92,7 +92,7 @@ impl Lines {
         self.bytes.last() == Some(&b'\n')
     }
 
-    fn unusable(&self, error: &serde_json::Error) -> Problem {
+    pub(super) fn unusable(&self, error: &serde_json::Error) -> Problem {
         let message = format!(
             "line {} of the existing output `{}` is not an envelope",
             self.number,
@@ -102,6 +102,16 @@ impl Lines {
             .cause(error)
             .hint("correct or remove the line, or move the file away; nothing was changed")
     }
+}
+
+/// Whether a line without its newline can be what a crash left of one that a run was writing. A
+/// whole value of another kind, or any other text, is somebody's.
+pub(super) fn is_cut(line: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"{\"id\":";
+    let begins = line.starts_with(BEGIN) || BEGIN.starts_with(line);
+    // A disk may give zeros for what it never got.
+    let is_blank = line.iter().all(|&byte| byte == 0);
+    is_blank || begins && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }
 
 pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> Problem {

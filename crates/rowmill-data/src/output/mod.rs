@@ -3,17 +3,20 @@
 
 mod claim;
 mod envelopes;
+mod ids;
 mod lines;
 mod rows;
 mod scan;
 mod settle;
 mod sink;
 
-pub(crate) use claim::cannot_write;
-pub use claim::{Claim, OutputFile};
+pub use claim::{Claim, OutputFile, names_open_file};
+pub(crate) use claim::{cannot_write, check_folder_of};
 pub use envelopes::{Envelopes, Newer};
+pub use ids::replace_ids;
 pub use rows::result_rows;
 pub use scan::{OutputScan, scan_output};
 pub(crate) use settle::{each_replaced, settle_lines};
-pub use settle::{rewrite_errors, settle};
-pub use sink::{LineSink, Part};
+pub use settle::{rewrite_errors, settle, settle_by_number};
+pub(crate) use sink::stdout_failed;
+pub use sink::{LineSink, Part, READER_ENDED};

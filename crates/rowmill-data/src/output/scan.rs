@@ -22,8 +22,8 @@ pub struct OutputScan {
 ///
 /// # Errors
 ///
-/// The file cannot be read, or a line that is not the last is no envelope.
-pub fn scan_output(path: &Path, mut saw: impl FnMut(&EnvelopeHead)) -> Result<OutputScan, Problem> {
+/// The file cannot be read, or a line is no envelope, other than a last one that was cut.
+pub fn scan_output(path: &Path, mut saw: impl FnMut(EnvelopeHead)) -> Result<OutputScan, Problem> {
     let mut found = OutputScan::default();
     if !path.exists() {
         return Ok(found);
@@ -36,7 +36,7 @@ pub fn scan_output(path: &Path, mut saw: impl FnMut(&EnvelopeHead)) -> Result<Ou
             Next::Envelope(head) => {
                 found.length = lines.offset + lines.bytes.len() as u64;
                 found.lacks_newline = !lines.has_newline();
-                saw(&head);
+                saw(head);
             }
         }
     }

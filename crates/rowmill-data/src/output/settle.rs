@@ -13,7 +13,7 @@ use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
 use rowmill_types::{Problem, RowId};
 
-use super::claim::{cannot_write, replace, replacement};
+use super::claim::{cannot_write, names_open_file, replace, replacement};
 use super::lines::{HeadOf, Lines, Next};
 
 /// A merge reads each stretch with a buffer of this size.
@@ -49,6 +49,20 @@ pub fn settle(path: &Path) -> Result<bool, Problem> {
     settle_lines(path, EnvelopeHead::parse)
 }
 
+/// The same for a run whose rows are known by their numbers, whatever ids its envelopes have.
+///
+/// # Errors
+///
+/// It cannot be read or written; the old file is then as it was.
+pub fn settle_by_number(path: &Path) -> Result<bool, Problem> {
+    settle_lines(path, head_by_number)
+}
+
+/// Reads an envelope of a row that is known by its number.
+pub(super) fn head_by_number(envelope: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
+    EnvelopeHead::parse(envelope).map(EnvelopeHead::by_number)
+}
+
 /// The same for a file with one line per row that is no envelope.
 pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem> {
     let (layout, _) = look_at_lines(path, head_of)?;
@@ -70,7 +84,7 @@ pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem
 ///
 /// A file cannot be read or written.
 pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
-    if errors.metadata().is_ok_and(|found| !found.is_file()) {
+    if names_open_file(errors) || errors.metadata().is_ok_and(|found| !found.is_file()) {
         return Ok(());
     }
     let errors = &target(errors);
@@ -86,21 +100,17 @@ pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
 }
 
 /// The file itself where `path` is a link, so that the link stays.
-fn target(path: &Path) -> PathBuf {
+pub(super) fn target(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
+pub(super) fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {
     let file = out.into_inner().map_err(|error| cannot_write(beside, error.error()))?;
     replace(beside, file, path)
 }
 
 /// Finds out how the file is laid out, and which ids it has.
-pub(super) fn look(path: &Path) -> Result<(Layout, IdSet), Problem> {
-    look_at_lines(path, EnvelopeHead::parse)
-}
-
-fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdSet), Problem> {
+pub(super) fn look_at_lines(path: &Path, head_of: HeadOf) -> Result<(Layout, IdSet), Problem> {
     let mut layout = Layout { head_of, ..Layout::default() };
     let mut seen = IdSet::default();
     let mut repeated = IdSet::default();
@@ -155,7 +165,7 @@ fn merge(path: &Path, layout: &Layout, out: &mut impl Write) -> Result<(), Probl
 
 /// Gives every line that settling would leave out to `saw`.
 pub(crate) fn each_replaced(path: &Path, mut saw: impl FnMut(&[u8])) -> Result<(), Problem> {
-    let (layout, _) = look(path)?;
+    let (layout, _) = look_at_lines(path, EnvelopeHead::parse)?;
     if layout.last.is_empty() {
         return Ok(());
     }
@@ -250,6 +260,18 @@ mod tests {
             line("e", 5, true),
         ];
         assert_eq!(settled(&lines), (true, expected.concat()));
+    }
+
+    #[test]
+    fn rows_that_are_known_by_their_numbers_have_one_envelope_whatever_ids_it_had() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("out.jsonl");
+        let numbered = |number: u64, ok| line("n", number, ok).replace("\"n\"", &number.to_string());
+        let lines = [line("a", 1, true), line("b", 2, false), numbered(2, true), numbered(3, true)];
+        fs::write(&path, lines.concat()).unwrap();
+        assert!(settle_by_number(&path).unwrap());
+        let expected = [line("a", 1, true), numbered(2, true), numbered(3, true)].concat();
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
     }
 
     #[test]

@@ -3,11 +3,16 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_core::ports::{Published, Sink};
 use rowmill_types::Problem;
 
-use super::claim::cannot_write;
+use super::claim::{cannot_write, lock, names_open_file};
+
+/// What is told when the reader of standard output has what it wants and goes.
+pub const READER_ENDED: &str = "the program that reads standard output has ended before the run did";
 
 /// Which part of a record a sink writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,7 @@ pub struct LineSink {
     part: Part,
     target: Target,
     pending: Vec<u8>,
+    written: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -45,23 +51,50 @@ impl LineSink {
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let length = keep.min(found.len());
-        // A device or a pipe has nothing that could be cut off.
-        if found.is_file() {
+        // The output is locked by whoever claimed it.
+        if part != Part::Envelopes && found.is_file() && !names_open_file(path) {
+            lock(&file, path)?;
+        }
+        // A device or a pipe has nothing that could be cut off, and standard output is not ours.
+        if found.is_file() && !names_open_file(path) {
             file.set_len(length).map_err(failed)?;
         }
-        Ok(Self { part, target: Target::File { file, path: path.to_owned(), length }, pending: Vec::new() })
+        Ok(Self {
+            part,
+            target: Target::File { file, path: path.to_owned(), length },
+            pending: Vec::new(),
+            written: Arc::default(),
+        })
+    }
+
+    /// Also tells how long the file has to be after what was written.
+    pub(super) fn counting(mut self, written: Arc<AtomicU64>) -> Self {
+        if let Target::File { length, .. } = &self.target {
+            written.store(*length, Ordering::Relaxed);
+            self.written = written;
+        }
+        self
     }
 
     /// Writes to standard output.
     #[must_use]
     pub fn stdout(part: Part) -> Self {
-        Self { part, target: Target::Stdout, pending: Vec::new() }
+        Self { part, target: Target::Stdout, pending: Vec::new(), written: Arc::default() }
     }
 
     /// Takes a line that is not part of a record of this run.
     pub fn push(&mut self, line: &[u8]) {
         self.pending.extend_from_slice(line);
         self.pending.push(b'\n');
+    }
+}
+
+impl Drop for LineSink {
+    fn drop(&mut self) {
+        if let (Target::File { file, .. }, false) = (&self.target, self.part == Part::Envelopes) {
+            // Closing alone is not enough: a process that is being started has a copy of the open file.
+            file.unlock().ok();
+        }
     }
 }
 
@@ -86,7 +119,7 @@ impl Sink for LineSink {
                 stdout
                     .write_all(&self.pending)
                     .and_then(|()| stdout.flush())
-                    .map_err(|error| cannot_write(Path::new("standard output"), &error))?;
+                    .map_err(|error| stdout_failed(&error))?;
             }
             Target::File { file, path, length } => {
                 if let Err(error) = file.write_all(&self.pending) {
@@ -95,9 +128,19 @@ impl Sink for LineSink {
                     return Err(cannot_write(path, &error));
                 }
                 *length += self.pending.len() as u64;
+                self.written.store(*length, Ordering::Relaxed);
             }
         }
         self.pending.clear();
         Ok(())
+    }
+}
+
+/// What is told when standard output takes no more. A reader that has what it wants ends so too.
+pub(crate) fn stdout_failed(error: &io::Error) -> Problem {
+    let problem = cannot_write(Path::new("standard output"), error);
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Problem { message: READER_ENDED.into(), ..problem },
+        _ => problem,
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
 pub(super) fn stopped(name: &str, row: u64, cause: impl Display) -> Problem {
     unreadable(format!("input file cannot be read any further after row {row}: `{name}`"))
         .cause(cause)
-        .hint("the file is damaged: write or fetch it again, and go on with `--resume`")
+        .hint("the file is damaged: write or fetch it again, and go on with `--resume --accept-changes`")
 }
 
 pub(super) fn changed(name: &str) -> Problem {

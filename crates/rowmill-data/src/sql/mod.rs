@@ -11,9 +11,11 @@ mod sample;
 mod scan;
 mod shape;
 mod table;
+mod wanted;
 mod watch;
 
 pub use condition::where_dataset;
 pub use projection::columns_dataset;
 pub use query::sql_dataset;
+pub use wanted::{WantedColumn, check_columns, checked_stream};
 pub use watch::Notice;

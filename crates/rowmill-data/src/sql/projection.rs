@@ -4,14 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, Position, Room, RowSource};
-use rowmill_sql::nearest;
 use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
 
 use super::field_name::FieldName;
-use super::sample::{SAMPLE_ROWS, sample};
-
-/// How many names are listed.
-const LISTED: usize = 12;
+use super::wanted::{WantedColumn, check_columns};
 
 /// The rows of `input` with only these fields, in this order. Row numbers stay; a row that
 /// lacks a field lacks it still.
@@ -30,45 +26,11 @@ pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Ar
         let message = format!("`--columns` names `{again}` twice");
         return Err(Problem::new(ProblemCode::InvalidQuery, message).hint("name each column once"));
     }
-    check(&*input, columns)?;
+    let wanted: Vec<_> = columns.iter().map(|name| WantedColumn::of_flag("--columns", name)).collect();
+    check_columns(&*input, &wanted)
+        .map_err(|problem| Problem { code: ProblemCode::InvalidQuery, ..problem })?;
     let names = columns.iter().map(|name| FieldName::new(name)).collect();
     Ok(Arc::new(ColumnsDataset { input, names }))
-}
-
-/// Finds every column in what the input declares, or in its first rows.
-fn check(input: &dyn Dataset, columns: &[String]) -> Result<(), Problem> {
-    let mut known: Vec<String> = Vec::new();
-    let declared = input.columns()?;
-    let place = if declared.is_some() {
-        "the input has".to_owned()
-    } else {
-        format!("its first {SAMPLE_ROWS} rows have")
-    };
-    if let Some(declared) = declared {
-        known.extend(declared.into_iter().map(|column| column.name));
-    } else {
-        let mut missing: HashSet<&str> = columns.iter().map(String::as_str).collect();
-        let mut seen = HashSet::new();
-        sample(input, &mut |row| {
-            for (name, _) in row.fields() {
-                missing.remove(name);
-                if !seen.contains(name) {
-                    seen.insert(name.to_owned());
-                    known.push(name.to_owned());
-                }
-            }
-            !missing.is_empty()
-        })?;
-    }
-    let Some(missing) = columns.iter().find(|name| !known.contains(name)) else { return Ok(()) };
-    let near = nearest(missing, known.iter().map(String::as_str));
-    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    let listed: Vec<_> = known.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more =
-        if known.len() > LISTED { format!(" and {} more", known.len() - LISTED) } else { String::new() };
-    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
-    let message = format!("`--columns` names `{missing}`, which no row has");
-    Err(Problem::new(ProblemCode::InvalidQuery, message).hint(format!("{near}{place}: {listed}{more}")))
 }
 
 #[derive(Debug)]

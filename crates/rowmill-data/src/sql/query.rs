@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
-use rowmill_sql::{NamedTable, Query, QueryText};
+use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_sql::{NamedTable, Query, QueryText, ResultColumn};
 use rowmill_types::{Problem, SourceRow};
 
 use super::handoff::{Handoff, WorkedSource};
@@ -86,6 +86,12 @@ impl Dataset for SqlDataset {
 
     fn identity(&self) -> Result<InputIdentity, Problem> {
         self.input.identity()
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        let query = self.query(&Arc::default())?;
+        let column = |column: &ResultColumn| Column { name: column.name.clone(), kind: ColumnKind::Mixed };
+        Ok(Some(query.columns().iter().map(column).collect()))
     }
 
     fn notice(&self) -> Option<String> {

@@ -12,8 +12,17 @@ const SAMPLE_BYTES: usize = 256 << 20;
 /// How many rows are read at once.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 
+/// How far a look at the first rows came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SampleEnd {
+    /// To the end of the input.
+    WholeInput,
+    /// Over this many rows.
+    First(usize),
+}
+
 /// Hands the first rows to `look`, until that returns `false`.
-pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<(), Problem> {
+pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<SampleEnd, Problem> {
     if !input.rereadable() {
         return Err(Problem::new(
             ProblemCode::Internal,
@@ -32,9 +41,9 @@ pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) ->
             let Ok(row) = row else { continue };
             bytes += row.text().len();
             if rows > SAMPLE_ROWS || !look(&row) {
-                return Ok(());
+                return Ok(SampleEnd::First(rows.min(SAMPLE_ROWS)));
             }
         }
     }
-    Ok(())
+    Ok(if more { SampleEnd::First(rows.min(SAMPLE_ROWS)) } else { SampleEnd::WholeInput })
 }

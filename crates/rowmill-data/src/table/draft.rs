@@ -16,7 +16,7 @@ use super::survey::Survey;
 use super::target::{LIST, OWN_NAMES, UNFINISHED, beginning, folder_of};
 use super::writer::writer;
 use super::{TableSettings, TableTarget};
-use crate::output::{Claim, Envelopes, cannot_write};
+use crate::output::{Claim, Envelopes, cannot_write, stdout_failed};
 
 /// A complete table that is not in its place yet. Dropping it removes it.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub fn draft(
     let table = Table { settings, columns };
     let (files, place) = match target {
         TableTarget::Stdout => {
-            table.write(envelopes, Path::new("standard output"), io::stdout())?;
+            table.write(envelopes, None, io::stdout())?;
             (1, Place::Stdout)
         }
         TableTarget::File(path) => (1, table.file(envelopes, path)?),
@@ -75,8 +75,17 @@ struct Table<'s> {
 }
 
 impl Table<'_> {
-    fn write(&self, envelopes: &Envelopes, shown: &Path, out: impl Write + Send) -> Result<(), Problem> {
-        let failed = |error: io::Error| cannot_write(shown, &error);
+    /// Writes to `out`, which is the file at a path, or standard output.
+    fn write(
+        &self,
+        envelopes: &Envelopes,
+        path: Option<&Path>,
+        out: impl Write + Send,
+    ) -> Result<(), Problem> {
+        let failed = |error: io::Error| match path {
+            Some(path) => cannot_write(path, &error),
+            None => stdout_failed(&error),
+        };
         let mut out = BufWriter::with_capacity(1 << 18, out);
         {
             let mut writer = writer(self.settings, &self.columns, &mut out).map_err(failed)?;
@@ -95,7 +104,7 @@ impl Table<'_> {
             .suffix(UNFINISHED)
             .make_in(folder_of(&path), |path| File::create_new(path))
             .map_err(failed)?;
-        self.write(envelopes, &path, beside.as_file())?;
+        self.write(envelopes, Some(&path), beside.as_file())?;
         if let Ok(found) = path.metadata() {
             beside.as_file().set_permissions(found.permissions()).map_err(failed)?;
         }
@@ -117,7 +126,7 @@ impl Table<'_> {
         for part in parts.finish()? {
             let table = beside.path().join(&part.name);
             let file = File::create_new(&table).map_err(failed)?;
-            self.write(&Envelopes::settled(&part.envelopes), &path.join(&part.name), &file)?;
+            self.write(&Envelopes::settled(&part.envelopes), Some(&path.join(&part.name)), &file)?;
             file.sync_all().map_err(failed)?;
             fs::remove_file(&part.envelopes).map_err(failed)?;
             names.push(part.name);
@@ -146,10 +155,28 @@ impl Draft {
                 })
             }
             Place::Folder(beside, names, path) => {
-                put_all(beside.path(), &names, &path).map_err(|error| cannot_write(&path, &error))
+                let before = listed(&path);
+                // Only what was put there before may be replaced; all else is somebody's.
+                let foreign = |name: &&String| !before.contains(*name) && path.join(name).exists();
+                if let Some(name) = names.iter().find(foreign) {
+                    return Err(in_the_way(&path.join(name)));
+                }
+                put_all(beside.path(), &names, &path, &before).map_err(|error| cannot_write(&path, &error))
             }
         }
     }
+}
+
+fn in_the_way(path: &Path) -> Problem {
+    let message = format!("`{}` is in the way: rowmill did not put it there", path.display());
+    Problem::new(ProblemCode::OutputExists, message)
+        .hint("move it away, then make the tables with `rowmill export`; every result is kept")
+}
+
+/// The names of the tables that were put into a folder before.
+pub(super) fn listed(folder: &Path) -> BTreeSet<String> {
+    let list = fs::read(folder.join(LIST)).ok();
+    list.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 fn appeared(path: &Path) -> Problem {
@@ -160,10 +187,8 @@ fn appeared(path: &Path) -> Problem {
 
 /// Moves the tables into the folder and removes those of an earlier time. The list of them
 /// is written before and after, so that a crash in between leaves none that nobody knows of.
-fn put_all(beside: &Path, names: &[String], folder: &Path) -> io::Result<()> {
+fn put_all(beside: &Path, names: &[String], folder: &Path, before: &BTreeSet<String>) -> io::Result<()> {
     let list = folder.join(LIST);
-    let before: BTreeSet<String> =
-        fs::read(&list).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let now: BTreeSet<String> = names.iter().cloned().collect();
     write_list(&list, &before.union(&now).cloned().collect())?;
     for name in &now {

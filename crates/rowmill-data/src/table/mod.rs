@@ -24,7 +24,7 @@ mod writer;
 
 pub use draft::{Draft, draft};
 pub use format::TableFormat;
-pub use target::{TableTarget, remove_leftovers};
+pub use target::{TableTarget, remove_leftovers, tables_in};
 
 /// What a table is to look like.
 #[derive(Debug, Clone)]

@@ -50,7 +50,12 @@ fn stem(value: &str) -> String {
     stem.truncate(end);
     // A dot would hide the file, a `_` in front is ours, and spaces at the ends are easily lost.
     let kept = stem.trim_matches([' ', '.', '_']);
-    if kept == value { stem } else { with_digest(kept, value) }
+    match kept {
+        _ if kept == value => stem,
+        // Nothing but a digest would begin with `-`, which other programs take for a flag.
+        "" => with_digest("value", value),
+        _ => with_digest(kept, value),
+    }
 }
 
 fn with_digest(stem: &str, value: &str) -> String {
@@ -83,7 +88,7 @@ mod tests {
         let names = named(&values);
         for (value, name) in values.iter().zip(&names) {
             assert!(!name.contains(['/', '\\', '\n', '\0']), "{name}");
-            assert!(!name.starts_with('.') && name != "_null.csv", "{name}");
+            assert!(!name.starts_with(['.', '-']) && name != "_null.csv", "{name}");
             assert!(name.len() <= 128, "{value}: {name}");
         }
         let different: std::collections::HashSet<_> = names.iter().collect();

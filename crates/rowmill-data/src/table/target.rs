@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::output::{Claim, OutputFile};
+use super::draft::listed;
+use crate::output::{Claim, OutputFile, check_folder_of};
 
 /// How the names of rowmill's own entries in a folder of tables begin.
 pub(super) const OWN_NAMES: &str = ".rowmill";
@@ -37,7 +38,7 @@ impl TableTarget {
     ///
     /// # Errors
     ///
-    /// It exists and must not, its folder is missing, or it is of the wrong kind.
+    /// It exists and must not, its folder cannot be made, or it is of the wrong kind.
     pub fn check(&self, claim: Claim) -> Result<(), Problem> {
         match self {
             Self::File(path) => OutputFile::check(path, "--output", claim),
@@ -63,12 +64,7 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
         let message = format!("`{shown}`, given to `--output-dir`, is not a folder");
         return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
-        let message = format!("the folder `{}` of `--output-dir` does not exist", parent.display());
-        let hint = format!("make it with `mkdir -p {}`, or choose another path", parent.display());
-        return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
-    }
+    check_folder_of(path, "--output-dir")?;
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN_NAMES);
     if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
@@ -77,6 +73,12 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
             .hint("use `--resume` to go on with it, or `--overwrite` to replace what rowmill put there"));
     }
     Ok(())
+}
+
+/// The tables that were put into a folder, if any were.
+#[must_use]
+pub fn tables_in(folder: &Path) -> Vec<PathBuf> {
+    listed(folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
 /// Removes what a crash left of tables that were being written there. Only for whoever

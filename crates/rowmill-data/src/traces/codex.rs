@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rowmill_core::record::{
-    RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedRole, TracedTurn,
+    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedId, TracedRole, TracedTurn,
 };
 use rowmill_types::{Citation, Finish, Usage};
 use serde::Serialize;
@@ -84,6 +84,9 @@ enum Event<'a> {
     },
     TokenCount {
         info: Tokens,
+    },
+    Warning {
+        message: &'a str,
     },
     Error {
         message: &'a str,
@@ -242,6 +245,13 @@ impl<'t, 'a> Session<'t, 'a> {
                 }
                 TracedRole::Tool => self.tool(said),
             }
+        }
+        for RatingReport { agent, rating, min_rating } in self.row.below_min_rating.iter().filter(|_| is_last)
+        {
+            let message = format!(
+                "`{agent}` gave an answer that is rated {rating}, below its `min_rating` {min_rating}"
+            );
+            self.push(self.row.end, "event_msg", &Event::Warning { message: &message });
         }
         if let (Some(error), true) = (&self.row.error, is_last) {
             let event = Event::Error { message: &error.message, error_type: &error.kind };

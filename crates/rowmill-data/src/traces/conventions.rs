@@ -35,6 +35,7 @@ pub(super) const ROW_NUMBER: &str = "rowmill.row.number";
 pub(super) const ROW_ID: &str = "rowmill.row.id";
 pub(super) const ROW_OK: &str = "rowmill.row.ok";
 pub(super) const REUSED: &str = "rowmill.row.reused";
+pub(super) const BELOW_MIN_RATING: &str = "rowmill.row.below_min_rating";
 pub(super) const COST: &str = "rowmill.cost_usd";
 pub(super) const CITATIONS: &str = "rowmill.citations";
 pub(super) const HOSTED: &str = "rowmill.hosted_tools";

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::name::is_file_name;
 use super::sink::TraceSink;
 use super::spans;
-use crate::output::{Claim, LineSink, Part, cannot_write, each_replaced, settle_lines};
+use crate::output::{Claim, LineSink, Part, cannot_write, check_folder_of, each_replaced, settle_lines};
 
 const FLAG: &str = "--export-traces";
 const MANIFEST: &str = "manifest.jsonl";
@@ -37,6 +37,17 @@ struct ManifestFields {
     trace: Option<String>,
 }
 
+/// What is read of the first line of a trace.
+#[derive(Deserialize)]
+struct SessionLine {
+    payload: SessionFields,
+}
+
+#[derive(Deserialize)]
+struct SessionFields {
+    originator: String,
+}
+
 impl TraceFolder {
     /// Checks that the folder could be claimed, without touching it.
     ///
@@ -49,11 +60,11 @@ impl TraceFolder {
             let message = format!("`{shown}`, given to `{FLAG}`, is not a folder");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a folder for the traces"));
         }
-        let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
-            let message = format!("the folder `{}` of `{FLAG}` does not exist", parent.display());
-            let hint = format!("make it with `mkdir -p {}`, or choose another path", parent.display());
-            return Err(Problem::new(ProblemCode::OutputPath, message).hint(hint));
+        check_folder_of(path, FLAG)?;
+        if let Some(file) = foreign_file(path) {
+            let message = format!("`{}` is in the way of `{FLAG}`: rowmill did not write it", file.display());
+            return Err(Problem::new(ProblemCode::OutputExists, message)
+                .hint("name another folder, or move the file away"));
         }
         let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
         if claim == Claim::New && Self::files(path).iter().any(has_lines) {
@@ -69,6 +80,20 @@ impl TraceFolder {
     #[must_use]
     pub fn files(path: &Path) -> [PathBuf; 2] {
         [path.join(MANIFEST), path.join(SPANS)]
+    }
+
+    /// Whether a file of this name in a folder of traces may be written or removed.
+    #[must_use]
+    pub fn owns(name: &str) -> bool {
+        [MANIFEST, SPANS, DRAFT].contains(&name) || is_file_name(name)
+    }
+
+    /// Gives up a folder that nothing was written to: a manifest without a line goes.
+    pub fn discard(self) {
+        if self.manifest.metadata().is_ok_and(|found| found.len() == 0) {
+            // One that cannot be removed is empty and in nobody's way.
+            drop(fs::remove_file(self.path.join(MANIFEST)));
+        }
     }
 
     /// Makes the folder and locks it. What is in it stays as it is.
@@ -149,6 +174,31 @@ pub fn settle_traces(path: &Path) -> Result<(), Problem> {
     }
     stale.iter().for_each(|name| remove(path, name));
     Ok(())
+}
+
+/// A file in a folder of traces that has the name of one of ours and is not.
+fn foreign_file(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+    named
+        .filter(|(name, path)| name != DRAFT && TraceFolder::owns(name) && path.is_file())
+        .find(|(name, path)| !is_ours(name, path).unwrap_or(true))
+        .map(|(_, path)| path)
+}
+
+/// Whether the first line of a file is one that a run writes to a file of this name. A line that a
+/// crash cut is one if it begins so.
+fn is_ours(name: &str, path: &Path) -> std::io::Result<bool> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(path)?).read_until(b'\n', &mut line)?;
+    let begins = |begin: &[u8]| line.starts_with(begin) || begin.starts_with(&line);
+    Ok(match name {
+        MANIFEST => begins(b"{\"run_id\":\""),
+        SPANS => begins(b"{\"resourceSpans\":["),
+        // A trace takes its name when it is whole.
+        _ => serde_json::from_slice::<SessionLine>(&line)
+            .is_ok_and(|line| line.payload.originator == "rowmill"),
+    })
 }
 
 /// Removes the traces that a manifest names.

@@ -46,7 +46,7 @@ impl Status<'_> {
 pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) {
     let trace_id =
         format!("{:032x}", xxh3_128(format!("{}/{}", settings.run(), row.row_number).as_bytes()).max(1));
-    let mut spans = Spans { row, settings, trace_id: &trace_id, all: Vec::new() };
+    let mut spans = Spans { row, settings, trace_id: &trace_id, all: Vec::new(), conversations: Vec::new() };
     spans.add_row();
     for (place, conversation) in row.conversations.iter().enumerate() {
         spans.add_conversation(place, conversation);
@@ -90,6 +90,8 @@ struct Spans<'t, 'a> {
     settings: &'t TraceSettings,
     trace_id: &'t str,
     all: Vec<Span<'t>>,
+    /// The ids of the conversations' spans.
+    conversations: Vec<String>,
 }
 
 impl<'t, 'a> Spans<'t, 'a> {
@@ -107,6 +109,9 @@ impl<'t, 'a> Spans<'t, 'a> {
         ];
         attributes.extend(row.reused.as_deref().map(|reused| Attribute::text(names::REUSED, reused)));
         attributes.extend(row.error.as_ref().map(|error| Attribute::text(names::ERROR, &*error.kind)));
+        if !row.below_min_rating.is_empty() {
+            attributes.push(Attribute::text(names::BELOW_MIN_RATING, talk::json(&row.below_min_rating)));
+        }
         let status =
             row.error.as_ref().map(|error| Status { message: Some(&error.message), ..Status::FAILED });
         self.add(None, "rowmill.row".into(), names::INTERNAL, (row.start, row.end), attributes);
@@ -114,10 +119,9 @@ impl<'t, 'a> Spans<'t, 'a> {
     }
 
     fn add_conversation(&mut self, place: usize, conversation: &'t TracedConversation<'a>) {
-        let TracedConversation { agent, model, turns, tools, .. } = conversation;
+        let TracedConversation { agent, model, turns, caller, .. } = conversation;
         let start = turns.first().map_or(self.row.start, |turn| turn.start);
-        let ends = turns.iter().map(|turn| turn.end).chain(tools.iter().map(|tool| tool.end));
-        let end = ends.max().unwrap_or(self.row.end);
+        let end = self.end_of(place).unwrap_or(self.row.end);
         let mut attributes = vec![
             Attribute::text(names::OPERATION, "invoke_agent"),
             Attribute::text(names::AGENT, &**agent),
@@ -132,11 +136,28 @@ impl<'t, 'a> Spans<'t, 'a> {
             let asked = talk::input(said.iter().map(|said| said.message));
             attributes.push(Attribute::text(names::INPUT, asked));
         }
-        let parent = Some(self.root_id());
+        let call = caller.as_ref().and_then(|caller| caller.call.as_deref());
+        attributes.extend(call.map(|call| Attribute::text(names::TOOL_CALL, call)));
+        let parent = caller.as_ref().and_then(|caller| self.conversations.get(caller.conversation));
+        let parent = Some(parent.cloned().unwrap_or_else(|| self.root_id()));
         let name = format!("invoke_agent {agent}").into();
         let own = self.add(parent, name, names::INTERNAL, (start, end), attributes);
+        self.conversations.push(own.clone());
         self.add_turns(&own, place, conversation, &said);
         self.add_tools(&own, conversation, &said);
+    }
+
+    /// When a conversation had ended, with everything that it had others do.
+    fn end_of(&self, place: usize) -> Option<u64> {
+        let all = &self.row.conversations;
+        let TracedConversation { turns, tools, .. } = all.get(place)?;
+        let own = turns.iter().map(|turn| turn.end).chain(tools.iter().map(|tool| tool.end));
+        // Those that it had asked began after it, and so stand behind it.
+        let asked =
+            all.iter().enumerate().skip(place + 1).filter(|(_, other)| {
+                other.caller.as_ref().is_some_and(|caller| caller.conversation == place)
+            });
+        own.chain(asked.filter_map(|(other, _)| self.end_of(other))).max()
     }
 
     fn add_turns(
@@ -205,7 +226,8 @@ impl<'t, 'a> Spans<'t, 'a> {
             attributes.extend(call.map(|call| Attribute::text(names::TOOL_ARGUMENTS, &*call.arguments)));
             let result = answer.and_then(|answer| said.get(answer)).map(|said| &*said.message.text);
             attributes.extend(result.map(|text| Attribute::text(names::TOOL_RESULT, text)));
-            attributes.extend(tool.is_error.then(|| Attribute::text(names::ERROR, "tool_error")));
+            let failure = if answer.is_none() { "outcome_unknown" } else { "tool_error" };
+            attributes.extend(tool.is_error.then(|| Attribute::text(names::ERROR, failure)));
             let name = format!("execute_tool {}", tool.tool).into();
             self.add(Some(parent.to_owned()), name, names::INTERNAL, (tool.start, tool.end), attributes);
             self.set_status(tool.is_error.then_some(Status::FAILED));

@@ -44,6 +44,7 @@ fn told() -> impl Strategy<Value = Transcript> {
             .prop_map(|(member, messages, turns, tools)| ToldConversation {
                 member,
                 voice: member,
+                caller: None,
                 messages,
                 turns,
                 tools,

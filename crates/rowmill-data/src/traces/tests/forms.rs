@@ -103,7 +103,8 @@ fn spans_form_a_tree_with_the_names_of_the_conventions() {
         .iter()
         .map(|span| spans.iter().position(|other| other["spanId"] == span["parentSpanId"]).unwrap())
         .collect();
-    assert_eq!(parents, [0, 1, 1, 1, 1, 0, 6]);
+    assert_eq!(parents, [0, 1, 1, 1, 1, 1, 6], "the helper stands under the agent that called it");
+    assert_eq!(attribute(&spans[6], "gen_ai.tool.call.id")["stringValue"], "c1");
     assert!(spans.iter().all(|span| span["traceId"].as_str().unwrap().len() == 32));
     assert_eq!(attribute(&spans[0], "rowmill.row.number")["intValue"], "3");
     assert_eq!(attribute(&spans[2], "gen_ai.usage.input_tokens")["intValue"], "100");

@@ -72,7 +72,15 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
 fn a_folder_with_traces_is_refused_or_replaced_and_other_files_in_it_stay() {
     let (home, name) = one_row();
     fs::write(home.path().join("row-notes.txt"), "mine").unwrap();
-    fs::write(home.path().join("row-000009__id-9__lead.codex.jsonl"), "mine, too").unwrap();
+    // A file of somebody else that a row of the run could be written to is in the way.
+    let other = home.path().join("row-000009__id-9__lead.codex.jsonl");
+    fs::write(&other, "mine, too").unwrap();
+    for claim in [Claim::New, Claim::Overwrite] {
+        let problem = TraceFolder::claim(home.path(), claim).unwrap_err();
+        assert!(problem.message.contains("rowmill did not write it"), "{}", problem.message);
+    }
+    assert_eq!(fs::read_to_string(&other).unwrap(), "mine, too");
+    fs::remove_file(&other).unwrap();
     let problem = TraceFolder::claim(home.path(), Claim::New).unwrap_err();
     assert_eq!(problem.code, ProblemCode::OutputExists);
     assert!(problem.message.ends_with("holds the traces of an earlier run"), "{}", problem.message);
@@ -84,10 +92,7 @@ fn a_folder_with_traces_is_refused_or_replaced_and_other_files_in_it_stay() {
     assert!(home.path().join(&name).exists(), "a claim changes nothing");
     drop(held.sink(settings()).unwrap());
     let left: Vec<String> = files(home.path()).into_keys().collect();
-    assert_eq!(
-        left,
-        ["manifest.jsonl", "row-000009__id-9__lead.codex.jsonl", "row-notes.txt", "spans.jsonl"]
-    );
+    assert_eq!(left, ["manifest.jsonl", "row-notes.txt", "spans.jsonl"]);
     let file = TraceFolder::claim(&home.path().join("row-notes.txt"), Claim::Overwrite).unwrap_err();
     assert_eq!(file.code, ProblemCode::OutputPath);
 }

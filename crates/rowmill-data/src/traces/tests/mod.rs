@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_core::agent::{ToldConversation, ToolNote, Transcript, TurnNote};
+use rowmill_core::agent::{Caller, ToldConversation, ToolNote, Transcript, TurnNote};
 use rowmill_core::ports::Sink;
 use rowmill_core::record::{
     InputField, Record, RowReport, TraceFacts, TraceReport, TraceSettings, TracedVoice,
@@ -86,6 +86,7 @@ pub(super) fn transcript() -> Transcript {
     let lead = ToldConversation {
         member: 0,
         voice: 0,
+        caller: None,
         messages: vec![
             Message::user("an example"),
             Message::assistant("an answer"),
@@ -101,6 +102,7 @@ pub(super) fn transcript() -> Transcript {
     let helper = ToldConversation {
         member: 1,
         voice: 1,
+        caller: Some(Caller { conversation: 0, call: Some("c1".into()) }),
         messages: vec![Message::user("Help."), Message::assistant("Yes.")],
         turns: vec![turn(21, 29)],
         tools: Vec::new(),
@@ -124,6 +126,7 @@ pub(super) fn record(
         end: Duration::from_millis(60),
         calls: &[],
         tools: &[],
+        below_min_rating: &[],
         reused: None,
         trace: Some(TraceReport { transcript: told, settings }),
     });

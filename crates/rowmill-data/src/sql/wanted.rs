@@ -1,0 +1,164 @@
+//! Whether an input has the columns that templates and flags name.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_sql::nearest;
+use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
+
+use super::sample::{SampleEnd, sample};
+
+/// How many names are listed.
+const LISTED: usize = 12;
+
+/// A stream is judged by its first rows only if there are so many, or no more. It may bring them
+/// one by one, and no row is held back for the next.
+const STREAM_ROWS: usize = 50;
+
+/// A column that somebody named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedColumn {
+    /// Its name.
+    pub name: String,
+    /// Who names it, and how: `` the template names `{{x}}` ``.
+    pub named_by: String,
+}
+
+impl WantedColumn {
+    /// A column that a flag names.
+    #[must_use]
+    pub fn of_flag(flag: &str, name: &str) -> Self {
+        Self { name: name.to_owned(), named_by: format!("`{flag}` names `{name}`") }
+    }
+
+    /// A column that a placeholder of the template names.
+    #[must_use]
+    pub fn of_template(name: &str) -> Self {
+        Self { name: name.to_owned(), named_by: format!("the template names `{{{{{name}}}}}`") }
+    }
+}
+
+/// Finds every column in what the input declares, or in its first rows. A column that only some
+/// rows have is found; an input without rows has nothing to find.
+///
+/// # Errors
+///
+/// None of the rows that were looked at has one of them, or the input cannot be read.
+pub fn check_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<(), Problem> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if let Some(declared) = input.columns()? {
+        let names = declared.into_iter().map(|column| column.name).collect();
+        return SeenColumns { names, rows: 1 }.check(wanted, "the input has");
+    }
+    let mut seen = SeenColumns::default();
+    let end = sample(input, &mut |row| {
+        seen.add(row);
+        seen.missing(wanted).is_some()
+    })?;
+    match end {
+        SampleEnd::WholeInput => seen.check(wanted, "the input has"),
+        SampleEnd::First(rows) => seen.check(wanted, &format!("its first {rows} rows have")),
+    }
+}
+
+/// A stream whose first rows are looked at as they are read: nothing is sent before they are
+/// known to have the columns.
+#[must_use]
+pub fn checked_stream(input: Arc<dyn Dataset>, wanted: Vec<WantedColumn>) -> Arc<dyn Dataset> {
+    if wanted.is_empty() { input } else { Arc::new(CheckedStream { input, wanted }) }
+}
+
+/// The names that came up in some rows, in the order in which they did.
+#[derive(Debug, Default)]
+struct SeenColumns {
+    names: Vec<String>,
+    rows: u64,
+}
+
+impl SeenColumns {
+    fn add(&mut self, row: &Row) {
+        self.rows += 1;
+        for (name, _) in row.fields() {
+            if !self.names.iter().any(|known| known == name) {
+                self.names.push(name.to_owned());
+            }
+        }
+    }
+
+    fn missing<'w>(&self, wanted: &'w [WantedColumn]) -> Option<&'w WantedColumn> {
+        wanted.iter().find(|wanted| !self.names.contains(&wanted.name))
+    }
+
+    fn check(&self, wanted: &[WantedColumn], place: &str) -> Result<(), Problem> {
+        let missing = if self.rows == 0 { None } else { self.missing(wanted) };
+        let Some(WantedColumn { name, named_by }) = missing else { return Ok(()) };
+        let near = nearest(name, self.names.iter().map(String::as_str));
+        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let listed: Vec<_> = self.names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+        let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+        let more = match self.names.len() {
+            all if all > LISTED => format!(" and {} more", all - LISTED),
+            _ => String::new(),
+        };
+        let message = format!("{named_by}, which no row has");
+        Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}{more}")))
+    }
+}
+
+#[derive(Debug)]
+struct CheckedStream {
+    input: Arc<dyn Dataset>,
+    wanted: Vec<WantedColumn>,
+}
+
+impl Dataset for CheckedStream {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let source = self.input.open()?;
+        Ok(Box::new(CheckedSource { source, wanted: Some(self.wanted.clone()) }))
+    }
+
+    fn rereadable(&self) -> bool {
+        self.input.rereadable()
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+
+    fn untyped(&self) -> bool {
+        self.input.untyped()
+    }
+}
+
+struct CheckedSource {
+    source: Box<dyn RowSource>,
+    /// `None` once the first rows were looked at.
+    wanted: Option<Vec<WantedColumn>>,
+}
+
+impl RowSource for CheckedSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let before = batch.len();
+        let more = self.source.read(batch, room)?;
+        let Some(wanted) = self.wanted.take() else { return Ok(more) };
+        let rows = batch.get(before..).unwrap_or_default();
+        if rows.len() >= STREAM_ROWS || !more {
+            let mut seen = SeenColumns::default();
+            rows.iter().flatten().for_each(|row| seen.add(row));
+            let place =
+                if more { format!("its first {} rows have", rows.len()) } else { "the input has".into() };
+            seen.check(&wanted, &place)?;
+        }
+        Ok(more)
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        self.source.skip(rows)
+    }
+
+    fn position(&self) -> Position {
+        self.source.position()
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether an input that is a pattern or a folder would take in a file that is not there yet.
+
+use std::path::{Path, PathBuf};
+
+use crate::format::format_of_name;
+use crate::{Format, InputSpec, Location, folder_of_input};
+
+/// Whether a run over this input would read a file at `path`, a full path without links. An
+/// input that is one file, or comes from elsewhere, reads nothing but itself.
+#[must_use]
+pub fn would_read(input: &InputSpec, path: &Path) -> bool {
+    match &input.location {
+        Location::Pattern(pattern) => pattern_matches(pattern, path),
+        Location::File(folder) if folder.is_dir() => folder_holds(folder, path, input.format),
+        Location::Stdin | Location::File(_) | Location::Web(_) | Location::Hub(_) | Location::Files(_) => {
+            false
+        }
+    }
+}
+
+fn pattern_matches(pattern: &str, path: &Path) -> bool {
+    let folder = folder_of_input(&Location::Pattern(pattern.to_owned()));
+    let rest = pattern.get(folder.as_os_str().len()..).unwrap_or_default();
+    let Some(folder) = full_folder(&folder) else { return false };
+    let full = format!("{}/{rest}", glob::Pattern::escape(folder.trim_end_matches('/')));
+    crate::pattern::matches(&full, path)
+}
+
+/// Names that begin with a point are left out below the folder, not above it.
+fn folder_holds(folder: &Path, path: &Path, format: Option<Format>) -> bool {
+    let Some(folder) = full_folder(folder) else { return false };
+    let Ok(inside) = path.strip_prefix(&folder) else { return false };
+    let hidden = inside.iter().any(|part| part.as_encoded_bytes().starts_with(b"."));
+    let fits = matches!(format, None | Some(Format::Documents))
+        || format_of_name(&path.display().to_string()) == format;
+    !hidden && fits
+}
+
+/// A folder that is not there holds nothing that could be read.
+fn full_folder(folder: &Path) -> Option<String> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let full: PathBuf = folder.canonicalize().ok()?;
+    full.into_os_string().into_string().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_or_a_folder_takes_in_files_that_are_not_there_yet() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("parts/deep")).unwrap();
+        let given = root.display();
+        for (input, path, expected) in [
+            (format!("{given}/parts/*.jsonl"), "parts/out.jsonl", true),
+            (format!("{given}/parts/*.jsonl"), "parts/deep/out.jsonl", false),
+            (format!("{given}/parts/**/*.jsonl"), "parts/deep/new/out.jsonl", true),
+            (format!("{given}/parts/*.jsonl"), "parts/.hidden.jsonl", false),
+            (format!("{given}/parts/*.jsonl"), "out.jsonl", false),
+            (format!("{given}/parts/../parts/in-*.jsonl"), "parts/in-results.jsonl", true),
+            (format!("{given}/parts"), "parts/deep/new/out.jsonl", true),
+            (format!("{given}/parts"), "parts/.out.jsonl.rowmill/run.json", false),
+            (format!("{given}/parts"), "partsx/out.jsonl", false),
+        ] {
+            let spec = InputSpec::new(Location::parse(&input).unwrap(), None);
+            assert_eq!(would_read(&spec, &root.join(path)), expected, "{input} {path}");
+        }
+        let tables = InputSpec::new(Location::File(root.join("parts")), Some(Format::Jsonl));
+        assert!(would_read(&tables, &root.join("parts/out.jsonl")));
+        assert!(!would_read(&tables, &root.join("parts/out.csv")));
+    }
+}

@@ -1,0 +1,22 @@
+//! All integration tests of this crate, in one program: it is linked once.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod attach;
+mod conformance;
+mod documents;
+mod extract;
+mod fetch;
+mod hub;
+mod inputs;
+mod json;
+mod packed;
+mod parquet_in;
+mod remote_support;
+mod rows;
+mod several;
+mod skipping;
+mod sql;
+mod tables;
+mod tables_support;
+mod texts;

@@ -1,0 +1,104 @@
+//! A machine that fetches from a simulated hub.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rowmill_data::{
+    FetchEvent, FetchSettings, FetchStep, Fetcher, FileList, HubSettings, Location, Patience, Purpose, bring,
+};
+use rowmill_http::HttpClient;
+use rowmill_testkit::hub::{Damage, Host, HubSimulator, Trouble};
+use rowmill_types::{Problem, Secret};
+use tempfile::TempDir;
+
+/// A hub, and a machine with a cache of its own.
+pub(crate) struct Machine {
+    pub(crate) hub: HubSimulator,
+    pub(crate) folder: TempDir,
+    pub(crate) settings: FetchSettings,
+    /// Whether the client that knows proxies is used.
+    pub(crate) proxied: bool,
+    events: Mutex<Vec<FetchEvent>>,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let hub = HubSimulator::start();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = FetchSettings {
+            cache: folder.path().join("cache"),
+            hub: HubSettings { endpoint: hub.url(), token: None, offline: false },
+            patience: Patience { tries: 5, wait: Duration::ZERO, longest_wait: Duration::from_secs(60) },
+        };
+        Self { hub, folder, settings, proxied: false, events: Mutex::default() }
+    }
+
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.settings.hub.token = Some(Secret::new(token));
+        self
+    }
+
+    /// Fetches as a command of its own does: with new connections.
+    pub(crate) async fn bring(&self, address: &str, purpose: Purpose) -> Result<FileList, Problem> {
+        let http = HttpClient::new(&|_| self.proxied.then(|| "a proxy".to_owned()));
+        let told = |event| self.events.lock().unwrap().push(event);
+        let fetcher = Fetcher { settings: &self.settings, http: &http, told: &told };
+        match bring(&Location::parse(address)?, purpose, &fetcher).await? {
+            Location::Files(list) => Ok(list),
+            other => unreachable!("not fetched: {other:?}"),
+        }
+    }
+
+    /// Fetches rows.
+    pub(crate) async fn rows(&self, address: &str) -> Result<FileList, Problem> {
+        self.bring(address, Purpose::Rows).await
+    }
+
+    /// Fetches the one file of an address: its name and content.
+    pub(crate) async fn content(&self, address: &str) -> (String, Vec<u8>) {
+        let list = self.rows(address).await.unwrap();
+        assert_eq!(list.files.len(), 1);
+        (list.files[0].name.clone(), std::fs::read(&list.files[0].path).unwrap())
+    }
+
+    /// The message and the hint of what goes wrong.
+    pub(crate) async fn refused(&self, address: &str) -> Problem {
+        let problem = self.rows(address).await.unwrap_err();
+        assert!(problem.hint.is_some(), "{}", problem.message);
+        problem
+    }
+
+    /// The steps that were told of since the last time.
+    pub(crate) fn steps(&self) -> Vec<FetchStep> {
+        self.events.lock().unwrap().drain(..).map(|event| event.step).collect()
+    }
+
+    /// The methods and paths that were asked for since the last time, without queries.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let shown = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
+        let asked = self.hub.requests();
+        self.hub.forget_requests();
+        asked.iter().map(|request| format!("{} {}", request.method, shown(&request.path))).collect()
+    }
+
+    /// The values of a header in the requests for bodies so far, `-` where there is none.
+    pub(crate) fn sent(&self, host: Host, header: &str) -> Vec<String> {
+        let requests = self.hub.requests();
+        let bodies = requests.iter().filter(|request| request.host == host && request.method == "GET");
+        bodies.map(|request| request.header(header).unwrap_or("-").to_owned()).collect()
+    }
+
+    pub(crate) fn trouble(&self, host: Host, path: &str, damage: Damage, times: Option<u32>) {
+        self.hub.trouble(Trouble { host, path: path.to_owned(), damage, times });
+    }
+}
+
+/// Bytes that are different everywhere.
+pub(crate) fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at * 31 % 251) as u8).collect()
+}
+
+/// A header.
+pub(crate) fn header(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}

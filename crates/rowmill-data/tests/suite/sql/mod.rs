@@ -1,0 +1,7 @@
+//! Selecting by SQL, by condition and by columns, on real files.
+
+mod duckdb;
+mod parquet_rows;
+mod results;
+mod select;
+mod support;
