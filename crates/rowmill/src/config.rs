@@ -1,9 +1,11 @@
 //! The configuration file `rowmill.toml`, found upward from the current folder.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
@@ -25,6 +27,12 @@ pub struct Config {
     /// MCP servers that agent cards can name.
     #[serde(default)]
     pub mcp: McpConfig,
+    /// Short names for models, and the model strings that they stand for.
+    #[serde(default)]
+    pub aliases: BTreeMap<String, String>,
+    /// What `$NAMESPACE.KEY` stands for, by namespace and key.
+    #[serde(default)]
+    pub model_references: BTreeMap<String, BTreeMap<String, String>>,
     /// Prices by `provider.model` or `provider.*`, in dollars per million tokens.
     #[serde(default)]
     pub prices: BTreeMap<String, PriceConfig>,
@@ -62,12 +70,17 @@ pub struct RunDefaults {
     pub cache: Option<PathBuf>,
     /// Further tries after a call that failed.
     pub retries: Option<u32>,
-    /// The first wait between tries, such as `500ms`.
-    pub retry_wait: Option<String>,
-    /// How long one call may take, such as `90s`.
-    pub timeout: Option<String>,
+    /// The first wait between tries: seconds, or a text such as `500ms`.
+    pub retry_wait: Option<TimeSetting>,
+    /// How long one call may take: seconds, or a text such as `90s`.
+    pub timeout: Option<TimeSetting>,
     /// How often an answer that breaks the schema may be corrected.
     pub repairs: Option<u32>,
+    /// The most processes at once that Python functions run in.
+    pub python_processes: Option<NonZeroU32>,
+    /// Keys of models that Python functions get all the same, by the names of their variables.
+    #[serde(default)]
+    pub python_env: Vec<String>,
 }
 
 /// A number of rows, or a word.
@@ -78,6 +91,25 @@ pub enum ParallelSetting {
     Rows(u64),
     /// `auto`.
     Word(String),
+}
+
+/// A length of time.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum TimeSetting {
+    /// So many seconds.
+    Seconds(f64),
+    /// A text such as `500ms` or `5m`.
+    Text(String),
+}
+
+impl fmt::Display for TimeSetting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seconds(seconds) => write!(out, "{seconds}"),
+            Self::Text(text) => out.write_str(text),
+        }
+    }
 }
 
 /// A configuration and where it came from.
@@ -117,6 +149,14 @@ impl ConfigFile {
                 .hint("docs/configuration.md lists what the file may say")
         })?;
         Ok(Self { path: Some(path.to_owned()), config })
+    }
+}
+
+impl Config {
+    /// The short names for models that it adds.
+    #[must_use]
+    pub fn alias_config(&self) -> AliasConfig {
+        AliasConfig { aliases: self.aliases.clone(), references: self.model_references.clone() }
     }
 }
 

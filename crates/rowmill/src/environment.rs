@@ -1,9 +1,8 @@
 //! The one place that reads the environment.
 
+use rowmill_core::known_secrets::variable_secrets;
+use rowmill_data::FetchSettings;
 use rowmill_types::Secret;
-
-/// How the names of variables end that hold secrets.
-const SECRET: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"];
 
 /// The value of an environment variable; one that is not valid text counts as unset.
 #[must_use]
@@ -12,18 +11,21 @@ pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether a variable holds a secret, going by its name.
-pub(crate) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|ending| name.ends_with(ending))
+/// The same for providers: where `HF_TOKEN` is not set, signing in with the hub's own client
+/// serves as well.
+#[must_use]
+pub fn provider_environment(name: &str) -> Option<String> {
+    let set = environment(name).filter(|value| !value.trim().is_empty());
+    set.or_else(|| {
+        let hub = (name == "HF_TOKEN").then(|| FetchSettings::from_environment(&environment).hub)?;
+        hub.token.map(|token| token.reveal().to_owned())
+    })
 }
 
-/// The values of all variables that hold secrets, going by their names: a tool may print what it
-/// finds in the environment.
+/// What variables hold that is secret, going by their names and by what they look like: a tool may
+/// print what it finds in the environment.
 pub(crate) fn secrets() -> Vec<Secret> {
     let texts = std::env::vars_os().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value)));
-    texts
-        .filter(|(name, _)| is_secret(name))
-        .filter_map(|(_, value)| Some(Secret::new(value.into_string().ok()?)))
-        .collect()
+    let texts = texts.filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
+    texts.flat_map(|(name, value)| variable_secrets(&name, &value)).collect()
 }

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
+use rowmill_data::local_path;
 use rowmill_data::output::{Claim, Envelopes, Newer, scan_output};
-use rowmill_data::table::{InputPart, TableTarget, draft};
+use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
 use rowmill_store::file::{Header, Line, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::ids::KnownBy;
+use crate::paths::{MadeFolders, ReadPath, check_apart, table_target};
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
 use crate::texts::text_of;
 
@@ -35,7 +38,7 @@ pub struct ExportSpec {
 }
 
 /// What was exported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
     /// Rows in the table.
     pub rows: u64,
@@ -43,6 +46,8 @@ pub struct ExportReport {
     pub failed_rows: u64,
     /// Files that were written.
     pub files: u64,
+    /// What a person should know: folders that were made.
+    pub notices: Vec<String>,
 }
 
 /// Makes a table of everything that a run has done so far. Nothing of the run is changed.
@@ -52,17 +57,19 @@ pub struct ExportReport {
 /// There is no such run, nothing is in it, or the table cannot be written.
 pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
-    spec.table.target.check(claim)?;
+    spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
         Some(source) => Some(text_of(source, "--json-schema").await?),
         None => None,
     };
     let done = tokio::task::spawn_blocking(move || {
         let found = Found::at(&spec)?;
-        found.check_target(&spec.table.target)?;
+        let writes = [table_target(&spec.table.target)];
+        check_apart(&found.reads(&spec), &writes, None)?;
+        let made = MadeFolders::make(&writes)?;
         for _ in 0..TRIES {
             if let Some(report) = attempt(&spec, &found, schema.as_deref(), claim)? {
-                return Ok(report);
+                return Ok(ExportReport { notices: made.keep(), ..report });
             }
         }
         Err(changed(&spec.run))
@@ -94,9 +101,19 @@ fn attempt(
         let message = format!("the run in `{}` has no results yet", spec.run.display());
         return Err(Problem::new(ProblemCode::RunUnusable, message).hint("wait until rows have ended"));
     }
-    let report = ExportReport { rows: draft.rows, failed_rows: draft.failed_rows, files: draft.files };
-    draft.publish(claim)?;
+    let (rows, failed_rows, files) = (draft.rows, draft.failed_rows, draft.files);
+    let report = ExportReport { rows, failed_rows, files, notices: Vec::new() };
+    draft.publish(claim).map_err(without_resume)?;
     Ok(Some(report))
+}
+
+/// A run can be resumed where its output exists; an export can only replace it.
+fn without_resume(problem: Problem) -> Problem {
+    if problem.code == ProblemCode::OutputExists {
+        problem.hint("use `--overwrite` to replace it, or choose another place")
+    } else {
+        problem
+    }
 }
 
 /// What a run left.
@@ -140,13 +157,22 @@ impl Found {
         Ok(Self { envelopes, folder })
     }
 
-    fn check_target(&self, target: &TableTarget) -> Result<(), Problem> {
-        let (TableTarget::File(path), Some(source)) = (target, &self.envelopes) else { return Ok(()) };
-        if path.canonicalize().ok() != source.canonicalize().ok() || !path.exists() {
-            return Ok(());
-        }
-        let message = format!("`--output` must not be the output of the run itself: `{}`", path.display());
-        Err(Problem::new(ProblemCode::SamePath, message).hint("choose another path"))
+    /// Every file that is read for the table, or belongs to the run and is another table.
+    fn reads(&self, spec: &ExportSpec) -> Vec<ReadPath> {
+        let work = self.folder.iter().flat_map(|folder| WorkFolder::files_in(folder.path()));
+        let tables = match &spec.table.target {
+            TableTarget::File(_) => tables_in(&spec.run),
+            TableTarget::Stdout | TableTarget::Folder { .. } => Vec::new(),
+        };
+        let run = self.envelopes.iter().cloned().chain(work).chain(tables);
+        // A header that cannot be read is told of when the table is made.
+        let header = self.folder.as_ref().and_then(|folder| folder.header().ok().flatten());
+        let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
+        let schema = spec.schema.as_deref().and_then(local_path);
+        run.map(|path| ReadPath::new("the run itself", path))
+            .chain(schema.map(|path| ReadPath::new("`--json-schema`", path)))
+            .chain(input.map(|path| ReadPath::new("the input of the run", path)))
+            .collect()
     }
 
     fn state(&self) -> Result<State, Problem> {
@@ -159,15 +185,19 @@ impl Found {
     /// Everything that has ended: what the file has, and what only the ledger has yet. The file
     /// is read first, so that a row which is published meanwhile is found in the ledger.
     fn envelopes(&self, header: Option<&Header>) -> Result<Envelopes, Problem> {
+        let mut known_by = header.map_or(KnownBy::Ids, KnownBy::of);
+        let mut newer = match known_by {
+            KnownBy::Ids => Newer::default(),
+            KnownBy::Numbers(_) => Newer::known_by_number(),
+        };
         let mut done = IdSet::default();
         if let Some(path) = &self.envelopes {
-            scan_output(path, |head: &EnvelopeHead| {
+            scan_output(path, |head: EnvelopeHead| {
                 if head.ok {
-                    done.insert(&head.id);
+                    done.insert(&known_by.head(head).id);
                 }
             })?;
         }
-        let mut newer = Newer::default();
         let ledger = match (&self.folder, header) {
             (Some(folder), Some(header)) => folder.ledger(header),
             _ => PathBuf::new(),

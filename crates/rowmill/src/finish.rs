@@ -1,11 +1,12 @@
 //! What is done once the last row has ended: settle the files, tidy up, sum up.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::resume::ResumeCounts;
-use rowmill_data::output::{Envelopes, OutputFile, rewrite_errors, settle};
+use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file, rewrite_errors};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
 use rowmill_data::traces::settle_traces;
@@ -13,11 +14,12 @@ use rowmill_engine::{RunEnd, StopCause};
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::ids::KnownBy;
 use crate::prepare::claim;
 use crate::report::{RunReport, RunSummary, exit_code, status};
 use crate::resume::compact;
 use crate::run::seconds;
-use crate::spec::{Output, Prompt, RunSpec, Schema, TableOutput};
+use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 
 /// A run whose last row has ended.
 pub(crate) struct Ended {
@@ -29,6 +31,7 @@ pub(crate) struct Ended {
     pub(crate) started: jiff::Timestamp,
     pub(crate) variables: Vec<String>,
     pub(crate) header: Header,
+    pub(crate) known_by: KnownBy,
     pub(crate) resumed: Option<ResumeCounts>,
     pub(crate) limits: RateFlags,
 }
@@ -40,17 +43,22 @@ pub(crate) fn finish(
     output: Option<OutputFile>,
     ended: Ended,
 ) -> Result<RunReport, Problem> {
-    let Ended { mut end, run, model, agent, started, variables, header, resumed, limits } = ended;
+    let Ended { mut end, run, model, agent, started, variables, header, known_by, resumed, limits } = ended;
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
     let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
     // Rows that were left as they are have failed, though not in this part of the run.
     let failed_rows = end.tally.failed_rows + resumed.map_or(0, |counts| counts.undecided);
     if intact {
-        match tidy(spec, folder, output.as_ref(), (&end, failed_rows), &header) {
+        match tidy(spec, folder, output.as_ref(), (&end, failed_rows), (&header, &known_by)) {
             Ok(something_kept) => kept = something_kept,
             Err(problem) => end.stopped = Some(StopCause::Problem(problem)),
         }
+    }
+    if let Some(StopCause::Problem(problem)) =
+        end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
+    {
+        tell_where_answers_are(problem, folder.path());
     }
     let exit = exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
@@ -58,6 +66,7 @@ pub(crate) fn finish(
         exit,
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
+        failure_examples: end.tally.failure_examples,
         resumed,
         history: end.history,
         limits,
@@ -75,14 +84,15 @@ fn tidy(
     folder: &WorkFolder,
     output: Option<&OutputFile>,
     (end, failed_rows): (&RunEnd, u64),
-    header: &Header,
+    (header, known_by): (&Header, &KnownBy),
 ) -> Result<bool, Problem> {
     if let Some(traces) = spec.traces.as_deref().filter(|_| spec.existing.resumes()) {
         settle_traces(traces)?;
     }
     if let Some(output) = output {
+        output.check_whole()?;
         if spec.existing.resumes() {
-            settle(output.path())?;
+            known_by.settle(output.path(), header)?;
             if let Some(errors) = &spec.error_output {
                 rewrite_errors(output.path(), errors)?;
             }
@@ -93,33 +103,59 @@ fn tidy(
         }
     }
     let all_ok = end.stopped.is_none() && failed_rows == 0;
-    if spec.keep_temp {
+    if spec.keep_temp == KeepTemp::Ledger {
         folder.tidy();
         return Ok(true);
     }
+    if leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
+        folder.clear()?;
+        return Ok(false);
+    }
     match output {
-        // Standard output has the table, and nobody can ask for more of a run without a place.
-        Some(_) if all_ok && spec.output.is_stdout() => {
-            folder.clear()?;
-            return Ok(false);
-        }
         // Rows that were cut go on from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
         Some(_) => {
-            compact(spec, folder, header, (end, all_ok))?;
+            compact(spec, folder, &known_by.header_at_end(header), (end, all_ok))?;
             if all_ok {
                 folder.forget_answers();
             }
             return Ok(!all_ok);
         }
-        None if all_ok => {
-            folder.clear()?;
-            return Ok(false);
-        }
         // Without a file the ledger is the only place that has the results.
         None => folder.tidy(),
     }
     Ok(true)
+}
+
+/// Whether nobody can ask for anything more of a run. Of one to standard output that came to its end,
+/// every envelope is out; where the user named no folder for it, nothing of it is to stay behind.
+fn leaves_nothing(spec: &RunSpec, stopped: Option<&StopCause>, all_ok: bool) -> bool {
+    let is_over = matches!(stopped, None | Some(StopCause::FirstResult));
+    let is_out = spec.output.is_stdout() && (all_ok || is_over && spec.work_dir.is_none());
+    is_out || all_ok && spec.keep_temp == KeepTemp::Nothing
+}
+
+/// Of a run to standard output only its work folder has the answers, so what stopped it says
+/// where that is and what to do with it.
+fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
+    let folder = shell_word(folder);
+    let hint = problem.hint.take();
+    problem.hint = Some(match hint {
+        Some(hint) if problem.message != READER_ENDED => {
+            format!("{hint}; the run is kept in {folder}, so add `--work-dir {folder}`")
+        }
+        _ => format!(
+            "every answer so far is kept in {folder}: `rowmill export {folder} --output results.jsonl` writes \
+             them to a file, and the same command with `--resume --work-dir {folder}` gives them again and goes on"
+        ),
+    });
+}
+
+/// A path as it can be pasted into a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@".contains(letter);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Makes the table from the settled envelopes.
@@ -168,7 +204,7 @@ fn summary(
         export_traces: spec.traces.as_ref().map(|path| path.to_string_lossy().into_owned()),
         output_mode: if spec.schema == Schema::None { "text" } else { "structured" },
         parallel: match spec.work.parallel {
-            Parallel::Auto => "auto".into(),
+            Parallel::Auto | Parallel::AutoUpTo(_) => "auto".into(),
             Parallel::AtMost(rows) => rows.into(),
         },
         started_at: seconds(started),
@@ -193,7 +229,7 @@ fn write_summary(spec: &RunSpec, report: &mut RunReport) {
             text.push(b'\n');
             text
         })
-        .and_then(|text| fs::write(path, text));
+        .and_then(|text| write_whole(path, &text));
     if let Err(error) = written {
         let shown: &PathBuf = path;
         let problem = Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", shown.display()))
@@ -201,5 +237,24 @@ fn write_summary(spec: &RunSpec, report: &mut RunReport) {
             .hint("the results are complete; only the summary is missing");
         report.exit = problem.exit();
         report.stopped.get_or_insert(StopCause::Problem(problem));
+    }
+}
+
+/// Replaces a file; what stands behind `/dev/stdout` is added to.
+fn write_whole(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    if names_open_file(path) {
+        return OpenOptions::new().append(true).open(path)?.write_all(text);
+    }
+    fs::write(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_can_be_pasted_into_a_shell() {
+        assert_eq!(shell_word(Path::new("/tmp/rowmill-1")), "/tmp/rowmill-1");
+        assert_eq!(shell_word(Path::new("/my tmp/it's")), r"'/my tmp/it'\''s'");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
 use rowmill_core::prompt::Template;
-use rowmill_data::{InputSpec, Purpose, dataset, local_files};
+use rowmill_data::{Format, InputFile, InputSpec, Purpose, dataset, local_files};
 use rowmill_types::{Problem, RowError, SourceRow};
 use serde::Serialize;
 
@@ -96,6 +96,11 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
         Some((_, format)) => Some(format.name()),
         None => spec.input.format.map(|format| format.name()),
     };
+    if let Some((list, Format::Documents)) = &files {
+        // What is read of a folder is counted in files.
+        let size = |file: &InputFile| std::fs::metadata(&file.path).map_or(0, |found| found.len());
+        head.bytes = Some(list.files.iter().map(size).sum());
+    }
     head.files = files.map_or(0, |(list, _)| list.files.len());
     Ok(head)
 }

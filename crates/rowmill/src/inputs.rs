@@ -1,12 +1,12 @@
 //! The input of a run: fetched, opened, and narrowed to what the run is to see.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchEvent, FetchSettings, Fetcher, Location, Purpose, bring, columns_dataset, dataset, local_files,
-    spool, sql_dataset, where_dataset,
+    FetchEvent, FetchSettings, Fetcher, Location, Purpose, WantedColumn, bring, check_columns,
+    checked_stream, columns_dataset, dataset, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -43,10 +43,14 @@ pub(crate) async fn bring_input(
     Ok(())
 }
 
-/// Opens the input. A stream that must be read more than once is kept in the work folder,
-/// on disk.
-pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn Dataset>, Problem> {
-    check_apart(spec)?;
+/// Opens the input, which must have the columns that are wanted. A stream that must be read more
+/// than once is kept in the work folder, on disk.
+pub(crate) fn open(
+    spec: &RunSpec,
+    folder: &Path,
+    warn: &Tell,
+    wanted: &[WantedColumn],
+) -> Result<Arc<dyn Dataset>, Problem> {
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if reads_twice && !input.rereadable() {
@@ -55,11 +59,28 @@ pub(crate) fn open(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Arc<dyn
         input = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
     }
     let documents = input.own_id().is_some();
+    let all_rows = Arc::clone(&input);
     let narrowed = narrowed(input, spec, folder, warn)?;
+    if !narrowed.rereadable() {
+        return Ok(checked_stream(narrowed, wanted.to_vec()));
+    }
+    match &spec.query {
+        query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
+        // Rows that `--where` leaves out have the same columns, and are not searched for others.
+        query if query.columns.is_empty() => check_columns(&*all_rows, wanted)?,
+        query => check_columns(&*columns_dataset(all_rows, &query.columns)?, wanted)?,
+    }
     if documents && narrowed.own_id().is_none() {
         check_documents(spec)?;
     }
     Ok(narrowed)
+}
+
+/// All rows that have numbers, of those that the run is to see.
+pub(crate) fn all_rows(spec: &RunSpec, seen: &Arc<dyn Dataset>) -> Result<Arc<dyn Dataset>, Problem> {
+    let query = &spec.query;
+    let is_all = query.sql.is_some() || query.condition.is_none() && query.columns.is_empty();
+    if is_all { Ok(Arc::clone(seen)) } else { dataset(&spec.input) }
 }
 
 /// A row that has lost the path of its file cannot be sent with it, and must not be sent without.
@@ -109,30 +130,4 @@ fn narrowed(
         narrowed = columns_dataset(narrowed, &query.columns)?;
     }
     Ok(narrowed)
-}
-
-/// A pattern or a folder that takes in what the run writes would read its own results when the
-/// run is resumed.
-fn check_apart(spec: &RunSpec) -> Result<(), Problem> {
-    let is_folder = matches!(&spec.input.location, Location::File(path) if path.is_dir());
-    if !is_folder && !matches!(&spec.input.location, Location::Pattern(_)) {
-        return Ok(());
-    }
-    let Some((list, _)) = local_files(&spec.input)? else { return Ok(()) };
-    let sides = [&spec.error_output, &spec.telemetry_output, &spec.summary_output];
-    let written = sides.into_iter().flatten().map(PathBuf::as_path).chain(spec.output.path());
-    let written: Vec<_> = written.filter_map(|path| path.canonicalize().ok()).collect();
-    let traces = spec.traces.as_ref().and_then(|folder| folder.canonicalize().ok());
-    let is_written = |path: PathBuf| {
-        written.contains(&path) || traces.as_ref().is_some_and(|folder| path.starts_with(folder))
-    };
-    match list.files.iter().find(|file| file.path.canonicalize().is_ok_and(is_written)) {
-        None => Ok(()),
-        Some(file) => {
-            let message =
-                format!("`--input {}` also matches a file that the run writes: `{}`", list.name, file.name);
-            Err(Problem::new(ProblemCode::SamePath, message)
-                .hint("write the results to another folder, or narrow the pattern"))
-        }
-    }
 }

@@ -1,19 +1,20 @@
 //! The models of a run: the one that is asked, and those that stand in for it.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::fingerprint::digest;
-use rowmill_core::limits::BudgetLimits;
-use rowmill_engine::{Lane, LaneKey, LaneSettings};
+use rowmill_core::limits::{AnswerLengths, BudgetLimits};
+use rowmill_engine::{Lane, LaneKey, LaneSettings, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
+    AliasConfig, Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
     attachment_rules, build, lane_facts,
 };
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec};
 
-use crate::environment::environment;
+use crate::environment::provider_environment;
 use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
 
@@ -86,17 +87,38 @@ pub(crate) struct Maker<'a> {
     prices: PriceTable,
     http: HttpClient,
     control: &'a Control,
+    /// What was told already: several agents may ask the same model.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Maker<'a> {
     pub(crate) fn new(spec: &'a WorkSpec, http: &HttpClient, control: &'a Control) -> Result<Self, Problem> {
         Ok(Self {
             spec,
-            providers: Providers::with_config(spec.providers.clone())?,
+            providers: known_providers(spec)?,
             prices: PriceTable::with_config(&spec.prices)?,
             http: http.clone().with_timeouts(spec.timeouts),
             control,
+            told: Mutex::default(),
         })
+    }
+
+    /// The short names for models.
+    pub(crate) fn aliases(&self) -> &AliasConfig {
+        self.providers.aliases()
+    }
+
+    /// The model that a text stands for; what an alias means is told.
+    pub(crate) fn model(&self, text: &str) -> Result<ModelString, Problem> {
+        let model = ModelString::parse(text, &self.providers)?;
+        self.tell_info(alias_notice(text, &model, &self.providers));
+        Ok(model)
+    }
+
+    fn tell_info(&self, text: Option<String>) {
+        if let Some(text) = text {
+            self.tell(Notice::Info(text));
+        }
     }
 
     /// The models of one voice.
@@ -106,10 +128,13 @@ impl<'a> Maker<'a> {
         for name in &asks.models {
             let access = asks.access.as_ref().filter(|own| self.is_same_provider(&own.model, name));
             let environment =
-                |name: &str| access.and_then(|own| own.value(name)).or_else(|| environment(name));
+                |name: &str| access.and_then(|own| own.value(name)).or_else(|| provider_environment(name));
             let setup = setup(name, &self.providers, asks, self.control, &environment)?;
+            self.tell_info(alias_notice(name, &setup.model, &self.providers));
+            self.tell_info(setup.connection.address_notice.clone());
             let facts = lane_facts(&setup);
             let priced = priced(&self.prices, &setup.model);
+            self.check_tools(&setup.model, &facts, asks.tools.len());
             first.get_or_insert_with(|| (setup.model.clone(), identity(&setup), attachment_rules(&setup)));
             let budgets = [("--max-cost", self.spec.budget), ("--max-row-cost", self.spec.agents.row_budget)];
             for (flag, limits) in budgets {
@@ -125,10 +150,52 @@ impl<'a> Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// Tells what a person should know, once.
+    pub(crate) fn tell(&self, notice: Notice) {
+        let (Notice::Info(text) | Notice::Warning(text)) = &notice;
+        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
+        if is_new {
+            (self.control.notice)(notice);
+        }
+    }
+
+    /// The variables of the environment that may hold the keys of these models.
+    pub(crate) fn key_variables<'m>(&self, models: impl IntoIterator<Item = &'m String>) -> Vec<String> {
+        let models = models.into_iter().filter_map(|name| ModelString::parse(name, &self.providers).ok());
+        let providers = models.filter_map(|model| self.providers.named(&model.provider));
+        let mut names: Vec<String> = providers.flat_map(|provider| provider.key_variables()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Says when a provider will refuse every request, because there are too many tools in it.
+    fn check_tools(&self, model: &ModelString, facts: &LaneFacts, tools: usize) {
+        if let Some(most) = facts.max_tools.filter(|most| tools > *most) {
+            self.tell(Notice::Warning(format!(
+                "`{}.{}` is offered {tools} tools, and `{}` takes {most} at most in one request; offer fewer with \
+                 `tools` of a server or of the card, such as `tools: {{files: [\"read_*\"]}}`",
+                model.provider, model.model, model.provider
+            )));
+        }
+    }
+
     fn is_same_provider(&self, one: &str, other: &str) -> bool {
         let provider = |name| ModelString::parse(name, &self.providers).ok().map(|model| model.provider);
         provider(one) == provider(other)
     }
+}
+
+/// The providers of a run, with its aliases.
+pub(crate) fn known_providers(spec: &WorkSpec) -> Result<Providers, Problem> {
+    Providers::with_config(spec.providers.clone())?.with_aliases(spec.aliases.clone())
+}
+
+/// What an alias stands for, in words; `None` where `text` is none.
+pub(crate) fn alias_notice(text: &str, model: &ModelString, providers: &Providers) -> Option<String> {
+    let whole = providers.aliases().expand(text).ok()?;
+    let name = text.split_once('?').map_or(text, |(name, _)| name).trim();
+    (whole != text.trim()).then(|| format!("`{name}` means `{model}`"))
 }
 
 /// What is known of a model's price.
@@ -161,9 +228,9 @@ pub(crate) fn setup(
 /// Does something that needs a key only because calls would; where none is set, a made-up
 /// one serves, because nothing is sent.
 pub(crate) fn keyless<T>(make: impl Fn(Environment<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
-    match make(&environment) {
+    match make(&provider_environment) {
         Err(problem) if problem.code == ProblemCode::MissingKey => {
-            make(&|name| environment(name).or_else(|| is_key(name).then(|| "unused".to_owned())))
+            make(&|name| provider_environment(name).or_else(|| is_key(name).then(|| "unused".to_owned())))
         }
         made => made,
     }
@@ -184,12 +251,15 @@ fn lane(
     control: &Control,
 ) -> Result<Lane, Problem> {
     let max_output = max_output(&facts, priced.as_ref());
+    let reserves_output = RESERVING.contains(&setup.model.provider.as_str());
+    let caps = OutputCaps { thinking: facts.thinking_budget, reserves_output, ..OutputCaps::default() };
+    let output_caps = facts.takes_output_cap.then(|| Arc::new(caps));
     let settings = LaneSettings {
         parallel: spec.parallel,
         pace: spec.pace,
         rates: spec.rates,
         max_output: facts.max_output,
-        reserves_output: RESERVING.contains(&setup.model.provider.as_str()),
+        reserves_output,
         priming: spec.prime && primes(&facts),
         on_quota: spec.on_quota,
         // A model in this process is never down.
@@ -204,6 +274,7 @@ fn lane(
         gate,
         price: priced.map(|priced| priced.price),
         max_output,
+        output_caps,
         fixed_bytes,
     })
 }
@@ -258,6 +329,9 @@ fn check_budget(
         )
         .hint(format!("bound them in the model string, such as `{name}?max_tokens=1000`")));
     };
+    // Where nobody set a limit on answers, a call is sent with as little as makes sense.
+    let least = AnswerLengths::default().needs(facts.thinking_budget, None).least;
+    let most = if facts.takes_output_cap { most.min(least) } else { most };
     let worst = priced.map_or(Money::ZERO, |priced| priced.price.worst(0, most));
     match cost {
         Some(limit) if worst > limit => Err(Problem::new(

@@ -30,9 +30,13 @@
 mod agents;
 mod answers;
 mod batch;
+mod begin;
+mod budget_notices;
 pub mod cache;
+mod columns;
 mod config;
 mod counting;
+mod counts;
 mod environment;
 mod export;
 pub mod extend;
@@ -40,10 +44,14 @@ mod fetching;
 mod files;
 mod finish;
 mod head;
+mod ids;
 mod inputs;
 mod kinds;
 mod lanes;
+mod mcp_login;
+mod notices;
 mod output;
+mod paths;
 mod plan;
 mod prepare;
 mod report;
@@ -53,21 +61,25 @@ mod resume_scan;
 mod rows;
 mod run;
 mod schema_model;
+mod sides;
 mod spec;
 mod texts;
 mod traces;
 mod work;
 
+pub use agents::{CardCheck, CardChecks, CheckSpec};
 pub use batch::{
     Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
     LedgerFolder, OfferedTool, OnFailure, Progress, Raise, ResultStream, Results, ReturnError, ReturnNone,
     StatefulTools, Tools, Worker,
 };
-pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
-pub use environment::environment;
+pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
+pub use environment::{environment, provider_environment};
 pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};
+pub use mcp_login::{McpLogin, mcp_login, mcp_logout};
+pub use paths::same_file;
 pub use plan::{PlanLimits, PlanReport, plan};
 pub use report::{RunReport, RunSummary};
 pub use rowmill_core::cost::{Price, TokenPrices};
@@ -75,22 +87,26 @@ pub use rowmill_core::forecast::Interval;
 pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, Spend, WaitReason};
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
-pub use rowmill_core::summary::Numbers;
+pub use rowmill_core::summary::{FailureExample, Numbers};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
 pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{
-    Accuracy, CatalogueEntry, Key, KeyState, LongPriceConfig, ModelString, PriceConfig, PriceEntry,
-    PriceSource, PriceTable, Priced, Protocol, ProviderConfig, Providers, Setting, TokenCounter, catalogue,
-    counter,
+    Accuracy, AliasConfig, AliasEntry, AliasSource, CatalogueEntry, Key, KeyState, LongPriceConfig,
+    ModelString, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced, Protocol, ProviderConfig,
+    Providers, Setting, TokenCounter, alias_origin, catalogue, counter,
 };
 pub use rowmill_tools::McpServerConfig;
-pub use rowmill_types::{ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, ToolOutput, Usage};
+pub use rowmill_types::{
+    ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, ToolOutput, Usage,
+};
 pub use run::{Control, Notice, run};
 pub use spec::{
-    AgentFlags, Existing, FileFlags, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
+    AgentFlags, Existing, FileFlags, KeepTemp, Output, Prompt, Query, RunSpec, Schema, TableOutput,
+    VariableFlags,
 };
+pub use texts::check_agent_cards;
 pub use work::WorkSpec;
 
 /// The guide, whose blocks are tested.

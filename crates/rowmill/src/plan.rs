@@ -15,23 +15,25 @@ use rowmill_engine::{
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
-    Accuracy, PriceTable, Priced, Providers, Setup, TokenCounter, attachment_rules, counter, fixed_tokens,
-    lane_facts,
+    Accuracy, PriceTable, Priced, Setup, TokenCounter, attachment_rules, counter, fixed_tokens, lane_facts,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Money, Problem, ProblemCode, Usage};
 use serde::Serialize;
 
-use crate::agents::asks;
+use crate::agents::{asks, with_fast_agent_config};
 use crate::answers::answers;
+use crate::columns::wanted_columns;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
+use crate::counts::counted;
 use crate::environment::environment;
 use crate::files::files;
 use crate::inputs::{self, warnings};
-use crate::lanes::{keyless, max_output, priced, setup};
+use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
+use crate::paths::{check_apart, reads, writes};
 use crate::prepare;
 use crate::resume::done_before;
-use crate::run::{Control, blocking, run};
+use crate::run::{Control, Notice, blocking, run};
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
 use crate::work::WorkSpec;
@@ -105,16 +107,24 @@ pub async fn plan(
     sample_calls: Option<u64>,
     control: &Control,
 ) -> Result<Option<PlanReport>, Problem> {
+    // A run would be refused for it, so nothing is spent on looking ahead.
+    let folder = spec.work_folder().unwrap_or_else(std::env::temp_dir);
+    check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
     let http = HttpClient::new(&environment);
     let texts = texts::load(&spec, &http, control).await?;
     if texts.cards.is_some() {
         return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
             .hint("run a few rows with `--limit 10` and look at what they cost"));
     }
-    let providers = Providers::with_config(spec.work.providers.clone())?;
+    spec.work = with_fast_agent_config(&spec.work, None, &environment, control)?;
+    let providers = known_providers(&spec.work)?;
     let prices = PriceTable::with_config(&spec.work.prices)?;
     let asks = asks(&spec, &texts, texts.schema.as_ref());
     let setup = keyless(|environment| setup(&spec.work.model, &providers, &asks, control, environment))?;
+    let told = alias_notice(&spec.work.model, &setup.model, &providers);
+    for text in told.into_iter().chain(setup.connection.address_notice.clone()) {
+        (control.notice)(Notice::Info(text));
+    }
     let priced = priced(&prices, &setup.model);
     inputs::fetch(&mut spec, control).await?;
     let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
@@ -264,7 +274,7 @@ async fn experience(
     if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
         return Ok(none);
     }
-    let judged_by = format!("{} rows of the earlier run of {}", header.history.rows, header.at);
+    let judged_by = format!("{} of the earlier run of {}", counted(header.history.rows, "row"), header.at);
     Ok(Experience { history: Some(header.history), judged_by, ..none })
 }
 
@@ -315,8 +325,9 @@ async fn count(
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
     let folder = home.path().to_owned();
-    let warn = warnings(control);
-    let (spec, rows) = blocking(spec.clone(), move |spec| prepare::rows(spec, &folder, &warn)).await?;
+    let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
+    let (spec, rows) =
+        blocking(spec.clone(), move |spec| prepare::rows(spec, &folder, &warn, &wanted)).await?;
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     // A look ahead keeps no copies of what it looks at.
@@ -340,15 +351,17 @@ async fn count(
         }),
         ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
     };
+    let (resume, ids) = done_before(&spec, rows.ids)?;
     let plan = Plan {
         run: "plan".into(),
         source: rows.dataset.open()?,
         selector: rows.selector,
-        ids: rows.ids,
+        ids,
         id_check: rows.id_check,
-        resume: done_before(&spec)?,
+        resume,
         worker,
         parallel: 1,
+        memory: rowmill_engine::ROW_MEMORY,
         stop_rules: StopRules::default(),
         budget: Budget::default(),
         ledger: Box::new(NoLedger),
@@ -379,6 +392,7 @@ fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
         gate: Limits::default().gate(key, settings),
         price: None,
         max_output: None,
+        output_caps: None,
         fixed_bytes: 0,
     }
 }

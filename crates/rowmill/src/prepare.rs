@@ -1,23 +1,24 @@
 //! Everything that is checked before the first call, in the order in which
 //! mistakes are told. Nothing of the user's is touched here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_data::Location;
 use rowmill_data::output::{Claim, OutputFile};
-use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
+use rowmill_data::{Location, WantedColumn};
 use rowmill_engine::IdCheck;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::inputs::{self, Tell};
 use crate::output::check_envelopes;
+use crate::paths::{check_apart, reads, writes};
 use crate::rows::{check_ids, count};
+use crate::sides::sides;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
@@ -29,63 +30,53 @@ pub(crate) struct Rows {
     pub(crate) id_check: IdCheck,
 }
 
-/// Checks the paths of all files that the run writes.
+/// Checks the paths of all files that the run reads and writes.
 pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
-    let of_traces = spec.traces.iter().flat_map(|path| TraceFolder::files(path));
-    let of_traces: Vec<PathBuf> = of_traces.chain(spec.traces.clone()).collect();
-    let mut files: Vec<(&str, &Path)> = Vec::new();
-    if let Location::File(path) = &spec.input.location {
-        files.push(("--input", path));
-    }
+    check_apart(&reads(spec), &writes(spec, work_folder), Some(&spec.input))?;
     match &spec.output {
-        Output::File(path) => {
-            files.push(("--output", path));
-            OutputFile::check(path, "--output", claim(spec.existing))?;
-        }
+        Output::File(path) => OutputFile::check(path, "--output", claim(spec.existing))?,
         Output::Stdout => {}
-        Output::Table(table) => {
-            match &table.target {
-                TableTarget::File(path) => files.push(("--output", path)),
-                TableTarget::Folder { path, .. } if spec.traces.is_some() => {
-                    files.push(("--output-dir", path));
-                }
-                TableTarget::Folder { .. } | TableTarget::Stdout => {}
-            }
-            table.target.check(claim(spec.existing))?;
-        }
+        Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
-    let sides = [
-        ("--error-output", &spec.error_output),
-        ("--telemetry-output", &spec.telemetry_output),
-        ("--summary-output", &spec.summary_output),
-    ];
-    for (flag, path) in sides {
-        if let Some(path) = path {
-            OutputFile::check(path, flag, Claim::Overwrite)?;
-            files.push((flag, path));
-        }
+    for (side, path) in sides(spec) {
+        OutputFile::check(path, side.flag(), Claim::Overwrite)?;
+        side.check(path, spec.existing)?;
     }
     if let Some(path) = &spec.traces {
         TraceFolder::check(path, claim(spec.existing))?;
-        files.extend(of_traces.iter().map(|path| ("--export-traces", path.as_path())));
     }
-    let resolved: Vec<PathBuf> = files.iter().map(|(_, path)| resolve(path)).collect();
-    for (at, path) in resolved.iter().enumerate() {
-        if let Some(earlier) = resolved.iter().take(at).position(|other| other == path) {
-            let (Some((second, shown)), Some((first, _))) = (files.get(at), files.get(earlier)) else {
-                continue;
-            };
-            let message =
-                format!("`{second}` must not point to the same file as `{first}`: `{}`", shown.display());
-            return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
-        }
+    check_work_folder(spec, work_folder)?;
+    check_envelopes(spec, work_folder)
+}
+
+fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    if spec.existing.resumes() && spec.work_folder().is_none() {
+        let message = "`--resume` with `--output -` needs the work folder of the run to be resumed";
+        return Err(Problem::new(ProblemCode::Usage, message)
+            .hint("name it with `--work-dir`; the run that stopped said where it is"));
+    }
+    if spec.existing.resumes() && spec.output.is_stdout() && !holds_run(work_folder) {
+        let message = format!("there is no run to resume in `{}`", work_folder.display());
+        return Err(Problem::new(ProblemCode::Usage, message)
+            .hint("name its work folder with `--work-dir`, or leave `--resume` out to begin a new run"));
+    }
+    if let Some(file) = WorkFolder::foreign_file(work_folder) {
+        let message =
+            format!("`{}` is in the way: rowmill did not put it into its work folder", file.display());
+        return Err(Problem::new(ProblemCode::OutputExists, message)
+            .hint("name an empty folder with `--work-dir`, or move the file away"));
     }
     if spec.existing == Existing::Refuse && WorkFolder::has_unfinished_run(work_folder) {
         let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
             .hint("use `--resume` to go on with it, or `--overwrite` to start again"));
     }
-    check_envelopes(spec, work_folder)
+    Ok(())
+}
+
+/// Whether there is the header of a run. One that cannot be read is told of when it is needed.
+fn holds_run(work_folder: &Path) -> bool {
+    !matches!(WorkFolder::of(work_folder).header(), Ok(None))
 }
 
 pub(crate) fn claim(existing: Existing) -> Claim {
@@ -96,19 +87,15 @@ pub(crate) fn claim(existing: Existing) -> Claim {
     }
 }
 
-/// The path with links and dots resolved, as far as it exists.
-fn resolve(path: &Path) -> PathBuf {
-    if let Ok(resolved) = path.canonicalize() {
-        return resolved;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).join(path.file_name().unwrap_or_default())
-}
-
 /// Opens the input and looks at it as far as needed: counts rows for a sample, checks
 /// ids where the input can be read twice.
-pub(crate) fn rows(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Rows, Problem> {
-    let dataset = inputs::open(spec, folder, warn)?;
+pub(crate) fn rows(
+    spec: &RunSpec,
+    folder: &Path,
+    warn: &Tell,
+    wanted: &[WantedColumn],
+) -> Result<Rows, Problem> {
+    let dataset = inputs::open(spec, folder, warn, wanted)?;
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();
@@ -123,25 +110,27 @@ pub(crate) fn rows(spec: &RunSpec, folder: &Path, warn: &Tell) -> Result<Rows, P
     Ok(Rows { dataset, selector, ids, id_check })
 }
 
-/// What makes this run the same run as an earlier one.
-pub(crate) fn fingerprint(
+/// What makes this run the same run as an earlier one, if its rows are known by their numbers.
+pub(crate) fn fingerprint_by_number(
     spec: &RunSpec,
     rows: &Rows,
     model: &str,
     texts: &Texts,
 ) -> Result<Fingerprint, Problem> {
-    let mut input = match &spec.input.location {
+    let input = match &spec.input.location {
         Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
         _ => rows.dataset.identity()?,
     };
-    let mut query = spec.query.sql.clone();
-    let id_field = rows.ids.field.as_deref().map(str::to_owned);
-    if id_field.is_some() {
-        // Rows are known by their ids, so the input may grow, be corrected and be asked otherwise.
-        input = InputIdentity { size: None, probe: None, ..input };
-        query = None;
-    }
-    Ok(Fingerprint { input, id_field, query, ..wording(spec, model, texts) })
+    Ok(Fingerprint { input, query: spec.query.sql.clone(), ..wording(spec, model, texts) })
+}
+
+/// The same if its rows are known by their ids.
+pub(crate) fn fingerprint(by_number: &Fingerprint, ids: &IdRule) -> Fingerprint {
+    let by_number = by_number.clone();
+    let Some(field) = ids.field.as_deref() else { return by_number };
+    // Rows are known by their ids, so the input may grow, be corrected and be asked otherwise.
+    let input = InputIdentity { size: None, probe: None, ..by_number.input };
+    Fingerprint { input, id_field: Some(field.to_owned()), query: None, ..by_number }
 }
 
 /// The part of the fingerprint that says how a model is asked, whatever the input.

@@ -1,15 +1,16 @@
 //! What a run begins from: nothing, or what an earlier run left.
 
-use rowmill_core::fingerprint::Fingerprint;
 use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::Sink;
-use rowmill_core::record::Record;
+use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_core::resume::Resume;
-use rowmill_data::output::{LineSink, OutputFile, Part, scan_output};
+use rowmill_core::select::IdRule;
+use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::ids::{KnownBy, NumberedInput, known_by};
 use crate::resume_scan::scan_ledger;
 use crate::spec::{Existing, RunSpec};
 
@@ -20,14 +21,24 @@ const RESERVED_PER_PLACE: usize = 4;
 /// Places that are reserved for when nobody knows how many calls there will be at once.
 const PLACES_OF_AUTO: usize = 128;
 
+/// The run that is to begin, or to go on.
+pub(crate) struct NewRun {
+    pub(crate) header: Header,
+    /// Its input, where rows can be given ids that they did not have before.
+    pub(crate) input: Option<NumberedInput>,
+}
+
 /// What a run begins from.
 pub(crate) struct Beginning {
     pub(crate) header: Header,
+    pub(crate) known_by: KnownBy,
     pub(crate) ledger: FileLedger,
     pub(crate) resume: Resume,
     pub(crate) telemetry: Option<LineSink>,
     /// Whether rows of an earlier run were found without the settings they were made with.
     pub(crate) settings_unknown: bool,
+    /// What is different from the earlier run, and accepted.
+    pub(crate) changes: Vec<String>,
     /// What the earlier parts of the run spent, or may have.
     pub(crate) spent: Spend,
 }
@@ -43,8 +54,10 @@ pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Resu
         ledger,
         telemetry: telemetry_sink(spec, 0)?,
         header,
+        known_by: KnownBy::Ids,
         resume: Resume::default(),
         settings_unknown: false,
+        changes: Vec::new(),
         spent: Spend::default(),
     })
 }
@@ -55,26 +68,34 @@ pub(crate) fn resumed(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    now: Header,
+    new: NewRun,
 ) -> Result<Beginning, Problem> {
     let before = folder.header()?;
-    if let Some(before) = &before {
-        compare(&before.fingerprint, &now.fingerprint, spec.existing)?;
-    }
+    let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
     let mut settings_unknown = false;
-    if let Some(file) = output {
-        let found = scan_output(file.path(), |head| {
-            settings_unknown = before.is_none();
-            resume.saw_output(head);
-        })?;
-        file.mend(&found)?;
+    let saw = |head: EnvelopeHead| {
+        settings_unknown = before.is_none();
+        resume.saw_output(&known_by.head(head));
+    };
+    let found = output.map(|file| scan_output(file.path(), saw)).transpose()?;
+    if let (Some(file), Some(OutputScan { length: 0, torn: true, .. }), None) = (output, &found, &before) {
+        let message = format!("nothing says that `{}` is the output of a run", file.path().display());
+        return Err(Problem::new(ProblemCode::OutputUnusable, message)
+            .hint("move the file away, or choose another output; nothing was changed"));
     }
     let (length, spent) = match &before {
         Some(before) => scan_ledger(folder, before, &mut resume)?,
         // A ledger that no header names counts for nothing.
         None => (0, Spend::default()),
     };
+    let changes = match &before {
+        Some(before) => accepted_changes(before, &now, spec.existing, resume.counts().done)?,
+        None => Vec::new(),
+    };
+    if let (Some(file), Some(found)) = (output, &found) {
+        file.mend(found)?;
+    }
     let mut turns_from = before.as_ref().map_or(0, |before| before.turns_from);
     if !spec.work.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
         // They are of other agents, or nobody wants them; rows begin anew, and so do their turns.
@@ -85,7 +106,8 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
         Some(before) => {
-            Header { fingerprint: now.fingerprint, schema: now.schema, finished: false, ..before }
+            let Header { fingerprint, schema, texts, .. } = now;
+            Header { fingerprint, schema, texts, finished: false, ..before }
         }
         None => now,
     };
@@ -93,34 +115,34 @@ pub(crate) fn resumed(
     let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
     folder.write_header(&header)?;
     let telemetry = telemetry.map(|(sink, _)| sink);
-    Ok(Beginning { header, ledger, resume, telemetry, settings_unknown, spent })
+    Ok(Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent })
 }
 
 fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
     before.is_some_and(|before| before.fingerprint.asks_the_same_as(&now.fingerprint))
 }
 
-/// What an earlier run did, only looked at: a resume would pass over it.
-pub(crate) fn done_before(spec: &RunSpec) -> Result<Resume, Problem> {
+/// What an earlier run did, only looked at: a resume would pass over it. With it comes how rows are
+/// named: `ids`, or by their numbers where the earlier run began so.
+pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<(Resume, IdRule), Problem> {
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
-    let Some(folder) = spec.work_folder() else { return Ok(resume) };
-    let Some(path) = spec.output.envelopes(&folder) else { return Ok(resume) };
+    let Some(folder) = spec.work_folder() else { return Ok((resume, ids)) };
+    let Some(path) = spec.output.envelopes(&folder) else { return Ok((resume, ids)) };
     if !spec.existing.resumes() || !path.exists() {
-        return Ok(resume);
+        return Ok((resume, ids));
     }
-    scan_output(&path, |head| resume.saw_output(head))?;
-    if folder.exists() {
-        let folder = WorkFolder::open(&folder)?;
-        if let Some(header) = folder.header()? {
-            scan_ledger(&folder, &header, &mut resume)?;
-        }
+    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
+    let mut known_by = header.as_ref().map_or(KnownBy::Ids, KnownBy::of);
+    scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
+    if let Some(header) = &header {
+        scan_ledger(&WorkFolder::open(&folder)?, header, &mut resume)?;
     }
-    Ok(resume)
+    Ok((resume, known_by.ids(ids)))
 }
 
 fn reserved_rows(spec: &RunSpec) -> usize {
     let places = match spec.work.parallel {
-        Parallel::Auto => PLACES_OF_AUTO,
+        Parallel::Auto | Parallel::AutoUpTo(_) => PLACES_OF_AUTO,
         Parallel::AtMost(rows) => rows,
     };
     places * RESERVED_PER_PLACE
@@ -177,14 +199,24 @@ pub(crate) fn compact(
     Ok(())
 }
 
-fn compare(before: &Fingerprint, now: &Fingerprint, existing: Existing) -> Result<(), Problem> {
-    let differences = before.differences(now);
-    if differences.is_empty() || existing == Existing::ResumeChanged {
-        return Ok(());
+/// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the
+/// output by asking another model or in other words.
+fn accepted_changes(
+    before: &Header,
+    now: &Header,
+    existing: Existing,
+    rows_ok: u64,
+) -> Result<Vec<String>, Problem> {
+    let changes = before.changes(now);
+    let mixes = rows_ok > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
+    if changes.is_empty() || existing == Existing::ResumeChanged || !mixes {
+        return Ok(changes);
     }
-    let message = format!("the run to be resumed was made with other settings: {}", differences.join("; "));
-    Err(Problem::new(ProblemCode::ChangedRun, message)
-        .hint("go back to those settings, or say `--accept-changes` to mix both in one output"))
+    let message = format!("the run to be resumed was made with other settings:\n  {}", changes.join("\n  "));
+    Err(Problem::new(ProblemCode::ChangedRun, message).hint(
+        "add `--accept-changes` to go on: rows that are ok stay as they are, and the others are done with the \
+         new settings; or go back to the earlier settings",
+    ))
 }
 
 fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {

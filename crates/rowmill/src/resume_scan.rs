@@ -69,7 +69,7 @@ impl Recorded {
             return;
         };
         let usage = total_usage(&calls);
-        let used = Spend { cost: total_cost(&calls), tokens: usage.input + usage.output };
+        let used = Spend { cost: total_cost(&calls), tokens: usage.tokens() };
         if is_new {
             self.sum = self.sum.plus(used);
         }

@@ -5,7 +5,7 @@ use rowmill_core::select::{Choice, IdRule, IdSet, Selection, Selector, duplicate
 use rowmill_types::{Problem, RowId, SourceRow};
 
 /// How many rows one read may bring.
-const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+pub(crate) const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 
 /// How many candidates there are.
 pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {

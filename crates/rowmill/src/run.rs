@@ -4,25 +4,31 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::limits::{Budget, RateFlags, Spend};
+use rowmill_core::limits::{Budget, RateFlags};
 use rowmill_core::ports::{Dataset, Event, Observer};
-use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
-use rowmill_data::traces::TraceFolder;
-use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Sinks, Stop, Worker};
+use rowmill_core::redact::Redactor;
+use rowmill_data::output::OutputFile;
+use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
 use rowmill_http::HttpClient;
-use rowmill_store::file::{FolderLock, Header, WorkFolder};
+use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::{self, Stage};
 use crate::answers::answers;
+use crate::begin::{Begun, begin, give_up, sinks};
+use crate::budget_notices;
+use crate::columns::{same_prompt_text, wanted_columns};
 use crate::environment::environment;
-use crate::files::files;
+use crate::files::{check_attached, files};
 use crate::finish::{Ended, finish};
+use crate::ids::NumberedInput;
 use crate::inputs::{self, warnings};
+use crate::notices::{tell_beginning, tell_end, tell_made_and_changed};
+use crate::paths::{self, MadeFolders};
 use crate::prepare;
 use crate::report::RunReport;
-use crate::resume::{Beginning, fresh, resumed};
-use crate::spec::{Existing, Output, RunSpec};
+use crate::resume::{Beginning, NewRun};
+use crate::spec::RunSpec;
 use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
 
@@ -116,12 +122,25 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let mut texts = texts::load(&spec, &http, control).await?;
     let model = agents::model(&spec, &mut texts, &http, control)?;
     inputs::fetch(&mut spec, control).await?;
+    let writes = paths::writes(&spec, &folder);
+    if let Some(cards) = &texts.cards {
+        paths::check_apart(&paths::card_files(&cards.files), &writes, None)?;
+    }
+    let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
+    let wanted = wanted_columns(&spec, &texts.template);
     let (spec, rows) = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
-        move |spec| prepare::rows(spec, &folder, &warn).inspect_err(|_| WorkFolder::take_back(&folder))
+        move |spec| {
+            prepare::rows(spec, &folder, &warn, &wanted)
+                .and_then(|rows| check_attached(spec, &*rows.dataset, &writes).map(|()| rows))
+                .inspect_err(|_| WorkFolder::take_back(&folder))
+        }
     })
     .await?;
+    if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
+        (control.notice)(Notice::Warning(text));
+    }
     // Tools are started once nothing else can be wrong.
     let stage = match model {
         Some(stage) => stage,
@@ -131,7 +150,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
-    let prepared = Prepared { started, run, folder, http, texts, rows, stage };
+    let prepared = Prepared { started, run, folder, made, http, texts, rows, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
@@ -165,6 +184,7 @@ struct Prepared {
     started: jiff::Timestamp,
     run: String,
     folder: PathBuf,
+    made: MadeFolders,
     http: HttpClient,
     texts: Texts,
     rows: prepare::Rows,
@@ -173,55 +193,77 @@ struct Prepared {
 
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, http, texts, rows, stage } = prepared;
-    let Stage { cast, voices, tools, model, identity, rules, speakers, secrets, .. } = stage;
+    let Prepared { started, run, folder, made, http, texts, rows, stage } = prepared;
+    let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
-    let fingerprint = prepare::fingerprint(&spec, &rows, &model, &texts)?;
-    let header = Header::new(&run, &seconds(started), &fingerprint, None);
-    let header = Header { schema: texts.schema_text.clone(), ..header };
+    let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
     let folder = WorkFolder::open(&folder)?;
-    let (spec, Begun { output, _lock, traces, beginning }) = blocking(spec, {
+    let (spec, Begun { output, lock, traces, beginning }) = blocking(spec, {
         let folder = folder.clone();
-        move |spec| begin(spec, &folder, header)
+        move |spec| begin(spec, &folder, new)
     })
     .await?;
-    let Beginning { header, ledger, resume, telemetry, settings_unknown, spent } = beginning;
-    let answers = answers(&spec, &folder, identity, control)?;
+    let Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
+        beginning;
+    let answers = answers(&spec, &folder, identity, control);
+    let opened = answers.and_then(|answers| {
+        let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
+        let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
+        Ok((answers, traces::begin(&spec, traced, &mut sinks)?, sinks))
+    });
+    let (answers, traces, sinks) = match opened {
+        Ok(opened) => opened,
+        Err(problem) => return Err(refused(&spec, output, &made, problem)),
+    };
     let resumed = spec.existing.resumes().then(|| resume.counts());
+    tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
-    let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
-    let traced = Traced { folder: traces, run: &header.run, speakers, secrets };
-    let traces = traces::begin(&spec, traced, &mut sinks)?;
-    let casting = Casting::Same(Arc::new(Crew { cast, voices, tools }));
     let worker = Worker {
         attachments: files,
         answers,
         include_input: spec.keeps_input(),
         traces,
-        ..spec.work.worker(casting, Arc::new(texts.template))
+        redactor: redactor.clone(),
+        ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
     };
     let plan = Plan {
         run: run.clone(),
         source: rows.dataset.open()?,
         selector: rows.selector,
-        ids: rows.ids,
+        ids: known_by.ids(rows.ids),
         id_check: rows.id_check,
         resume,
         worker,
         parallel: spec.work.parallel.ceiling(),
+        memory: rowmill_engine::ROW_MEMORY,
         stop_rules: spec.work.stop_rules,
         budget: Budget::new(spec.work.budget, spent),
         ledger: Box::new(ledger),
         sinks,
-        observer: control.observer.clone(),
+        observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
+    tell_end(control, &spec, &end, &redactor);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
-    let ended = Ended { end, run, model, agent, started, variables, header, resumed, limits };
-    tell_table(control, &spec.output);
+    let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
+    drop(lock);
     Ok(report)
+}
+
+/// What the run is, for its work folder and for a resume.
+fn new_run(
+    spec: &RunSpec,
+    rows: &prepare::Rows,
+    (texts, redactor): (&Texts, &Redactor),
+    (run, started, model): (&str, jiff::Timestamp, &str),
+) -> Result<NewRun, Problem> {
+    let by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
+    let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
+    let header = Header::new(run, &seconds(started), &fingerprint, None);
+    let header = Header { schema: texts.schema_text.clone(), texts: texts.kept(redactor), ..header };
+    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })
 }
 
 /// Carries a plan out, gives back what its models keep at their providers, and tells what there
@@ -243,130 +285,11 @@ async fn carry_out(
     Ok((end, limits))
 }
 
-/// What is ours for the length of the run, and what it begins from.
-struct Begun {
-    output: Option<OutputFile>,
-    _lock: FolderLock,
-    traces: Option<TraceFolder>,
-    beginning: Beginning,
-}
-
-/// Makes the output, the work folder and the folder of traces ours and finds out what there is to
-/// go on with.
-fn begin(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Begun, Problem> {
-    let output = claim(spec, folder)?;
-    let begun = folder.lock().and_then(|lock| {
-        let traces = traces::claim(spec)?;
-        Ok((lock, traces, beginning(spec, folder, output.as_ref(), header)?))
-    });
-    match begun {
-        Ok((_lock, traces, beginning)) => Ok(Begun { output, _lock, traces, beginning }),
-        Err(problem) => {
-            if let Some(output) = output.filter(|_| spec.existing == Existing::Refuse) {
-                // It is new and empty, and would only be in the way of the next run.
-                output.discard();
-            }
-            Err(problem)
-        }
-    }
-}
-
-/// Makes the file of envelopes ours, if there is one.
-fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Problem> {
-    match &spec.output {
-        Output::File(path) => OutputFile::claim(path, prepare::claim(spec.existing)).map(Some),
-        Output::Stdout => Ok(None),
-        // What may be done with the table was checked; its envelopes follow.
-        Output::Table(_) => {
-            let path = WorkFolder::envelopes_in(folder.path());
-            OutputFile::claim(&path, Claim::Resume).map(Some).map_err(|problem| match problem.code {
-                ProblemCode::OutputBusy => {
-                    let message = format!("another run is writing to `{}`", spec.output.name());
-                    Problem { message, ..problem }
-                }
-                _ => problem,
-            })
-        }
-    }
-}
-
-fn beginning(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    output: Option<&OutputFile>,
-    header: Header,
-) -> Result<Beginning, Problem> {
-    if spec.existing.resumes() {
-        return resumed(spec, folder, output, header);
-    }
-    if let Some(output) = output {
-        output.cut(0)?;
-    }
-    if !matches!(spec.output, Output::Table(_)) {
-        // They are of an older run, whose output was a table.
-        folder.forget_envelopes();
-    }
-    fresh(spec, folder, header)
-}
-
-fn sinks(spec: &RunSpec, output: Option<&OutputFile>, telemetry: Option<LineSink>) -> Result<Sinks, Problem> {
-    let mut sinks = Sinks::default();
-    match output {
-        Some(file) => sinks.ordered.push(Box::new(LineSink::append(file.path(), Part::Envelopes, u64::MAX)?)),
-        None => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
-    }
-    if let Some(path) = &spec.error_output {
-        // Standard output gets every envelope of a resumed run again, and so do the errors.
-        let appends = spec.existing.resumes() && output.is_some();
-        let keep = if appends { u64::MAX } else { 0 };
-        sinks.ordered.push(Box::new(LineSink::append(path, Part::Failures, keep)?));
-    }
-    if let Some(telemetry) = telemetry {
-        sinks.arrival.push(Box::new(telemetry));
-    }
-    Ok(sinks)
-}
-
-fn tell_beginning(
-    control: &Control,
-    resumed: Option<rowmill_core::resume::ResumeCounts>,
-    settings_unknown: bool,
-    spent: Spend,
-) {
-    if let Some(counts) = resumed {
-        (control.notice)(Notice::Info(format!(
-            "resuming: {} rows are done and skipped, {} failed rows are tried again, {} rows with unknown outcome are sent again",
-            counts.done, counts.failed, counts.unknown
-        )));
-        if counts.with_turns > 0 {
-            (control.notice)(Notice::Info(format!(
-                "{} of them go on after their last finished turn",
-                counts.with_turns
-            )));
-        }
-        if counts.undecided > 0 {
-            (control.notice)(Notice::Warning(format!(
-                "{} rows are left as they are: a tool of theirs may have run; `--retry-unknown` works on them again",
-                counts.undecided
-            )));
-        }
-    }
-    if spent.cost > rowmill_types::Money::ZERO {
-        (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));
-    }
-    if settings_unknown {
-        (control.notice)(Notice::Warning(
-            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
-                .into(),
-        ));
-    }
-}
-
-/// A large table takes its time, and nothing else is seen to happen then.
-fn tell_table(control: &Control, output: &Output) {
-    if matches!(output, Output::Table(_)) {
-        (control.notice)(Notice::Info(format!("writing `{}`", output.name())));
-    }
+/// Takes back what was made for a run that cannot begin.
+fn refused(spec: &RunSpec, output: Option<OutputFile>, made: &MadeFolders, problem: Problem) -> Problem {
+    made.remove_new_files();
+    give_up(spec, output);
+    problem
 }
 
 /// Beside the output, or where the user says; for standard output in the folder for

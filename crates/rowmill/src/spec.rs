@@ -52,8 +52,23 @@ pub struct RunSpec {
     pub traces: Option<PathBuf>,
     /// Where the ledger is kept; beside the output without it.
     pub work_dir: Option<PathBuf>,
-    /// Keep the ledger of a finished run.
-    pub keep_temp: bool,
+    /// What is left in the work folder of a run whose rows are all ok.
+    pub keep_temp: KeepTemp,
+    /// Configuration files that the settings came from, so that nothing is written over them.
+    pub config_files: Vec<PathBuf>,
+}
+
+/// What a run whose rows are all ok leaves in its work folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeepTemp {
+    /// The ledger too.
+    Ledger,
+    /// The header, from which a resume knows the settings and a plan what rows used; of a table
+    /// also the envelopes that it was made from.
+    #[default]
+    Header,
+    /// Nothing.
+    Nothing,
 }
 
 /// The agents of a run and their tools, as given.
@@ -87,6 +102,10 @@ pub struct AgentFlags {
     pub tool_result_limit: usize,
     /// Whether the worker may run commands.
     pub shell: bool,
+    /// The most Python processes at once, where that is said.
+    pub python_processes: Option<usize>,
+    /// Keys of models that Python functions get all the same, by the names of their variables.
+    pub python_env: Vec<String>,
     /// MCP servers of the configuration file.
     pub servers: BTreeMap<String, McpServerConfig>,
     /// The folder of that file.
@@ -110,6 +129,8 @@ impl Default for AgentFlags {
             tool_timeout: Duration::from_secs(60),
             tool_result_limit: 256 * 1024,
             shell: false,
+            python_processes: None,
+            python_env: Vec::new(),
             servers: BTreeMap::new(),
             config_folder: PathBuf::new(),
         }
@@ -209,14 +230,6 @@ impl Output {
         }
     }
 
-    /// The file that it is, where it is one.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) | Self::Table(TableOutput { target: TableTarget::File(path), .. }) => Some(path),
-            Self::Stdout | Self::Table(_) => None,
-        }
-    }
-
     /// Whether results go to standard output.
     #[must_use]
     pub fn is_stdout(&self) -> bool {
@@ -287,7 +300,8 @@ impl RunSpec {
             summary_output: None,
             traces: None,
             work_dir: None,
-            keep_temp: false,
+            keep_temp: KeepTemp::default(),
+            config_files: Vec::new(),
         }
     }
 

@@ -1,13 +1,18 @@
 //! Loads the texts of a run: schema, template, instruction and its variables.
 
+use rowmill_core::changes::RunTexts;
 use rowmill_core::prompt::Template;
+use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::Variables;
-use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text};
+use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text, shown_source};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::agents::{CardFlags, LoadedCards, load as load_agents, with_routes};
+use crate::agents::{
+    CardChecks, CardFlags, CheckSpec, LoadedCards, check_cards, load as load_agents, notices, routes_text,
+    with_routes,
+};
 use crate::environment::environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
@@ -23,6 +28,19 @@ pub(crate) struct Texts {
     pub(crate) variables: Vec<String>,
     /// The agents that work on rows, if cards describe some.
     pub(crate) cards: Option<LoadedCards>,
+}
+
+impl Texts {
+    /// What is kept of them with the run, so that a resume can show what changed.
+    pub(crate) fn kept(&self, redactor: &Redactor) -> RunTexts {
+        let texts = RunTexts {
+            prompt: Some(self.template.text().to_owned()),
+            instruction: self.instruction.clone(),
+            schema: None,
+            agents: self.cards.as_ref().map(|cards| cards.text.clone()),
+        };
+        texts.kept(redactor)
+    }
 }
 
 /// Loads and checks all texts, in the order in which their mistakes are told.
@@ -90,12 +108,14 @@ async fn cards(
     let flags = CardFlags { sources: &agents.cards, agent: agents.agent.as_deref(), variables };
     let mut loaded = load_agents(&flags, &environment, fetcher).await?;
     loaded.digest = with_routes(&loaded.digest, agents);
+    loaded.text.push_str(&routes_text(agents));
     for name in &loaded.unused_variables {
-        (control.notice)(Notice::Warning(format!("variable `{name}` is not used by any agent card")));
+        (control.notice)(Notice::Warning(format!(
+            "variable `{name}` is not used by `{}` or the agents that it asks",
+            loaded.worker
+        )));
     }
-    for (card, field) in &loaded.ignored {
-        let text =
-            format!("`{field}` of the agent card `{card}` means nothing in a batch and is passed over");
+    for text in notices(&loaded) {
         (control.notice)(Notice::Warning(text));
     }
     Ok(Some(loaded))
@@ -115,6 +135,20 @@ pub(crate) async fn load_cards(
     loaded.ok_or_else(|| Problem::new(ProblemCode::InvalidCard, "no agent card is named"))
 }
 
+/// Checks agent cards without running anything: their text, the files, variables, servers and models
+/// that they name, and how they go together.
+///
+/// # Errors
+///
+/// There are no cards where the spec says, or the variables cannot be read. What is wrong with
+/// cards is no error here.
+pub async fn check_agent_cards(spec: &CheckSpec) -> Result<CardChecks, Problem> {
+    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+    let fetcher = &Fetcher { settings: &settings, http: &http, told: &|_| {} };
+    let variables = variables(&spec.variables, fetcher).await?;
+    check_cards(&spec.work, &variables, &environment, fetcher).await
+}
+
 /// Loads one text for a command that runs nothing.
 pub(crate) async fn text_of(source: &str, flag: &'static str) -> Result<String, Problem> {
     let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
@@ -127,7 +161,10 @@ async fn text(source: &str, flag: &'static str, fetcher: &Fetcher<'_>) -> Result
 
 async fn variables(flags: &VariableFlags, fetcher: &Fetcher<'_>) -> Result<Variables, Problem> {
     let json = match &flags.json {
-        Some(path) => Some(text(&path.to_string_lossy(), "--vars-json", fetcher).await?),
+        Some(path) => {
+            let name = path.to_string_lossy();
+            Some((text(&name, "--vars-json", fetcher).await?, shown_source(&name)))
+        }
         None => None,
     };
     let mut files = Vec::new();
@@ -135,5 +172,6 @@ async fn variables(flags: &VariableFlags, fetcher: &Fetcher<'_>) -> Result<Varia
         let (name, path) = Variables::parse_file_pair(entry)?;
         files.push((name.to_owned(), text(path, "--var-file", fetcher).await?));
     }
-    Variables::from_flags(json.as_deref(), &files, &flags.pairs)
+    let json = json.as_ref().map(|(text, name)| (text.as_str(), name.as_str()));
+    Variables::from_flags(json, &files, &flags.pairs)
 }

@@ -7,9 +7,8 @@ use rowmill_core::record::{TraceFacts, TraceSettings, TracedVoice};
 use rowmill_core::redact::Redactor;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::Sinks;
-use rowmill_types::{Problem, ProblemCode, Secret};
+use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment;
 use crate::prepare;
 use crate::spec::{Existing, RunSpec};
 
@@ -50,8 +49,8 @@ pub(crate) struct Traced<'a> {
     pub(crate) run: &'a str,
     /// Who speaks.
     pub(crate) speakers: Speakers,
-    /// What must not be told, besides what the environment holds under the name of a secret.
-    pub(crate) secrets: Vec<Secret>,
+    /// Takes out what must not be told.
+    pub(crate) redactor: Redactor,
 }
 
 /// Adds a sink for traces, if they are wanted; gives what they are made with. The rows of the run
@@ -61,19 +60,18 @@ pub(crate) fn begin(
     traced: Traced<'_>,
     sinks: &mut Sinks,
 ) -> Result<Option<Arc<TraceSettings>>, Problem> {
-    let Traced { folder, run, speakers, mut secrets } = traced;
+    let Traced { folder, run, speakers, redactor } = traced;
     let (Some(folder), Some(path)) = (folder, &spec.traces) else { return Ok(None) };
     if let (Some(other), Existing::Resume) = (folder.run().filter(|other| other != run), spec.existing) {
         let message = format!("the traces in `{}` are of another run, `{other}`", path.display());
         return Err(Problem::new(ProblemCode::ChangedRun, message)
             .hint("name another folder with `--export-traces`, or say `--accept-changes` to mix both"));
     }
-    secrets.extend(environment::secrets());
     let Speakers { agent, members, voices } = speakers;
     // A clock before 1970 is no reason not to run.
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let facts = TraceFacts { run: run.to_owned(), agent, started, members, voices };
-    let settings = Arc::new(TraceSettings::new(facts, Redactor::new(&secrets)?));
+    let settings = Arc::new(TraceSettings::new(facts, redactor));
     // Before the output, whose envelopes say that a row needs no publishing any more.
     sinks.ordered.insert(0, Box::new(folder.sink(settings.clone())?));
     Ok(Some(settings))

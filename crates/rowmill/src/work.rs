@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::ports::Prompts;
+use rowmill_core::redact::Redactor;
 use rowmill_core::retry;
 use rowmill_engine::{Casting, OnQuota, StopRules, Worker};
 use rowmill_http::Timeouts;
-use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 
 use crate::spec::AgentFlags;
 
@@ -57,6 +58,8 @@ pub struct WorkSpec {
     pub repairs: u32,
     /// Providers of the configuration file.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// Short names for models, besides those that are built in.
+    pub aliases: AliasConfig,
     /// Prices of the configuration file.
     pub prices: BTreeMap<String, PriceConfig>,
 }
@@ -84,6 +87,7 @@ impl Default for WorkSpec {
             timeouts: Timeouts::default(),
             repairs: 1,
             providers: BTreeMap::new(),
+            aliases: AliasConfig::default(),
             prices: BTreeMap::new(),
         }
     }
@@ -105,6 +109,7 @@ impl WorkSpec {
             answers: None,
             include_input: false,
             traces: None,
+            redactor: Redactor::default(),
         }
     }
 }

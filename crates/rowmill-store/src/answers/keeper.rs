@@ -32,9 +32,12 @@ impl Keeper {
         }
         match ended.0.end() {
             0 => {}
-            lost => self.tell(&format!(
-                "was too slow or too long in use by another process: {lost} answers were not kept"
-            )),
+            lost => {
+                let answers = if lost == 1 { "answer was" } else { "answers were" };
+                self.tell(&format!(
+                    "was too slow or too long in use by another process: {lost} {answers} not kept"
+                ));
+            }
         }
     }
 

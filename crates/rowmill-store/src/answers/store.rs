@@ -70,6 +70,12 @@ impl SqliteAnswers {
         folder.join(FILE)
     }
 
+    /// The file of the store in `folder` and those that SQLite keeps beside it, there or not.
+    #[must_use]
+    pub fn files_in(folder: &Path) -> [PathBuf; 4] {
+        ["", "-wal", "-shm", "-journal"].map(|ending| folder.join(format!("{FILE}{ending}")))
+    }
+
     /// What the store holds, answers that are yet to be written included. Blocks.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The folder that holds what a run needs while it is not finished.
 
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
@@ -9,8 +9,10 @@ use rowmill_types::{Problem, ProblemCode};
 use super::Header;
 use super::header::FORMAT;
 use super::ledger::cannot_write;
+use crate::answers::SqliteAnswers;
 
 const HEADER: &str = "run.json";
+const NEW_HEADER: &str = "run.json.new";
 const RESERVE: &str = "reserve";
 const SPOOL: &str = "input.spool";
 const ANSWERS: &str = "answers";
@@ -32,6 +34,16 @@ impl Drop for FolderLock {
 #[derive(Debug, Clone)]
 pub struct WorkFolder {
     path: PathBuf,
+}
+
+/// How a file of this name begins if a run put it there. Of some no beginning is known.
+fn beginning(file: &Path) -> &'static [u8] {
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some(ENVELOPES) => b"{\"id\":",
+        Some(RESERVE) => b"\0",
+        Some(name) if name.starts_with("ledger-") => b"{\"event\":",
+        _ => b"",
+    }
 }
 
 impl WorkFolder {
@@ -115,6 +127,59 @@ impl WorkFolder {
         drop(fs::remove_file(Self::envelopes_in(&self.path)));
     }
 
+    /// Whether a file or folder of this name in a work folder may be written or removed.
+    #[must_use]
+    pub fn owns(name: &str) -> bool {
+        let is_ledger = name.starts_with("ledger-") && name.ends_with(".jsonl");
+        is_ledger || [HEADER, NEW_HEADER, RESERVE, SPOOL, ANSWERS, ENVELOPES].contains(&name)
+    }
+
+    /// A file in the folder at `path` that has the name of one of ours and is not: such a folder
+    /// cannot be worked in without losing it.
+    #[must_use]
+    pub fn foreign_file(path: &Path) -> Option<PathBuf> {
+        let header = path.join(HEADER);
+        let is_ours = |file: &PathBuf, begins: &[u8]| match File::open(file) {
+            Ok(open) => {
+                let mut start = Vec::new();
+                let read = open.take(begins.len() as u64).read_to_end(&mut start);
+                // What a crash cut short is ours as well.
+                read.is_ok_and(|_| begins.starts_with(&start))
+                    && (!begins.is_empty() || file.metadata().is_ok_and(|found| found.len() == 0))
+            }
+            Err(_) => true,
+        };
+        match fs::read(&header) {
+            Ok(bytes) => {
+                let found = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap_or_default();
+                let is_header = found.get("format").is_some() && found.get("run").is_some();
+                (!is_header).then_some(header)
+            }
+            // Without a header nothing says that the others are ours, so each has to show it.
+            Err(_) => {
+                let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+                let answers = SqliteAnswers::files_in(&path.join(ANSWERS));
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let is_default = name.starts_with('.') && name.ends_with(".rowmill");
+                entries
+                    .filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(Self::owns))
+                    .chain(answers)
+                    // A run that was killed while it read standard input leaves its copy. In a folder
+                    // with a name that only runs give it is one; anywhere else it may be somebody's.
+                    .filter(|file| !(is_default && file.ends_with(SPOOL)))
+                    .find(|file| file.is_file() && !is_ours(file, beginning(file)))
+            }
+        }
+    }
+
+    /// The files of the folder at `path` that are written in place, there or not.
+    #[must_use]
+    pub fn files_in(path: &Path) -> Vec<PathBuf> {
+        let ledger = Self::of(path).header().ok().flatten().map_or(1, |header| header.generation);
+        let names = [HEADER, RESERVE, SPOOL, ENVELOPES].map(str::to_owned);
+        names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
+    }
+
     /// Where answers are kept that rows of this run share.
     #[must_use]
     pub fn answers(&self) -> PathBuf {
@@ -123,8 +188,11 @@ impl WorkFolder {
 
     /// Removes the answers that rows of this run share.
     pub fn forget_answers(&self) {
-        // The folder is ours alone; what is not there needs no removing.
-        drop(fs::remove_dir_all(self.answers()));
+        // What is not there needs no removing, and a folder with other files in it is the user's.
+        for file in SqliteAnswers::files_in(&self.answers()) {
+            drop(fs::remove_file(file));
+        }
+        drop(fs::remove_dir(self.answers()));
     }
 
     /// Which run has its ledger here, if any.
@@ -161,7 +229,7 @@ impl WorkFolder {
     /// It cannot be written.
     pub fn write_header(&self, header: &Header) -> Result<(), Problem> {
         let path = self.path.join(HEADER);
-        let fresh = self.path.join("run.json.new");
+        let fresh = self.path.join(NEW_HEADER);
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
         fs::write(&fresh, bytes)

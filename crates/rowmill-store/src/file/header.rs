@@ -1,5 +1,6 @@
 //! `run.json`: which run a work folder belongs to.
 
+use rowmill_core::changes::{RunTexts, changes};
 use rowmill_core::fingerprint::Fingerprint;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
@@ -44,6 +45,9 @@ pub struct Header {
     /// The JSON Schema of results, as text: the types of tables come from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
+    /// The texts behind the digests of the fingerprint, to show what changed.
+    #[serde(default)]
+    pub texts: RunTexts,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -73,6 +77,14 @@ impl Header {
             turns_from: 0,
             history: History::default(),
             schema: None,
+            texts: RunTexts::default(),
         }
+    }
+
+    /// What differs from the settings of `now`, as a person wants to see it.
+    #[must_use]
+    pub fn changes(&self, now: &Self) -> Vec<String> {
+        let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };
+        changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
     }
 }

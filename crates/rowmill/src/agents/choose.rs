@@ -4,7 +4,9 @@ use rowmill_core::validate::ResultSchema;
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
+use super::fast_agent_config::with_fast_agent_config;
 use super::stage::{Stage, plain, stage};
+use crate::environment::environment;
 use crate::lanes::{Asks, Maker};
 use crate::run::Control;
 use crate::spec::RunSpec;
@@ -23,7 +25,8 @@ pub(crate) fn model(
     let schema = texts.schema.take();
     let asks = asks(spec, texts, schema.as_ref());
     let traced = spec.traces.is_some();
-    plain(&spec.work, &Maker::new(&spec.work, http, control)?, &asks, (schema, traced)).map(Some)
+    let work = with_fast_agent_config(&spec.work, None, &environment, control)?;
+    plain(&work, &Maker::new(&work, http, control)?, &asks, (schema, traced)).map(Some)
 }
 
 /// The agents of cards. Their tools are started.
@@ -33,10 +36,11 @@ pub(crate) async fn of_cards(
     http: &HttpClient,
     control: &Control,
 ) -> Result<Stage, Problem> {
-    let maker = Maker::new(&spec.work, http, control)?;
+    let work = with_fast_agent_config(&spec.work, texts.cards.as_ref(), &environment, control)?;
+    let maker = Maker::new(&work, http, control)?;
     let schema = texts.schema.take();
     match &texts.cards {
-        Some(cards) => stage(&spec.work, &maker, cards, (schema, spec.traces.is_some())).await,
+        Some(cards) => stage(&work, &maker, cards, (schema, spec.traces.is_some())).await,
         None => Err(Problem::new(ProblemCode::Internal, "there are no cards")),
     }
 }

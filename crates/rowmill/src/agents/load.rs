@@ -1,15 +1,20 @@
 //! Loads agent cards with everything that they name.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rowmill_cards::{
-    Card, CardSet, CardText, IncludeFrom, MessageForm, Origin, PythonFunction, parse, parse_messages,
+    Card, CardSet, CardText, IncludeFrom, MessageForm, Origin, PythonFunction, Unfilled, one_problem, parse,
+    parse_messages, unfilled_problem,
 };
 use rowmill_core::variables::Variables;
 use rowmill_data::{Fetcher, load_text};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, Secret};
 
-use super::load_digest::digest;
+use super::fast_agent_config::config_files;
+use super::load_digest::{digest, files_under, modules_beside, shown, skill_texts};
+use super::load_hooks::wrong_hooks;
+use super::load_paths::PathFinder;
 use super::load_sources::{Found, find};
 
 /// What the flags say about cards.
@@ -30,16 +35,45 @@ pub(crate) struct LoadedCards {
     pub(crate) set: CardSet,
     /// The name of the card that works on rows.
     pub(crate) worker: String,
+    /// The folders of cards of this machine.
+    pub(crate) folders: Vec<PathBuf>,
     /// A digest of everything in the worker and its children that shapes answers, without secrets.
     pub(crate) digest: String,
+    /// The same as lines, to show what changed.
+    pub(crate) text: String,
     /// Variables of the flags that no instruction uses.
     pub(crate) unused_variables: Vec<String>,
     /// Fields that have no meaning in a batch, each with the card that has it.
     pub(crate) ignored: Vec<(String, String)>,
+    /// What else a person should know, such as files that were not where they belong.
+    pub(crate) notices: Vec<String>,
+    /// Every file that was or will be read for the cards: themselves, and what they name.
+    pub(crate) files: Vec<PathBuf>,
+    /// What variables of the environment put into the cards.
+    pub(crate) from_variables: Vec<Secret>,
 }
 
 /// Looks up a variable of the environment.
 pub(crate) type Environment = dyn Fn(&str) -> Option<String> + Sync;
+
+/// Cards as they are written, before anything that they name is brought.
+#[derive(Debug, Clone)]
+pub(super) struct WrittenCards {
+    pub(super) cards: Vec<Card>,
+    /// The folder of each by its name; a card from elsewhere has none.
+    folders: Vec<(String, Option<PathBuf>)>,
+    home: Option<PathBuf>,
+    /// What variables of the environment put into the cards.
+    from_variables: Vec<Secret>,
+}
+
+impl WrittenCards {
+    /// The files of the cards that are on this machine.
+    fn local_files(&self) -> impl Iterator<Item = PathBuf> {
+        let local = self.cards.iter().zip(&self.folders).filter(|(_, (_, folder))| folder.is_some());
+        local.map(|(card, _)| PathBuf::from(&card.source))
+    }
+}
 
 /// Loads the cards that the flags name.
 ///
@@ -52,86 +86,192 @@ pub(crate) async fn load(
     environment: &Environment,
     fetcher: &Fetcher<'_>,
 ) -> Result<LoadedCards, Problem> {
+    let (written, problems) = read(flags.sources, environment, fetcher).await?;
+    if !problems.is_empty() {
+        return Err(one_problem(problems));
+    }
+    let set = CardSet::new(written.cards.clone())?;
+    let worker = set.worker(flags.agent)?.name.clone();
+    complete(&written, set, worker, (flags.variables, fetcher)).await
+}
+
+/// Reads all cards, and tells what is wrong with those that cannot be read.
+pub(super) async fn read(
+    sources: &[String],
+    environment: &Environment,
+    fetcher: &Fetcher<'_>,
+) -> Result<(WrittenCards, Vec<Problem>), Problem> {
     let home = environment("HOME").map(PathBuf::from);
     let (mut cards, mut folders) = (Vec::new(), Vec::new());
-    for Found { shown, text, folder } in find(flags.sources, fetcher).await? {
-        let origin = if folder.is_some() { Origin::Local { environment } } else { Origin::Remote };
-        let mut card = parse(&CardText { source: &shown, text: &text, origin })?;
-        if let Some(folder) = &folder {
-            card.resolve_paths(folder, home.as_deref());
+    let from_variables: Mutex<Vec<Secret>> = Mutex::default();
+    let noted = |name: &str| {
+        let value = environment(name)?;
+        from_variables.lock().unwrap_or_else(PoisonError::into_inner).push(Secret::new(value.as_str()));
+        Some(value)
+    };
+    let mut problems = Vec::new();
+    for Found { shown, text, folder } in find(sources, fetcher).await? {
+        let origin = if folder.is_some() { Origin::Local { environment: &noted } } else { Origin::Remote };
+        match parse(&CardText { source: &shown, text: &text, origin }) {
+            Ok(card) => {
+                folders.push((card.name.clone(), folder));
+                cards.push(card);
+            }
+            Err(wrong) => problems.extend(wrong),
         }
-        cards.push(card);
-        folders.push(folder);
     }
-    let mut set = CardSet::new(cards)?;
-    let worker = set.worker(flags.agent)?.name.clone();
+    let from_variables = from_variables.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((WrittenCards { cards, folders, home, from_variables }, problems))
+}
+
+/// Completes the cards that a worker needs.
+pub(super) async fn complete(
+    written: &WrittenCards,
+    mut set: CardSet,
+    worker: String,
+    (variables, fetcher): (&Variables, &Fetcher<'_>),
+) -> Result<LoadedCards, Problem> {
     let members: Vec<String> = set.members(&worker).into_iter().map(|card| card.name.clone()).collect();
-    let mut used = Vec::new();
-    for (card, folder) in set.cards_mut().iter_mut().zip(&folders) {
+    let mut found = Completed::default();
+    for card in set.cards_mut() {
         // A card that the worker does not need may lack what it would need itself.
         if members.contains(&card.name) {
-            used.extend(complete(card, folder.as_deref(), flags.variables, fetcher).await?);
+            let folder = written.folders.iter().find(|(name, _)| *name == card.name);
+            let folder = folder.and_then(|(_, folder)| folder.as_deref()).unwrap_or(Path::new(""));
+            let source = card.source.clone();
+            let mut finder = PathFinder::new(folder, written.home.as_deref(), &source);
+            complete_card(card, &mut finder, &mut found, (variables, fetcher)).await;
+            found.notices.append(&mut finder.notices);
         }
     }
+    let Completed { used, unfilled, mut problems, notices, mut files } = found;
+    files.extend(written.local_files());
+    if !unfilled.is_empty() {
+        let named = unfilled.into_iter().filter_map(|(name, one)| Some((set.card(&name)?, one)));
+        problems.push(unfilled_problem(&named.collect::<Vec<_>>()));
+    }
+    if !problems.is_empty() {
+        return Err(one_problem(problems));
+    }
     let members = set.members(&worker);
-    let digest = digest(&members)?;
+    let (digest, text) = (digest(&members)?, shown(&members)?);
     let ignored = members
         .iter()
         .flat_map(|card| card.ignored.iter().map(|field| (card.name.clone(), field.clone())))
         .collect();
-    let unused = flags.variables.names().filter(|name| !used.iter().any(|known| known == name));
+    let unused = variables.names().filter(|name| !used.iter().any(|known| known == name));
     let unused_variables = unused.map(str::to_owned).collect();
-    Ok(LoadedCards { worker, digest, unused_variables, ignored, set })
+    let from_variables = written.from_variables.clone();
+    let folders: Vec<PathBuf> = written.folders.iter().filter_map(|(_, folder)| folder.clone()).collect();
+    files.extend(config_files(&folders));
+    Ok(LoadedCards {
+        worker,
+        folders,
+        digest,
+        text,
+        unused_variables,
+        ignored,
+        notices,
+        files,
+        from_variables,
+        set,
+    })
 }
 
-/// Brings what a card names, and returns the variables that its instruction uses.
-async fn complete(
+/// What came of completing cards, all that is wrong included.
+#[derive(Default)]
+struct Completed {
+    /// Variables that instructions use.
+    used: Vec<String>,
+    /// What nobody gave, with the names of the cards.
+    unfilled: Vec<(String, Unfilled)>,
+    problems: Vec<Problem>,
+    notices: Vec<String>,
+    /// The files that cards name.
+    files: Vec<PathBuf>,
+}
+
+/// Brings what a card names.
+async fn complete_card(
     card: &mut Card,
-    folder: Option<&Path>,
-    variables: &Variables,
-    fetcher: &Fetcher<'_>,
-) -> Result<Vec<String>, Problem> {
+    finder: &mut PathFinder<'_>,
+    found: &mut Completed,
+    (variables, fetcher): (&Variables, &Fetcher<'_>),
+) {
+    finder.resolve(card);
     let mut texts = Vec::new();
     for include in card.includes() {
         let text = match include.from {
-            IncludeFrom::Url(url) => load_text(&url, "{{url:…}}", fetcher).await?,
+            IncludeFrom::Url(url) => load_text(&url, "{{url:…}}", fetcher).await,
             IncludeFrom::File { path, optional } => {
-                let path = folder.unwrap_or(Path::new("")).join(path);
+                let path = finder.find(&include.placeholder, &path);
+                found.files.push(path.clone());
                 if optional && !path.exists() {
-                    String::new()
+                    Ok(String::new())
                 } else {
-                    load_text(&path.to_string_lossy(), "{{file:…}}", fetcher).await?
+                    load_text(&path.to_string_lossy(), "{{file:…}}", fetcher).await
                 }
             }
         };
-        texts.push((include.placeholder, text));
+        match text {
+            Ok(text) => texts.push((include.placeholder, text)),
+            Err(problem) => found.problems.push(at_placeholder(card, &include.placeholder, problem)),
+        }
     }
-    card.inline(&texts)?;
-    let used = card.fill(variables)?;
-    for path in &card.messages {
+    found.problems.extend(card.inline(&texts).err());
+    let filled = card.fill(variables);
+    found.used.extend(filled.used);
+    found.unfilled.extend(filled.unfilled.into_iter().map(|one| (card.name.clone(), one)));
+    for path in card.messages.clone() {
         let name = path.to_string_lossy();
-        let text = load_text(&name, "messages", fetcher).await?;
-        card.history.extend(parse_messages(&text, MessageForm::of(&name), &name)?);
+        let read = match load_text(&name, "messages", fetcher).await {
+            Ok(text) => parse_messages(&text, MessageForm::of(&name), &name),
+            Err(problem) => Err(problem),
+        };
+        match read {
+            Ok(messages) => card.history.extend(messages),
+            Err(problem) => found.problems.push(at_name(card, ("messages", finder.written(&path)), problem)),
+        }
     }
-    check_paths(card)?;
-    Ok(used)
+    found.problems.extend(missing_paths(card, finder));
+    found.problems.extend(wrong_hooks(card, finder));
+    found.files.extend(card.messages.iter().cloned());
+    found.files.extend(functions(card).flat_map(|(_, function)| modules_beside(&function.file)));
+    // A folder of skills that cannot be read is told above.
+    let texts = card.skills.iter().flat_map(|folder| skill_texts(folder).unwrap_or_default());
+    found.files.extend(texts.flat_map(|text| files_under(text.parent().unwrap_or(Path::new(".")))));
+}
+
+/// Says which card a problem comes from, and the line of a placeholder.
+fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
+    let message = card.placeholder_problem(placeholder, problem.message.clone()).message;
+    let hint = "relative paths begin at the card's folder, or else at the current one".to_owned();
+    let hint = if placeholder.starts_with("{{url:") { problem.hint.clone() } else { Some(hint) };
+    Problem { message, hint, ..problem }
+}
+
+/// Says which card a problem comes from, and the line of what it names.
+fn at_name(card: &Card, (field, name): (&str, &str), problem: Problem) -> Problem {
+    let message = card.problem((field, name), problem.message.clone()).message;
+    Problem { message, ..problem }
 }
 
 /// Says before the first row that something is not there.
-fn check_paths(card: &Card) -> Result<(), Problem> {
-    for (field, function) in functions(card) {
-        if !function.file.is_file() {
-            return Err(missing(card, field, "file", &function.file));
-        }
-    }
+fn missing_paths(card: &Card, finder: &PathFinder<'_>) -> Vec<Problem> {
+    let missing = |field: &str, what: &str, path: &Path| {
+        let name = finder.written(path);
+        let message = format!("`{field}` names a {what} that is not there: `{}`", path.display());
+        card.problem((field, name), message)
+            .hint("relative paths begin at the card's folder, or else at the current one")
+    };
+    let files = functions(card).filter(|(_, function)| !function.file.is_file());
+    let mut problems: Vec<Problem> =
+        files.map(|(field, function)| missing(field, "file", &function.file)).collect();
     let folders =
         card.skills.iter().map(|path| ("skills", path)).chain(card.cwd.iter().map(|path| ("cwd", path)));
-    for (field, path) in folders {
-        if !path.is_dir() {
-            return Err(missing(card, field, "folder", path));
-        }
-    }
-    Ok(())
+    let folders = folders.filter(|(_, path)| !path.is_dir());
+    problems.extend(folders.map(|(field, path)| missing(field, "folder", path)));
+    problems
 }
 
 /// The functions that a card names, with the fields that name them.
@@ -140,10 +280,4 @@ pub(super) fn functions(card: &Card) -> impl Iterator<Item = (&'static str, &Pyt
     let hooks = card.tool_hooks.iter().map(|(_, function)| ("tool_hooks", function));
     let lifecycle = card.lifecycle_hooks.iter().map(|(_, function)| ("lifecycle_hooks", function));
     tools.chain(hooks).chain(lifecycle)
-}
-
-fn missing(card: &Card, field: &str, what: &str, path: &Path) -> Problem {
-    let message =
-        format!("`{}`: `{field}` names a {what} that is not there: `{}`", card.source, path.display());
-    Problem::new(ProblemCode::InvalidCard, message).hint("relative paths begin at the card's folder")
 }

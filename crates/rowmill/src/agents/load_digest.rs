@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_cards::Card;
 use rowmill_core::fingerprint;
-use rowmill_types::{Problem, ProblemCode, Role};
+use rowmill_types::{Message, Problem, ProblemCode, Role};
 use serde_json::{Value, json};
 
 use super::load::functions;
@@ -18,16 +18,33 @@ pub(super) fn digest(members: &[&Card]) -> Result<String, Problem> {
     Ok(fingerprint::digest(&Value::Array(shapes).to_string()))
 }
 
-fn shape(card: &Card) -> Result<Value, Problem> {
-    let history: Vec<_> =
-        card.history.iter().map(|message| json!([message.role == Role::Assistant, message.text])).collect();
-    let mut files: Vec<PathBuf> = functions(card).map(|(_, function)| function.file.clone()).collect();
-    files.sort();
-    files.dedup();
-    for folder in &card.skills {
-        files.extend(skill_texts(folder)?);
+/// The same for people, as lines; of files that cards name, what tells one content from another.
+pub(super) fn shown(members: &[&Card]) -> Result<String, Problem> {
+    let mut members = members.to_vec();
+    members.sort_by(|left, right| left.name.cmp(&right.name));
+    let mut text = String::new();
+    for card in members {
+        let shape = serde_json::to_string_pretty(&card.shape).unwrap_or_default();
+        text.push_str(&format!(
+            "{}\n{shape}\n{}\n",
+            card.name,
+            card.instruction.as_deref().unwrap_or_default()
+        ));
+        for message in &card.history {
+            text.push_str(&format!("{:?}: {}\n", message.role, message.text));
+        }
+        for file in named_files(card)? {
+            let digest = content(&file)?;
+            text.push_str(&format!("{} ({})\n", file.display(), digest.get(..8).unwrap_or_default()));
+        }
     }
-    let contents: Vec<String> = files.iter().map(|file| content(file)).collect::<Result<_, _>>()?;
+    Ok(text)
+}
+
+fn shape(card: &Card) -> Result<Value, Problem> {
+    let history: Vec<_> = card.history.iter().map(message).collect();
+    let contents: Vec<String> =
+        named_files(card)?.iter().map(|file| content(file)).collect::<Result<_, _>>()?;
     Ok(json!({
         "name": card.name,
         "card": card.shape,
@@ -37,8 +54,27 @@ fn shape(card: &Card) -> Result<Value, Problem> {
     }))
 }
 
+/// A message of plain text counts as it did before messages could hold calls.
+fn message(message: &Message) -> Value {
+    let mut parts = vec![json!(message.role == Role::Assistant), json!(message.text)];
+    parts.extend(message.calls.iter().map(|call| json!([call.id, call.name, call.arguments])));
+    parts.extend(message.answers.as_ref().map(|answers| json!([answers.call, answers.is_error])));
+    Value::Array(parts)
+}
+
+/// The Python files and the skills that a card names.
+fn named_files(card: &Card) -> Result<Vec<PathBuf>, Problem> {
+    let mut files: Vec<PathBuf> = functions(card).map(|(_, function)| function.file.clone()).collect();
+    files.sort();
+    files.dedup();
+    for folder in &card.skills {
+        files.extend(skill_texts(folder)?);
+    }
+    Ok(files)
+}
+
 /// The descriptions of the skill in a folder, or of those in the folders inside.
-fn skill_texts(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub(super) fn skill_texts(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let own = folder.join("SKILL.md");
     if own.is_file() {
         return Ok(vec![own]);
@@ -52,6 +88,30 @@ fn skill_texts(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     }
     texts.sort();
     Ok(texts)
+}
+
+/// The file of a function and the modules that it may import from its folder.
+pub(super) fn modules_beside(file: &Path) -> Vec<PathBuf> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let modules = entries.filter(|path| path.extension().is_some_and(|ending| ending == "py"));
+    std::iter::once(file.to_owned()).chain(modules).collect()
+}
+
+/// Every file in a folder and the folders in it: a skill may have an agent read any of them.
+pub(super) fn files_under(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // Links are not followed further: they may lead round in a circle.
+            match entry.file_type() {
+                Ok(found) if found.is_dir() => folders.push(entry.path()),
+                _ => files.push(entry.path()),
+            }
+        }
+    }
+    files
 }
 
 fn content(file: &Path) -> Result<String, Problem> {

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_cards::{CardForm, has_front_matter};
-use rowmill_data::{Fetcher, load_text, shown_source};
-use rowmill_http::Url;
+use rowmill_data::{Fetcher, load_text, local_path, shown_source};
 use rowmill_types::{Problem, ProblemCode};
 
 /// The flag, for messages.
@@ -28,13 +27,11 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     for source in sources {
-        let path = match place(source) {
-            Place::Remote => {
-                let text = load_text(source, FLAG, fetcher).await?;
-                found.push(Found { shown: shown_source(source), text, folder: None });
-                continue;
-            }
-            Place::Local(path) => path,
+        // What is no path is an address, or something that only the loader of texts can say more about.
+        let Some(path) = local_path(source) else {
+            let text = load_text(source, FLAG, fetcher).await?;
+            found.push(Found { shown: shown_source(source), text, folder: None });
+            continue;
         };
         let (files, skip) = if path.is_dir() {
             (cards_in(&path)?, Skip::WithoutFrontMatter)
@@ -68,23 +65,6 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
     Ok(found)
 }
 
-enum Place {
-    Local(PathBuf),
-    /// An address, or what only the loader of texts can say something about.
-    Remote,
-}
-
-fn place(source: &str) -> Place {
-    match source.split_once("://") {
-        None => Place::Local(source.into()),
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("file") => {
-            let path = Url::parse(source).ok().and_then(|url| url.to_file_path().ok());
-            path.map_or(Place::Remote, Place::Local)
-        }
-        Some(_) => Place::Remote,
-    }
-}
-
 /// Whether Markdown that is no card is passed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skip {
@@ -93,7 +73,7 @@ enum Skip {
 }
 
 /// The files of a folder that may be cards, in the order of their names.
-fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: std::io::Error| {
         let message = format!("folder for `{FLAG}` cannot be read: `{}`", folder.display());
         Problem::new(ProblemCode::TextUnreadable, message).cause(error).hint("check its permissions")
@@ -101,12 +81,26 @@ fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if CardForm::of(&path.to_string_lossy()).is_some() && path.is_file() {
+        let is_card = CardForm::of(&path.to_string_lossy()).is_some() && !is_configuration(&path);
+        if is_card && path.is_file() {
             files.push(path);
         }
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether a file is one that fast-agent keeps beside cards, and no card.
+fn is_configuration(path: &Path) -> bool {
+    const NAMES: [&str; 6] = [
+        "fast-agent.yaml",
+        "fast-agent.secrets.yaml",
+        "fastagent.config.yaml",
+        "fastagent.secrets.yaml",
+        "card-pack.yaml",
+        "plugin.yaml",
+    ];
+    path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
 /// Absolute, because programs that a card starts may run elsewhere.

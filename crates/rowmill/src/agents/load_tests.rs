@@ -144,19 +144,22 @@ fn what_a_card_names_is_brought_from_its_folder() {
 #[test]
 fn what_is_not_there_is_told_before_the_first_row() {
     for (card, message) in [
-        ("function_tools: t.py:f", "`a.yaml`: `function_tools` names a file that is not there: `t.py`"),
+        (
+            "function_tools: t.py:f",
+            "`a.yaml`, line 1: `function_tools` names a file that is not there: `t.py`",
+        ),
         (
             "tool_hooks: {after_tool_call: 't.py:f'}",
-            "`a.yaml`: `tool_hooks` names a file that is not there: `t.py`",
+            "`a.yaml`, line 1: `tool_hooks` names a file that is not there: `t.py`",
         ),
         (
             "lifecycle_hooks: {on_start: 't.py:f'}",
-            "`a.yaml`: `lifecycle_hooks` names a file that is not there: `t.py`",
+            "`a.yaml`, line 1: `lifecycle_hooks` names a file that is not there: `t.py`",
         ),
-        ("skills: [s]", "`a.yaml`: `skills` names a folder that is not there: `s`"),
-        ("cwd: s", "`a.yaml`: `cwd` names a folder that is not there: `s`"),
-        ("messages: m.txt", "file not found for `messages`: `m.txt`"),
-        ("instruction: '{{file:m.txt}}'", "file not found for `{{file:…}}`: `m.txt`"),
+        ("skills: [s]", "`a.yaml`, line 1: `skills` names a folder that is not there: `s`"),
+        ("cwd: s", "`a.yaml`, line 1: `cwd` names a folder that is not there: `s`"),
+        ("messages: m.txt", "`a.yaml`, line 1: file not found for `messages`: `m.txt`"),
+        ("instruction: '{{file:m.txt}}'", "`a.yaml`, line 1: file not found for `{{file:…}}`: `m.txt`"),
     ] {
         let (kept, sources) = folder(&[("a.yaml", card)]);
         let problem = load_with(&sources, None, &[]).unwrap_err();
@@ -166,15 +169,56 @@ fn what_is_not_there_is_told_before_the_first_row() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_folder_of_cards_is_told_at_once() {
+    let (kept, sources) = folder(&[
+        ("a.yaml", "modle: m\nshel: true"),
+        ("b.md", "---\nagents: [c]\nskills: [s]\n---\n{{file:none.md}} {{env}}"),
+        ("c.yaml", "tool_only: true\ncwd: nowhere"),
+    ]);
+    let told = |agent: Option<&str>| {
+        let problem = load_with(&sources, agent, &[]).unwrap_err();
+        problem.message.replace(&format!("{}/", kept.path().display()), "")
+    };
+    assert_eq!(
+        told(Some("b")),
+        "2 things are wrong with the agent cards:\n  `a.yaml`, line 1: unknown field `modle`\n    help: did you mean `model`?\n  \
+         `a.yaml`, line 2: unknown field `shel`\n    help: did you mean `shell`?"
+    );
+    fs::write(kept.path().join("a.yaml"), "tool_only: true").unwrap();
+    assert_eq!(
+        told(None),
+        "4 things are wrong with the agent cards:\n  `b.md`, line 5: file not found for `{{file:…}}`: `none.md`\n  \
+         `b.md`, line 3: `skills` names a folder that is not there: `s`\n  \
+         `c.yaml`, line 2: `cwd` names a folder that is not there: `nowhere`\n    \
+         help: relative paths begin at the card's folder, or else at the current one\n  \
+         the instruction names what nobody gave: `{{env}}` (`b.md`, line 5)\n    help: say what stands there: \
+         --var \"env=Working folder: $PWD. Platform: $(uname -sm).\"; the date and the machine are not filled in by \
+         themselves, because every day and every machine would then ask something else"
+    );
+}
+
+#[test]
+fn a_folder_that_fast_agent_uses_gives_its_cards_and_not_its_settings() {
+    let (_kept, sources) = folder(&[
+        ("a.yaml", "name: a"),
+        ("fast-agent.yaml", "mcp: {}"),
+        ("fastagent.config.yaml", "default_model: m"),
+        ("card-pack.yaml", "kind: card"),
+    ]);
+    assert_eq!(names(&load_with(&sources, None, &[]).unwrap()), ["a"]);
+}
+
+#[test]
 fn a_card_that_the_worker_does_not_need_may_lack_its_variables() {
     let (_kept, sources) =
         folder(&[("a.md", "---\n---\n{{tone}}"), ("b.md", "---\n---\n{{other}} {{currentDate}}")]);
     let loaded = load_with(&sources, Some("a"), &["tone=dry"]).unwrap();
     assert_eq!(instruction(&loaded, "a"), "dry");
     let problem = load_with(&sources, Some("b"), &["tone=dry"]).unwrap_err();
-    assert!(
-        problem.message.ends_with("b.md`: the instruction names an unknown variable: `other`"),
-        "{problem}"
+    let shown = problem.message.replace(&sources[0], "");
+    assert_eq!(
+        shown,
+        "the instruction names what nobody gave: `{{other}}` (`/b.md`, line 3), `{{currentDate}}` (`/b.md`, line 3)"
     );
 }
 

@@ -3,23 +3,31 @@
 use rowmill_cards::{Card, RequestParams, ServiceTier};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::lanes::Access;
+use crate::lanes::{Access, Maker};
 use crate::work::WorkSpec;
 
 /// The model string of a card. `--model` replaces the worker's own; the others keep theirs, and
 /// those that have none ask the model of the run, or else the worker's.
-pub(super) fn model_of(spec: &WorkSpec, card: &Card, worker: Option<&Card>) -> Result<String, Problem> {
+pub(super) fn model_of(
+    spec: &WorkSpec,
+    maker: &Maker<'_>,
+    card: &Card,
+    worker: Option<&Card>,
+) -> Result<String, Problem> {
     let is_worker = worker.is_some_and(|worker| worker.name == card.name);
     let given = spec.agents.model_given.then_some(&spec.model);
     let default = Some(&spec.model).filter(|model| !model.is_empty());
-    let of_worker = worker.and_then(|worker| worker.model.as_ref());
+    let of_worker = worker.and_then(|worker| named_model(spec, worker));
     let chosen = match is_worker {
-        true => given.or(card.model.as_ref()).or(default),
-        false => card.model.as_ref().or(default).or(of_worker),
+        true => given.or(named_model(spec, card)).or(default),
+        false => named_model(spec, card).or(default).or(of_worker),
     };
     let speaks = card.kind.card_type().speaks();
     match chosen {
-        Some(model) => Ok(with_settings(model, card)),
+        Some(model) if !speaks => {
+            Ok(maker.model(model).map_or_else(|_| model.clone(), |model| model.to_string()))
+        }
+        Some(model) => resolved(maker, model, card),
         None if !speaks => Ok(String::new()),
         None => Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` names no model", card.source))
             .hint("put `model:` into the card, or use `--model`; `--model simulated` needs no key")),
@@ -30,12 +38,36 @@ pub(super) fn model_of(spec: &WorkSpec, card: &Card, worker: Option<&Card>) -> R
 /// must be easy to try with them.
 const BUILTIN: [&str; 5] = ["passthrough", "playback", "silent", "simulated", "slow"];
 
+/// What a card says for "the model that is usual here".
+const USUAL: &str = "$system.default";
+
+/// The model that a card names. `$system.default` gives way to `--model`, and where nobody defines
+/// it, it means the model of the run.
+fn named_model<'a>(spec: &'a WorkSpec, card: &'a Card) -> Option<&'a String> {
+    let model = card.model.as_ref()?;
+    let is_defined = spec.aliases.reference(model).is_some();
+    let gives_way = spec.agents.model_given || (!is_defined && !spec.model.is_empty());
+    Some(if model == USUAL && gives_way { &spec.model } else { model })
+}
+
+/// The model string in full, with what the card says of how the model is asked.
+fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Problem> {
+    let of_card = |mut problem: Problem| {
+        if card.model.as_deref() == Some(model) {
+            let line = card.model_line.map(|line| format!(", line {line}")).unwrap_or_default();
+            problem.message = format!("`{}`{line}: {}", card.source, problem.message);
+        }
+        problem
+    };
+    let whole = maker.aliases().expand(model).map_err(of_card)?;
+    let name = whole.split_once('?').map_or(whole.as_str(), |(name, _)| name);
+    let text = if BUILTIN.contains(&name) { whole } else { with_settings(model, card) };
+    maker.model(&text).map(|model| model.to_string()).map_err(of_card)
+}
+
 /// What the model string says itself stands after what the card says, because the last one wins.
 fn with_settings(model: &str, card: &Card) -> String {
     let (name, query) = model.split_once('?').unwrap_or((model, ""));
-    if BUILTIN.contains(&name) {
-        return model.to_owned();
-    }
     let mut settings = settings(&card.request);
     let hosted = [
         ("web_search", card.hosted.web_search),
@@ -72,6 +104,7 @@ fn settings(request: &RequestParams) -> Vec<String> {
 
 /// The key that a card brings for its model, or for the one that it asks where it names none.
 pub(super) fn access_of(card: &Card, asked: &str) -> Option<Access> {
-    let model = card.model.clone().unwrap_or_else(|| asked.to_owned());
+    let own = card.model.clone().filter(|model| model != USUAL);
+    let model = own.unwrap_or_else(|| asked.to_owned());
     card.api_key.clone().map(|key| Access { model, key: Some(key), base_url: None })
 }

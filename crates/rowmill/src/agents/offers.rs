@@ -5,18 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_cards::{Card, LifecycleHook as CardHook};
+use rowmill_core::limits::Parallel;
 use rowmill_core::ports::{Hooks, ToolHost};
 use rowmill_tools::{
-    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, PythonSettings,
-    PythonTools, Shell, Skills,
+    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, ParallelLimits,
+    PythonSettings, PythonTools, Shell, Skills, kept_tokens,
 };
 use rowmill_types::{Problem, Secret, ToolSpec};
 
-use super::servers::{Servers, secrets, servers};
-use crate::environment::environment;
+use super::servers::{Servers, check_configured, secrets, servers};
+use crate::environment::{self, environment};
+use crate::lanes::Maker;
+use crate::run::Notice;
 use crate::work::WorkSpec;
 
-/// Python processes that there may be at once, at most, where nobody says how many rows there are.
+/// How many Python processes there are at once, at most, for each core; never fewer and never more
+/// than these, unless somebody says how many. Functions mostly wait, so there may be many, but each
+/// of them takes memory.
+const PROCESSES_PER_CORE: usize = 8;
+const FEWEST_PROCESSES: usize = 16;
 const MOST_PROCESSES: usize = 64;
 
 /// A tool that one member is offered.
@@ -37,25 +44,40 @@ pub(super) struct Offers {
     pub(super) hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
     pub(super) secrets: Vec<Secret>,
+    /// How many calls are made at once.
+    pub(super) limits: ParallelLimits,
+}
+
+/// What the tools of members are made with, besides the cards.
+pub(super) struct Surroundings<'a> {
+    pub(super) spec: &'a WorkSpec,
+    pub(super) maker: &'a Maker<'a>,
+    /// What variables put into the cards.
+    pub(super) from_variables: &'a [Secret],
+    /// The model strings of the members.
+    pub(super) models: &'a [String],
 }
 
 /// Starts what the members need. What was started before something fails is ended by being dropped.
-pub(super) async fn offers(spec: &WorkSpec, members: &[&Card]) -> Result<Offers, Problem> {
+pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<Offers, Problem> {
+    let spec = with.spec;
     let mut offers = Offers {
         tools: members.iter().map(|_| Vec::new()).collect(),
         server_texts: vec![String::new(); members.len()],
         skill_texts: vec![None; members.len()],
         hosts: Vec::new(),
         hooks: None,
-        secrets: Vec::new(),
+        secrets: environment::secrets(),
+        limits: ParallelLimits::default(),
     };
     // What can be checked without starting a process comes first.
+    check_configured(spec, members)?;
     for (index, card) in members.iter().enumerate() {
         offers.add_shell(spec, index, card)?;
         offers.add_skills(spec, index, card)?;
     }
-    offers.add_functions(spec, members).await?;
-    offers.add_servers(spec, members).await?;
+    offers.add_functions(&with, members).await?;
+    offers.add_servers(&with, members).await?;
     Ok(offers)
 }
 
@@ -97,12 +119,20 @@ impl Offers {
         Ok(())
     }
 
-    async fn add_functions(&mut self, spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
-        let settings = functions(spec, members);
+    async fn add_functions(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
+        let spec = with.spec;
+        let mut settings = functions(spec, members);
         if settings.is_empty() {
             return Ok(());
         }
+        settings.secrets.clone_from(&self.secrets);
+        let is_kept_back =
+            |name: &String| environment(name).is_some() && !spec.agents.python_env.contains(name);
+        let keys = with.maker.key_variables(with.models.iter().chain(&spec.fallback_models));
+        settings.without = keys.into_iter().filter(is_kept_back).collect();
+        python_notices(spec, &settings).into_iter().for_each(|notice| with.maker.tell(notice));
         let python = Arc::new(PythonTools::start(settings).await?);
+        self.secrets.extend_from_slice(python.secrets());
         let mut names = Vec::new();
         for (member, card) in members.iter().enumerate() {
             for function in &card.function_tools {
@@ -121,16 +151,22 @@ impl Offers {
         Ok(())
     }
 
-    async fn add_servers(&mut self, spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
-        let Servers { all, seen } = servers(spec, members)?;
+    async fn add_servers(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
+        let spec = with.spec;
+        let Servers { all, seen } = servers(spec, members, with.from_variables)?;
         if all.is_empty() {
             return Ok(());
         }
         self.secrets.extend(secrets(&all));
         let timeouts: Vec<(String, Duration)> =
             all.iter().map(|server| (server.name.clone(), server.timeout)).collect();
-        let settings = McpSettings::new(places(spec), &environment);
+        let settings = McpSettings::new(places(spec), &environment).with_secrets(self.secrets.clone());
+        let token_files: Vec<_> = all.iter().filter_map(|server| server.tokens.clone()).collect();
         let mcp = Mcp::start(all, settings).await?;
+        // Tokens that ran out were renewed at the start.
+        self.secrets.extend(token_files.iter().flat_map(|file| kept_tokens(file)));
+        mcp.notices().into_iter().for_each(|text| with.maker.tell(Notice::Info(text)));
+        mcp.limits().for_each(|(tools, most)| self.limits.add(tools, most));
         let mut names = Vec::new();
         for (member, views) in seen.iter().enumerate() {
             for tool in views.iter().flat_map(|(server, view)| mcp.offered(server, view)) {
@@ -162,7 +198,7 @@ fn places(spec: &WorkSpec) -> usize {
 
 fn functions(spec: &WorkSpec, members: &[&Card]) -> PythonSettings {
     let mut settings = PythonSettings::new(interpreter(), PathBuf::from("."));
-    settings.parallel = spec.parallel.ceiling().min(MOST_PROCESSES.max(places_wanted(spec)));
+    settings.processes = processes(spec);
     settings.timeout = Some(spec.agents.tool_timeout);
     for card in members {
         for tool in &card.function_tools {
@@ -192,11 +228,33 @@ fn functions(spec: &WorkSpec, members: &[&Card]) -> PythonSettings {
     settings
 }
 
-fn places_wanted(spec: &WorkSpec) -> usize {
-    match spec.parallel {
-        rowmill_core::limits::Parallel::AtMost(rows) => rows,
-        rowmill_core::limits::Parallel::Auto => 0,
+/// How many Python processes there may be at once; more than rows would be idle.
+fn processes(spec: &WorkSpec) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let usual = (cores * PROCESSES_PER_CORE).clamp(FEWEST_PROCESSES, MOST_PROCESSES);
+    spec.agents.python_processes.unwrap_or(usual).min(spec.parallel.ceiling()).max(1)
+}
+
+/// What is worth knowing of how functions are run.
+fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let most = settings.processes;
+    if let Parallel::AtMost(rows) = spec.parallel
+        && rows > most
+        && spec.agents.python_processes.is_none()
+    {
+        notices.push(Notice::Info(format!(
+            "Python functions run in {most} processes at most, so {most} of {rows} rows can use them at once; \
+             `--python-processes` changes that"
+        )));
     }
+    if !settings.without.is_empty() {
+        notices.push(Notice::Info(format!(
+            "Python functions do not get `{}`; name under `python_env` in `rowmill.toml` what they need",
+            settings.without.join("`, `")
+        )));
+    }
+    notices
 }
 
 fn entrypoint(card: &Card, function: &rowmill_cards::PythonFunction) -> Entrypoint {

@@ -96,23 +96,27 @@ impl Routes {
         for (card, tools) in members.iter().zip(&offers.tools) {
             let own = names(tools);
             if let Some((unknown, _)) = card.tool_policy.iter().find(|(tool, _)| !own.contains(tool)) {
-                let message = format!(
-                    "`{}`: `tool_policy` names a tool that the agent does not have: `{unknown}`",
-                    card.source
-                );
-                return Err(
-                    Problem::new(ProblemCode::InvalidCard, message).hint(listed("the agent has", &own))
-                );
+                let message = format!("`tool_policy` names a tool that the agent does not have: `{unknown}`");
+                let problem = card.problem(("tool_policy", unknown), message);
+                return Err(problem.hint(listed("the agent has", &own)));
             }
         }
         Ok(())
+    }
+
+    /// How many calls of a tool the card lets be made at once, where it says so; recorded answers may
+    /// be given at any time.
+    pub(super) fn max_parallel(&self, card: &Card, tool: &str) -> Option<usize> {
+        let policy = card.tool_policy.iter().find(|(name, _)| name == tool)?.1;
+        let most = policy.max_parallel.filter(|_| !self.stubbed.iter().any(|stub| stub == tool))?;
+        usize::try_from(most.get()).ok()
     }
 
     /// A tool of a member, as the card and the flags want it used. Flags win.
     pub(super) fn tool(&self, card: &Card, offer: Offer) -> Tool {
         let name = offer.spec.name.clone();
         let policy = card.tool_policy.iter().find(|(tool, _)| *tool == name).map(|(_, policy)| *policy);
-        let ToolPolicy { route, idempotent, timeout } = policy.unwrap_or_default();
+        let ToolPolicy { route, idempotent, timeout, .. } = policy.unwrap_or_default();
         let all_pass = card.request.tool_result_mode == ToolResultMode::Passthrough;
         let route = match route {
             _ if self.deny.admits(&name) => Route::Deny,
@@ -145,15 +149,31 @@ fn listed(who: &str, names: &[String]) -> String {
 /// The digest of agents with where their calls go: answers that rest on recorded results, or on
 /// tools that were denied, are not those of the agents alone.
 pub(crate) fn with_routes(agents: &str, flags: &AgentFlags) -> String {
-    let AgentFlags { stubs, passthrough, deny, shell, tool_result_limit, .. } = flags;
+    let AgentFlags { passthrough, deny, shell, tool_result_limit, .. } = flags;
+    let recorded = recorded_answers(flags);
+    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}\n{tool_result_limit}"))
+}
+
+/// The same for people, as lines.
+pub(crate) fn routes_text(flags: &AgentFlags) -> String {
+    let AgentFlags { passthrough, deny, shell, tool_result_limit, .. } = flags;
+    let mut text = format!(
+        "passthrough: {}\ndeny: {}\nshell: {shell}\ntool result limit: {tool_result_limit}\n",
+        passthrough.join(", "),
+        deny.join(", ")
+    );
+    for (tool, answers) in recorded_answers(flags) {
+        text.push_str(&format!("stub {tool}:\n{answers}\n"));
+    }
+    text
+}
+
+/// The tools that are not called, with what is answered for them.
+fn recorded_answers(flags: &AgentFlags) -> Vec<(&str, String)> {
     // What a file says counts, not its name; `text:…` is what it says. What cannot be read is
     // refused when the answers are, with its place.
-    let recorded: Vec<(&str, String)> = stubs
-        .iter()
-        .map(|stub| {
-            let (tool, source) = stub.split_once('=').unwrap_or((stub, ""));
-            (tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned()))
-        })
-        .collect();
-    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}\n{tool_result_limit}"))
+    let split = flags.stubs.iter().map(|stub| stub.split_once('=').unwrap_or((stub, "")));
+    split
+        .map(|(tool, source)| (tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned())))
+        .collect()
 }

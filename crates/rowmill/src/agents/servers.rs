@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rowmill_cards::Card;
-use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View};
+use rowmill_cards::{Card, one_problem};
+use rowmill_core::known_secrets::{address_secrets, argument_secrets, header_secrets, variable_secrets};
+use rowmill_data::FetchSettings;
+use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View, kept_tokens};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
-use crate::environment::{environment, is_secret};
+use super::hugging_face::send_token;
+use super::server_entry::completed;
+use crate::environment::environment;
+use crate::mcp_login::token_file;
 use crate::work::WorkSpec;
 
 /// The servers of the members.
@@ -20,25 +25,38 @@ pub(super) struct Servers {
 }
 
 /// The servers that some member needs.
-pub(super) fn servers(spec: &WorkSpec, members: &[&Card]) -> Result<Servers, Problem> {
+pub(super) fn servers(
+    spec: &WorkSpec,
+    members: &[&Card],
+    from_variables: &[Secret],
+) -> Result<Servers, Problem> {
     let mut found: BTreeMap<String, (McpServer, Option<&Card>)> = BTreeMap::new();
     let mut brought: BTreeMap<(&str, &str), View> = BTreeMap::new();
+    check_configured(spec, members)?;
     for card in members {
         for name in &card.servers {
-            if !found.contains_key(name) {
-                found.insert(name.clone(), (configured(spec, card, name)?, None));
+            if let Some(config) = spec.agents.servers.get(name).filter(|_| !found.contains_key(name)) {
+                let server = server(spec, config, name, &spec.agents.config_folder)?;
+                found.insert(name.clone(), (server, None));
             }
         }
         for connect in &card.mcp_connect {
             let config: McpServerConfig = serde_json::from_value(Value::Object(connect.settings.clone()))
                 .map_err(|error| {
-                    let message =
-                        format!("`{}`: the MCP server `{}` cannot be used", card.source, connect.name);
-                    Problem::new(ProblemCode::InvalidCard, message)
+                    let message = format!("the MCP server `{}` cannot be used", connect.name);
+                    card.problem(("mcp_connect", &connect.name), message)
                         .cause(error)
                         .hint("docs/mcp.md lists its settings")
                 })?;
-            let mut server = server(spec, &config, &connect.name, Path::new(""))?;
+            let config = match spec.agents.servers.get(&connect.name) {
+                Some(entry) => completed(card, config, (&connect.name, entry, &spec.agents.config_folder))?,
+                None => config,
+            };
+            let mut server = server(spec, &config, &connect.name, Path::new("")).map_err(|problem| {
+                let place = card.problem(("mcp_connect", &connect.name), problem.message.clone());
+                Problem { message: place.message, ..problem }
+            })?;
+            server.from_variables.extend_from_slice(from_variables);
             brought.insert((&card.name, &connect.name), server.view());
             // Another card may bring the same server and want something else of it.
             server.tools = Filter::Everything;
@@ -92,18 +110,32 @@ fn narrowed(card: &Card, server: &str, entry: View) -> View {
     }
 }
 
-fn configured(spec: &WorkSpec, card: &Card, name: &str) -> Result<McpServer, Problem> {
-    let Some(config) = spec.agents.servers.get(name) else {
-        let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
-        let message =
-            format!("`{}` uses the MCP server `{name}`, which `rowmill.toml` does not have", card.source);
-        let hint = match known.is_empty() {
-            true => format!("put it there as `[mcp.servers.{name}]`, or into the card with `mcp_connect`"),
-            false => format!("it has: {}", known.join(", ")),
-        };
-        return Err(Problem::new(ProblemCode::InvalidCard, message).hint(hint));
-    };
-    server(spec, config, name, &spec.agents.config_folder)
+/// Tells at once all servers that cards use and nobody defines.
+pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(), Problem> {
+    let known: Vec<&str> = spec.agents.servers.keys().map(String::as_str).collect();
+    let mut problems = Vec::new();
+    let mut missing: Vec<&str> = Vec::new();
+    for card in members {
+        for name in card.servers.iter().filter(|name| !known.contains(&name.as_str())) {
+            let message = format!("uses the MCP server `{name}`, which the configuration does not have");
+            problems.push(card.problem(("servers", name), message));
+            if !missing.contains(&name.as_str()) {
+                missing.push(name);
+            }
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<String> = missing.iter().map(|name| format!("`[mcp.servers.{name}]`")).collect();
+    let mut hint = format!(
+        "define it in `rowmill.toml` as {}, or in the card with `mcp_connect`; a `fast-agent.yaml` beside the card is read as well",
+        tables.join(" and ")
+    );
+    if !known.is_empty() {
+        hint.push_str(&format!("; defined are: {}", known.join(", ")));
+    }
+    Err(one_problem(problems.into_iter().map(|problem| problem.hint(hint.clone())).collect()))
 }
 
 /// The server that is meant; where nothing is said of its time, that of all tools counts.
@@ -117,6 +149,10 @@ fn server(
     if config.timeout.is_none() {
         server.timeout = spec.agents.tool_timeout;
     }
+    send_token(&mut server, &FetchSettings::from_environment(&environment).hub);
+    if let Transport::Http { url, .. } = &server.transport {
+        server.tokens = token_file(url).filter(|file| file.is_file());
+    }
     Ok(server)
 }
 
@@ -126,18 +162,22 @@ pub(super) fn secrets(servers: &[McpServer]) -> Vec<Secret> {
     for server in servers {
         match &server.transport {
             // Most variables are settings, and hiding `production` would garble every trace.
-            Transport::Stdio { env, .. } => {
-                secrets
-                    .extend(env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone()));
+            Transport::Stdio { env, args, .. } => {
+                secrets.extend(env.iter().flat_map(|(name, value)| variable_secrets(name, value.reveal())));
+                secrets.extend(argument_secrets(args));
             }
-            Transport::Http { headers, auth, .. } => {
-                for value in headers.values() {
-                    secrets.extend(value.reveal().strip_prefix("Bearer ").map(Secret::new));
-                    secrets.push(value.clone());
+            Transport::Http { headers, auth, url } => {
+                for (name, value) in headers {
+                    let value = value.reveal();
+                    secrets.extend(header_secrets(name, value));
+                    let given = |from: &&Secret| !from.reveal().is_empty() && value.contains(from.reveal());
+                    secrets.extend(server.from_variables.iter().filter(given).cloned());
                 }
+                secrets.extend(address_secrets(url));
                 secrets.extend(auth.as_ref().map(|auth| auth.client_secret.clone()));
             }
         }
+        secrets.extend(server.tokens.as_deref().map(kept_tokens).unwrap_or_default());
     }
     secrets
 }

@@ -9,16 +9,18 @@ use rowmill_core::agent::{
 use rowmill_core::fingerprint::digest;
 use rowmill_core::ports::ToolHost;
 use rowmill_core::record::TracedVoice;
+use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{Tools, Voice};
-use rowmill_tools::Recorder;
+use rowmill_tools::{ParallelLimits, Recorder};
 use rowmill_types::{AttachmentRules, Problem, ProblemCode, Secret, ToolSpec};
 use serde_json::{Value, json};
 
 use super::load::LoadedCards;
 use super::models::{access_of, model_of};
-use super::offers::{Offers, offers};
+use super::offers::{Offers, Surroundings, offers};
 use super::routes::Routes;
+use crate::environment;
 use crate::lanes::{Asks, Lanes, Maker};
 use crate::traces::Speakers;
 use crate::work::WorkSpec;
@@ -40,7 +42,8 @@ pub(crate) struct Stage {
     /// What files can go with a row.
     pub(crate) rules: AttachmentRules,
     pub(crate) speakers: Speakers,
-    pub(crate) secrets: Vec<Secret>,
+    /// Takes out of texts what must be in no file.
+    pub(crate) redactor: Redactor,
     /// Tells after the run what could not be recorded.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -62,7 +65,7 @@ pub(super) fn plain(
         model: model.to_string(),
         identity,
         rules,
-        secrets,
+        redactor: redactor(secrets)?,
         recorder: None,
     })
 }
@@ -78,17 +81,19 @@ pub(crate) async fn stage(
     let routes = Routes::read(&spec.agents)?;
     let models: Vec<String> = members
         .iter()
-        .map(|card| model_of(spec, card, members.first().copied()))
+        .map(|card| model_of(spec, maker, card, members.first().copied()))
         .collect::<Result<_, _>>()?;
-    let mut offers = offers(spec, &members).await?;
+    let with = Surroundings { spec, maker, from_variables: &loaded.from_variables, models: &models };
+    let mut offers = offers(with, &members).await?;
     let routes = routes.add_stubs(&mut offers);
     routes.check(&spec.agents, &members, &offers)?;
     let instructions: Vec<Option<String>> = (0..members.len())
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
+    let mut secrets = std::mem::take(&mut offers.secrets);
     let cast = cast(spec, &members, &routes, &mut offers, schema)?.with_transcripts(traced);
-    let (host, recorder) = host(spec, hosts, &cast)?;
+    let (host, recorder) = host(spec, hosts, std::mem::take(&mut offers.limits), &cast)?;
     let mut stage = Stage {
         voices: Vec::new(),
         tools: Some(Tools { host, hooks, result_limit: spec.agents.tool_result_limit }),
@@ -100,7 +105,7 @@ pub(crate) async fn stage(
             members: members.iter().map(|card| card.name.clone()).collect(),
             voices: Vec::new(),
         },
-        secrets: std::mem::take(&mut offers.secrets),
+        redactor: Redactor::default(),
         recorder,
         cast: Arc::new(cast),
     };
@@ -120,16 +125,21 @@ pub(crate) async fn stage(
             parallel_tool_calls: card.request.parallel_tool_calls,
             access: access_of(card, model),
         };
-        stage.add(index, asks.instruction.clone(), maker.lanes(&asks)?);
+        let lanes = maker.lanes(&asks)?;
+        secrets.extend_from_slice(&lanes.secrets);
+        stage.add(index, asks.instruction.clone(), lanes);
+    }
+    stage.redactor = redactor(secrets)?;
+    if let Some(recorder) = &stage.recorder {
+        recorder.redact_with(stage.redactor.clone());
     }
     Ok(stage)
 }
 
 impl Stage {
     fn add(&mut self, index: usize, system: Option<String>, lanes: Lanes) {
-        let Lanes { model, lanes, identity, rules, secrets } = lanes;
+        let Lanes { model, lanes, identity, rules, .. } = lanes;
         self.identity = digest(&format!("{}\n{identity}", self.identity));
-        self.secrets.extend(secrets);
         self.speakers.voices.push(TracedVoice { model: model.to_string(), system });
         if index == 0 || self.rules.max_count == 0 {
             self.rules = rules.clone();
@@ -138,14 +148,21 @@ impl Stage {
     }
 }
 
+/// Looks for these secrets, and for those that the environment holds.
+fn redactor(mut secrets: Vec<Secret>) -> Result<Redactor, Problem> {
+    secrets.extend(environment::secrets());
+    Redactor::new(&secrets)
+}
+
 /// One host for all tools, which writes down what they give if that is wanted.
 #[expect(clippy::type_complexity, reason = "a host, and the same host where it records")]
 fn host(
     spec: &WorkSpec,
     hosts: Vec<(Vec<rowmill_tools::Names>, Arc<dyn ToolHost>)>,
+    limits: ParallelLimits,
     cast: &Cast,
 ) -> Result<(Arc<dyn ToolHost>, Option<Arc<Recorder>>), Problem> {
-    let all: Arc<dyn ToolHost> = Arc::new(rowmill_tools::Tools::new(hosts));
+    let all = limits.around(Arc::new(rowmill_tools::Tools::new(hosts)));
     match &spec.agents.record_tools {
         None => Ok((all, None)),
         Some(folder) => {
@@ -184,7 +201,14 @@ fn cast(
     for (index, card) in cards.iter().enumerate() {
         let offered = offers.tools.get_mut(index).map(std::mem::take).unwrap_or_default();
         let first = tools.len();
-        tools.extend(offered.into_iter().map(|offer| routes.tool(card, offer)));
+        for offer in offered {
+            let most = routes.max_parallel(card, &offer.spec.name);
+            let tool = routes.tool(card, offer);
+            if let Some(most) = most {
+                offers.limits.add([tool.host_name.clone()], most);
+            }
+            tools.push(tool);
+        }
         members.push(Member {
             name: card.name.clone(),
             description: card.description.clone().unwrap_or_default(),

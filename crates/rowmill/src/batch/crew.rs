@@ -14,7 +14,8 @@ use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 
 use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
-use crate::agents::{Stage, stage};
+use crate::agents::{Stage, stage, with_fast_agent_config};
+use crate::environment::environment;
 use crate::lanes::{Access, Asks, Lanes, Maker};
 use crate::run::Control;
 use crate::spec::{AgentFlags, VariableFlags};
@@ -108,6 +109,7 @@ impl Scene {
         }
         let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
+        let work = with_fast_agent_config(&work, Some(&loaded), &environment, &self.control)?;
         let maker = Maker::new(&work, &self.http, &self.control)?;
         let Stage { cast, voices, tools, model, identity, .. } =
             Box::pin(stage(&work, &maker, &loaded, (self.result_schema()?, false))).await?;
@@ -198,6 +200,8 @@ impl Scene {
             gate: self.control.limits.gate(key, settings),
             price: inner.price,
             max_output: inner.max_output,
+            // A model of the program need not know of a limit that a request sets.
+            output_caps: None,
             fixed_bytes: 0,
         })
     }
@@ -260,6 +264,7 @@ pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Resul
         gate: Limits::default().gate(key, settings),
         price: None,
         max_output: None,
+        output_caps: None,
         fixed_bytes: 0,
     };
     let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };

@@ -25,6 +25,8 @@ use super::settings::Settings;
 use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
+use super::words;
+use crate::budget_notices;
 use crate::environment::environment;
 use crate::run::Control;
 
@@ -149,9 +151,14 @@ pub(super) fn nobody() -> Problem {
 }
 
 fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
+    let hear = settings.notice.clone();
     Control {
         observer,
-        notice: settings.notice.clone().unwrap_or_else(|| Arc::new(|_| {})),
+        notice: Arc::new(move |notice| {
+            if let Some(hear) = &hear {
+                hear(words::notice(notice));
+            }
+        }),
         stop: settings.stop.child(),
         limits: settings.limits.clone(),
     }
@@ -239,11 +246,12 @@ where
         resume,
         worker,
         parallel: settings.work.parallel.ceiling(),
+        memory: rowmill_engine::ROW_MEMORY,
         stop_rules: settings.work.stop_rules,
         budget: Budget::new(settings.work.budget, spent),
         ledger,
         sinks: Sinks::default(),
-        observer: Arc::clone(&control.observer),
+        observer: budget_notices::observer(&settings.work, control),
         stop: control.stop.clone(),
     };
     let running = Box::pin(rowmill_engine::run(plan));

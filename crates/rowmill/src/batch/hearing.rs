@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Event, Observer};
-use rowmill_models::{PriceConfig, ProviderConfig};
+use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 
 use super::builder::Batch;
 use super::progress::Progress;
@@ -87,6 +87,23 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
+    /// Short names for models, besides those that are built in.
+    ///
+    /// ```
+    /// # use std::collections::BTreeMap;
+    /// # use rowmill::{AliasConfig, Batch};
+    /// let aliases = BTreeMap::from([("quick".to_owned(), "passthrough".to_owned())]);
+    /// let batch = Batch::over(["a"]).prompt(|item| *item).worker("quick");
+    /// let results = batch.aliases(AliasConfig { aliases, ..AliasConfig::default() }).run_blocking()?;
+    /// assert_eq!(results.items, ["a"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn aliases(mut self, aliases: AliasConfig) -> Self {
+        self.settings.work.aliases = aliases;
+        self
+    }
+
     /// Prices besides those that are known, by `provider.model`.
     #[must_use]
     pub fn prices(mut self, prices: BTreeMap<String, PriceConfig>) -> Self {
@@ -94,11 +111,12 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Takes providers, prices and MCP servers from a configuration file.
+    /// Takes providers, aliases, prices and MCP servers from a configuration file.
     #[must_use]
     pub fn config(mut self, file: &ConfigFile) -> Self {
         let work = &mut self.settings.work;
         work.providers = file.config.providers.clone();
+        work.aliases = file.config.alias_config();
         work.prices = file.config.prices.clone();
         work.agents.servers = file.config.mcp.servers.clone();
         work.agents.config_folder = file.folder();

@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::items::ID_FIELD;
 use crate::counting::NoLedger;
-use crate::resume::{Beginning, fresh, resumed};
+use crate::resume::{Beginning, NewRun, fresh, resumed};
 use crate::run::{blocking, run_id, seconds};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::work::WorkSpec;
@@ -109,7 +109,7 @@ pub(super) async fn begin(
                 .hint("go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)"));
         }
         let beginning = match existing.resumes() {
-            true => resumed(spec, &folder, None, header).map_err(hint)?,
+            true => resumed(spec, &folder, None, NewRun { header, input: None }).map_err(hint)?,
             false => fresh(spec, &folder, header)?,
         };
         Ok((folder, lock, beginning))

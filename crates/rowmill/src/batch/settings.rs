@@ -220,6 +220,25 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
+    /// Ends the batch when its first so many items all fail for the same reason and none is ok.
+    ///
+    /// Without this a batch goes on, whatever becomes of its items: a program sees every failure and
+    /// can decide for itself. `rowmill run` does it after fifty rows.
+    ///
+    /// ```
+    /// use rowmill::{Batch, Failure, ReturnNone};
+    ///
+    /// let broken = Batch::over(1..);
+    /// let broken = broken.worker_fn(|_| async move { Err::<u32, _>(Failure::new("no such table")) });
+    /// let stopped = broken.stop_on_same_failure(10).on_failure(ReturnNone).run_blocking();
+    /// assert!(stopped.unwrap_err().to_string().contains("rows all failed with FunctionError"));
+    /// ```
+    #[must_use]
+    pub fn stop_on_same_failure(mut self, items: u64) -> Self {
+        self.settings.work.stop_rules.same_failure = Some(items);
+        self
+    }
+
     /// A handle that stops the batch from outside: its clones can be kept elsewhere.
     ///
     /// ```

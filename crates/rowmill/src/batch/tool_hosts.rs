@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_types::ToolOutput;
 
 use super::collect::locked;
@@ -19,6 +19,10 @@ pub(super) type HostFn = Arc<dyn Fn(usize) -> Arc<dyn ToolHost> + Send + Sync>;
 pub(super) struct KeptOpen(pub(super) Arc<dyn ToolHost>);
 
 impl ToolHost for KeptOpen {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        self.0.ready(request)
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         self.0.call(request)
     }
@@ -56,6 +60,10 @@ impl PerItem {
 }
 
 impl ToolHost for PerItem {
+    fn ready<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolPermit, ToolFailure>> {
+        Box::pin(async move { self.of(request.row).ready(request).await })
+    }
+
     fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(async move { self.of(request.row).call(request).await })
     }

@@ -2,6 +2,8 @@
 
 use rowmill_types::{Problem, RowError};
 
+use crate::run::Notice;
+
 /// Flags that stand in messages, and what a program has in their place.
 const WORDS: &[(&str, &str)] = &[
     ("`--max-cost`", "`Batch::max_cost`"),
@@ -15,7 +17,15 @@ const WORDS: &[(&str, &str)] = &[
     ("`--parallel`", "`Batch::concurrency`"),
     ("`--on-quota wait`", "`Batch::on_quota`"),
     ("`--max-outage`", "`Batch::max_outage`"),
+    (
+        "`--keep-going` sends all rows regardless",
+        "without `Batch::stop_on_same_failure` all items are sent regardless",
+    ),
     ("run again with `--resume`", "run again (with `LedgerFolder::resume` nothing is paid for twice)"),
+    (
+        "run again with `--resume --accept-changes`",
+        "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)",
+    ),
     ("`--resume`", "`LedgerFolder::resume`"),
     ("`--model`", "`Worker::model`"),
     ("`--agent`", "`Worker::agent`"),
@@ -43,6 +53,14 @@ pub(super) fn problem(problem: Problem) -> Problem {
         cause: problem.cause.map(translated),
         hint: problem.hint.map(translated),
         ..problem
+    }
+}
+
+/// A notice, as a program is told it.
+pub(super) fn notice(notice: Notice) -> Notice {
+    match notice {
+        Notice::Info(text) => Notice::Info(translated(text)),
+        Notice::Warning(text) => Notice::Warning(translated(text)),
     }
 }
 

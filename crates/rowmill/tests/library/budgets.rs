@@ -5,7 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use rowmill::{Batch, BatchCause, BudgetLimits, ErrorKind, Money, Price, ReturnNone, StopCause, TokenPrices};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rowmill::{
+    Batch, BatchCause, BudgetLimits, ErrorKind, Money, Notice, Price, PriceConfig, ReturnNone, StopCause,
+    TokenPrices,
+};
 use rowmill_testkit::{Answer, Script, Simulator, Stats};
 
 use crate::kit::{At, MODEL, accounts, ask};
@@ -139,6 +145,43 @@ async fn max_tokens_of_an_item_are_that_items_failure() {
     let results = batch.on_failure(rowmill::ReturnError).run().await.unwrap();
     assert_eq!(results.items[1].as_ref().unwrap_err().kind(), Some(ErrorKind::RowLimit));
     assert_eq!((results.report.ok, simulator.stats().requests), (2, 2));
+}
+
+#[tokio::test]
+async fn max_cost_without_a_bound_on_answers_leaves_items_side_by_side_and_says_what_was_chosen() {
+    let simulator = priced_provider();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&told);
+    let price = PriceConfig { input: 1.0, output: 4.0, max_output: Some(100_000), ..PriceConfig::default() };
+    let results = Batch::over(0..ITEMS as usize)
+        .prompt(ask)
+        .worker("generic.m")
+        .at(&simulator)
+        .prices(BTreeMap::from([("generic.m".to_owned(), price)]))
+        // The longest answer costs forty cents.
+        .max_cost(dollars(0.3))
+        .concurrency(16)
+        .on_notice(move |notice| hear.lock().unwrap().push(notice))
+        .run()
+        .await
+        .unwrap();
+    assert_eq!((results.report.ok, results.report.stopped), (ITEMS, None));
+    let told = told.lock().unwrap();
+    let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    assert!(text.starts_with("answers are limited to ") && text.contains("fit the budget"), "{text}");
+}
+
+#[tokio::test]
+async fn a_budget_that_slows_a_batch_down_is_told_in_the_words_of_programs() {
+    let simulator = priced_provider();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hear = Arc::clone(&told);
+    let batch = batch(&simulator).max_cost(dollars(2.0)).on_failure(ReturnNone);
+    batch.on_notice(move |notice| hear.lock().unwrap().push(notice)).run().await.unwrap();
+    let told = told.lock().unwrap();
+    let [Notice::Info(text)] = &told[..] else { unreachable!("{told:?}") };
+    assert!(text.starts_with("the budget leaves room for "), "{text}");
+    assert!(text.contains("a higher `Batch::max_cost` makes the run faster"), "{text}");
 }
 
 #[tokio::test]

@@ -100,8 +100,8 @@ async fn a_resume_with_another_worker_is_refused_unless_that_is_wanted() {
     let error = other(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     let refused = problem(&error);
     assert_eq!(refused.code, ProblemCode::ChangedRun);
-    let begins = "the run to be resumed was made with other settings: model: was \
-                  `generic.m?max_tokens=16`, now `generic.other?max_tokens=16`";
+    let begins = "the run to be resumed was made with other settings:\n  model: \
+                  `generic.m?max_tokens=16` -> `generic.other?max_tokens=16`";
     assert!(refused.message.starts_with(begins), "{}", refused.message);
     let hint = "go back to those settings, or use `LedgerFolder::resume_changed` to mix both";
     assert_eq!(refused.hint.as_deref(), Some(hint));
@@ -119,7 +119,7 @@ async fn a_resume_with_another_instruction_is_refused() {
     let changed = Batch::over(0..10_usize).prompt(ask).worker(worker).at(&simulator);
     let error = changed.ledger(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     assert_eq!(problem(&error).code, ProblemCode::ChangedRun);
-    assert!(problem(&error).message.contains("instruction: was "), "{error}");
+    assert!(problem(&error).message.contains("instruction: is another one"), "{error}");
 }
 
 #[tokio::test]

@@ -1,0 +1,142 @@
+//! An MCP server of a card, completed by the entry of the configuration that has its name.
+
+use std::path::Path;
+
+use rowmill_cards::Card;
+use rowmill_http::Url;
+use rowmill_tools::{McpServerConfig, ProtocolConfig};
+use rowmill_types::{Problem, ProblemCode};
+
+/// What a card says of a server, with what the configuration adds. What the card says wins.
+///
+/// # Errors
+///
+/// The entry has credentials that would go to a place which only a card from elsewhere names.
+pub(super) fn completed(
+    card: &Card,
+    own: McpServerConfig,
+    (name, entry, folder): (&str, &McpServerConfig, &Path),
+) -> Result<McpServerConfig, Problem> {
+    let mut whole = own;
+    whole.timeout = whole.timeout.or_else(|| entry.timeout.clone());
+    whole.start_timeout = whole.start_timeout.or_else(|| entry.start_timeout.clone());
+    whole.per_row |= entry.per_row;
+    whole.tools = whole.tools.or_else(|| entry.tools.clone());
+    whole.resources = whole.resources.or_else(|| entry.resources.clone());
+    whole.prompts = whole.prompts.or_else(|| entry.prompts.clone());
+    whole.idempotent = whole.idempotent.or_else(|| entry.idempotent.clone());
+    whole.include_instructions = whole.include_instructions.or(entry.include_instructions);
+    if whole.protocol_mode == ProtocolConfig::Auto {
+        whole.protocol_mode = entry.protocol_mode;
+    }
+    match (address(&whole), is_same_place(&whole, entry)) {
+        // It is another server that happens to have the same name.
+        (_, Some(false)) => return Ok(whole),
+        (Some(url), None) if has_credentials(entry) && is_from_elsewhere(card) => {
+            return Err(credentials_for_anyone(card, name, &url));
+        }
+        (Some(_), _) => add_credentials(&mut whole, entry),
+        (None, _) => {
+            for (variable, value) in &entry.env {
+                whole.env.entry(variable.clone()).or_insert_with(|| value.clone());
+            }
+            if whole.cwd.is_none() {
+                whole.cwd = entry.cwd.as_ref().map(|cwd| folder.join(cwd));
+            }
+            if whole.args.is_empty() && whole.command.is_some() && whole.command == entry.command {
+                whole.args.clone_from(&entry.args);
+            }
+        }
+    }
+    Ok(whole)
+}
+
+fn add_credentials(whole: &mut McpServerConfig, entry: &McpServerConfig) {
+    let names: Vec<String> = whole.headers.keys().map(|name| name.to_ascii_lowercase()).collect();
+    let says_who = whole.access_token.is_some() || whole.auth.is_some();
+    let says_who = says_who || names.iter().any(|name| name == "authorization");
+    if !says_who {
+        whole.access_token.clone_from(&entry.access_token);
+        whole.auth.clone_from(&entry.auth);
+    }
+    for (name, value) in &entry.headers {
+        let lower = name.to_ascii_lowercase();
+        let is_said = names.contains(&lower) || (says_who && lower == "authorization");
+        if !is_said {
+            whole.headers.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// The address of a server on the network.
+fn address(config: &McpServerConfig) -> Option<Url> {
+    let text = config.url.as_deref().or(config.target.as_deref())?.trim();
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Whether an entry that names a place names this one; `None` where it names none.
+fn is_same_place(own: &McpServerConfig, entry: &McpServerConfig) -> Option<bool> {
+    if [&entry.command, &entry.url, &entry.target].into_iter().all(Option::is_none) {
+        return None;
+    }
+    Some(match (address(own), address(entry)) {
+        (Some(own), Some(entry)) => own.origin() == entry.origin(),
+        (None, None) => true,
+        _ => false,
+    })
+}
+
+fn has_credentials(entry: &McpServerConfig) -> bool {
+    !entry.headers.is_empty() || entry.access_token.is_some() || entry.auth.is_some()
+}
+
+fn is_from_elsewhere(card: &Card) -> bool {
+    card.source.contains("://") && !card.source.to_ascii_lowercase().starts_with("file://")
+}
+
+/// A card that was fetched must not be able to send a credential where it likes.
+fn credentials_for_anyone(card: &Card, name: &str, url: &Url) -> Problem {
+    let place = url.origin().ascii_serialization();
+    let message = format!(
+        "`{}` names an MCP server `{name}` at `{place}`, and `[mcp.servers.{name}]` has credentials without saying for whom",
+        card.source
+    );
+    Problem::new(ProblemCode::InvalidCard, message)
+        .hint(format!("add `url = \"{place}\"` to `[mcp.servers.{name}]` if they are meant for it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_cards::{CardText, Origin, parse};
+
+    use super::*;
+
+    #[test]
+    fn a_card_from_elsewhere_cannot_send_a_credential_where_it_likes() {
+        let card = |source: &str| {
+            let text = "---\nmodel: passthrough\n---\nHi";
+            parse(&CardText { source, text, origin: Origin::Remote }).unwrap()
+        };
+        let own = || McpServerConfig { url: Some("https://elsewhere.test/mcp".into()), ..Default::default() };
+        let entry = |url: Option<&str>| McpServerConfig {
+            url: url.map(str::to_owned),
+            access_token: Some("planted".into()),
+            ..Default::default()
+        };
+        let token = |source: &str, url: Option<&str>| {
+            completed(&card(source), own(), ("shop", &entry(url), Path::new("")))
+                .map(|whole| whole.access_token)
+        };
+        let fetched = "hf://datasets/o/n/worker.md";
+        let problem = token(fetched, None).unwrap_err();
+        assert!(problem.message.contains("`[mcp.servers.shop]` has credentials without saying for whom"));
+        assert_eq!(problem.hint.unwrap().matches("url = \"https://elsewhere.test\"").count(), 1);
+        assert_eq!(token(fetched, Some("https://shop.test/mcp")).unwrap(), None);
+        for (source, url) in
+            [(fetched, Some("https://elsewhere.test/")), ("worker.md", None), ("file:///c/worker.md", None)]
+        {
+            assert_eq!(token(source, url).unwrap().as_deref(), Some("planted"), "{source}");
+        }
+        assert_eq!(token("worker.md", Some("https://shop.test/mcp")).unwrap(), None);
+    }
+}

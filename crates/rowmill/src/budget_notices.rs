@@ -1,0 +1,100 @@
+//! Tells a person how a budget shapes a run.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::{Event, Observer};
+
+use crate::run::{Control, Notice};
+use crate::work::WorkSpec;
+
+/// Where notices go.
+type Tell = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// Who hears of a run: with a budget, a person does too.
+pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> {
+    if !work.budget.any() && !work.agents.row_budget.any() {
+        return Arc::clone(&control.observer);
+    }
+    Arc::new(BudgetNotices {
+        observer: Arc::clone(&control.observer),
+        notice: Arc::clone(&control.notice),
+        flag: if work.budget.cost.is_some() { "`--max-cost`" } else { "`--max-tokens`" },
+    })
+}
+
+/// Makes notices of what is told of a budget, and hands everything on.
+struct BudgetNotices {
+    observer: Arc<dyn Observer>,
+    notice: Tell,
+    /// The flag that sets the budget of the run.
+    flag: &'static str,
+}
+
+impl Observer for BudgetNotices {
+    fn observe(&self, event: &Event<'_>) {
+        if let Some(notice) = notice(event, self.flag) {
+            (self.notice)(notice);
+        }
+        self.observer.observe(event);
+    }
+}
+
+/// What a person is told of an event, where it is about the budget that `flag` sets.
+fn notice(event: &Event<'_>, flag: &str) -> Option<Notice> {
+    match event {
+        Event::AnswersLimited { tokens, calls, .. } => {
+            let fit = match calls {
+                Some(1) => "a call fits the budget".to_owned(),
+                Some(calls) => format!("{calls} calls at a time fit the budget"),
+                None => "calls fit what a row may spend".to_owned(),
+            };
+            Some(Notice::Info(format!(
+                "answers are limited to {tokens} tokens at first, so that {fit}; a longer answer is asked again with more"
+            )))
+        }
+        Event::LimitIgnored { lane, allowed, used } => Some(Notice::Warning(format!(
+            "`{lane}` answered with {used} tokens where {allowed} were allowed; from now on as much or more is set aside for every call"
+        ))),
+        Event::PacedByBudget { calls, .. } => {
+            let calls = if *calls == 1 { "one call".to_owned() } else { format!("{calls} calls") };
+            Some(Notice::Info(format!(
+                "the budget leaves room for {calls} at a time; a lower `max_tokens` in the model string or a higher {flag} makes the run faster"
+            )))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
+        let lane = "m";
+        let told = |event| match notice(&event, "`--max-cost`") {
+            Some(Notice::Info(text) | Notice::Warning(text)) => text,
+            None => String::new(),
+        };
+        assert_eq!(
+            told(Event::AnswersLimited { lane, tokens: 14_336, calls: Some(64) }),
+            "answers are limited to 14336 tokens at first, so that 64 calls at a time fit the budget; a longer answer is asked again with more"
+        );
+        assert!(
+            told(Event::AnswersLimited { lane, tokens: 9, calls: Some(1) }).contains(", so that a call fits")
+        );
+        assert!(
+            told(Event::AnswersLimited { lane, tokens: 9, calls: None }).contains("what a row may spend")
+        );
+        assert_eq!(
+            told(Event::PacedByBudget { lane, calls: 3 }),
+            "the budget leaves room for 3 calls at a time; a lower `max_tokens` in the model string or a higher `--max-cost` makes the run faster"
+        );
+        assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("room for one call at a time;"));
+        assert_eq!(
+            told(Event::LimitIgnored { lane, allowed: 256, used: 900 }),
+            "`m` answered with 900 tokens where 256 were allowed; from now on as much or more is set aside for every call"
+        );
+        assert_eq!(notice(&Event::AllRead, ""), None);
+    }
+}

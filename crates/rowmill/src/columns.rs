@@ -1,0 +1,70 @@
+//! The columns of the input that a run has a use for, and what is said where it has no rows.
+
+use std::path::Path;
+
+use rowmill_core::prompt::Template;
+use rowmill_core::summary::Tally;
+use rowmill_data::WantedColumn;
+use rowmill_data::table::TableTarget;
+
+use crate::prepare::Rows;
+use crate::spec::{Output, Prompt, RunSpec, TableOutput};
+
+/// The columns that the template and the flags name.
+pub(crate) fn wanted_columns(spec: &RunSpec, template: &Template) -> Vec<WantedColumn> {
+    let of_template = template.fields().into_iter().map(WantedColumn::of_template);
+    let of_ids = spec.id_field.iter().map(|name| WantedColumn::of_flag("--id-field", name));
+    let of_files = spec.files.attach.iter().map(|name| WantedColumn::of_flag("--attach", name));
+    of_template.chain(of_ids).chain(of_files).chain(split_column(&spec.output)).collect()
+}
+
+/// The column that rows are split by, where that is a column of the input and nothing deeper.
+fn split_column(output: &Output) -> Option<WantedColumn> {
+    let Output::Table(TableOutput { target: TableTarget::Folder { split_by, .. }, .. }) = output else {
+        return None;
+    };
+    let name = split_by.strip_prefix("input.").filter(|name| !name.contains('.'))?;
+    Some(WantedColumn { name: name.to_owned(), named_by: format!("`--split-by` names `{split_by}`") })
+}
+
+/// What is said of a prompt that is the same for every row; `None` if it is not, or may well be.
+pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows) -> Option<String> {
+    let sends_files = rows.dataset.own_id().is_some() || !spec.files.attach.is_empty();
+    if sends_files || !template.is_constant() {
+        return None;
+    }
+    let advice = match &spec.prompt {
+        Prompt::Inline(text) if Path::new(text).is_file() => {
+            format!("`{text}` is a file: `--template {text}` sends what is in it")
+        }
+        _ => "a column is put in with two braces, such as `{{review}}`".to_owned(),
+    };
+    Some(format!("the prompt names no column, so every row is asked the same; {advice}"))
+}
+
+/// Why a run that went through its input took no row; `None` if it took some.
+pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
+    if tally.selected_rows > 0 {
+        return None;
+    }
+    let (selection, query) = (&spec.selection, &spec.query);
+    let input = format!("`{}`", spec.input.location.name());
+    let zero = [("--limit", selection.limit), ("--sample", selection.sample.map(|sample| sample.count))];
+    if let Some((flag, _)) = zero.iter().find(|(_, rows)| *rows == Some(0)) {
+        return Some(format!("no row was selected: `{flag} 0` takes none"));
+    }
+    let offset = selection.offset;
+    Some(match tally.input_rows {
+        0 if query.sql.is_some() => {
+            format!("no row was selected: the query of `--sql` gave no row of {input}")
+        }
+        0 => match &query.condition {
+            Some(condition) => {
+                format!("no row was selected: no row of {input} satisfies `--where {condition}`")
+            }
+            None => format!("no row was selected: {input} has no rows"),
+        },
+        1 => format!("no row was selected: `--offset {offset}` passes over the only row there is"),
+        rows => format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are"),
+    })
+}

@@ -1,0 +1,11 @@
+//! Counts in messages.
+
+/// `1 row`, `2 rows`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", verb(count, "", "s"))
+}
+
+/// The form of a word that goes with a count.
+pub(crate) fn verb(count: u64, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}

@@ -1,0 +1,327 @@
+//! How the rows of a resumed run are known: by their ids, or by their numbers if it began without
+//! `--id-field`. Then a resume that names the field puts the ids in once its last row has ended, so
+//! that the run can be killed and resumed until then as one without ids.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::fingerprint::Fingerprint;
+use rowmill_core::ports::{Dataset, Part, RowSource};
+use rowmill_core::record::EnvelopeHead;
+use rowmill_core::select::{IdRule, Selection};
+use rowmill_data::Location;
+use rowmill_data::output::{OutputFile, replace_ids, settle, settle_by_number};
+use rowmill_store::file::Header;
+use rowmill_types::{BadRow, Problem, ProblemCode, RowId, SourceRow};
+
+use crate::inputs::all_rows;
+use crate::prepare::Rows;
+use crate::resume::NewRun;
+use crate::rows::{ROOM, check_ids};
+use crate::spec::RunSpec;
+
+/// How rows are known while a run goes on.
+#[derive(Debug)]
+pub(crate) enum KnownBy {
+    /// By the ids of their envelopes.
+    Ids,
+    /// By their numbers, whatever ids envelopes have.
+    Numbers(IdsAtEnd),
+}
+
+/// Which ids envelopes have once the last row has ended.
+#[derive(Debug)]
+pub(crate) enum IdsAtEnd {
+    /// Those that they have already.
+    Same,
+    /// Their numbers: a resume that put ids in was killed before it was whole, and now nobody wants them.
+    Numbers,
+    /// Those of the input; the run then has this fingerprint.
+    OfInput(Box<(NumberedInput, Fingerprint)>),
+}
+
+/// An input that can be read again to look up the ids of its rows.
+#[derive(Debug)]
+pub(crate) struct NumberedInput {
+    /// What makes the run the same run as an earlier one, if rows are known by their numbers.
+    fingerprint: Fingerprint,
+    ids: IdRule,
+    /// All of it: rows of an earlier part of the run need ids, too, whatever is selected now.
+    rows: Arc<dyn Dataset>,
+}
+
+impl NumberedInput {
+    /// The input of a resume with an id field; `None` where it is not needed or cannot be read again.
+    pub(crate) fn of(spec: &RunSpec, rows: &Rows, by_number: Fingerprint) -> Result<Option<Self>, Problem> {
+        let can_be_read_again = rows.dataset.rereadable() && spec.input.location != Location::Stdin;
+        if !spec.existing.resumes() || rows.ids.field.is_none() || !can_be_read_again {
+            return Ok(None);
+        }
+        let all = all_rows(spec, &rows.dataset)?;
+        Ok(Some(Self { fingerprint: by_number, ids: rows.ids.clone(), rows: all }))
+    }
+}
+
+/// How rows are known that an earlier run may have begun with, and the header to go on with.
+pub(crate) fn known_by(
+    before: Option<&Header>,
+    new: NewRun,
+    output: Option<&OutputFile>,
+) -> Result<(KnownBy, Header), Problem> {
+    let NewRun { header, input } = new;
+    let Some(before) = before else { return Ok((KnownBy::Ids, header)) };
+    let (old, now) = (&before.fingerprint.id_field, &header.fingerprint.id_field);
+    let field = match (old, now) {
+        (old, now) if old == now => return Ok((KnownBy::of(before), header)),
+        (Some(old), now) => return Err(other_ids(old, now.as_deref())),
+        (None, now) => now.as_deref().unwrap_or_default(),
+    };
+    let input =
+        input.ok_or("its input is a stream, which cannot be read again for its ids").and_then(|input| {
+            match reason_against(&before.fingerprint, &input.fingerprint) {
+                Some(reason) => Err(reason),
+                None if output.is_none() => Err("what went to standard output cannot be given ids any more"),
+                None => Ok(input),
+            }
+        });
+    let input = input.map_err(|reason| cannot_be_added(field, reason))?;
+    check_ids(&*input.rows, &input.ids, &Selection::default(), None)?;
+    let fingerprint = input.fingerprint.clone();
+    let at_end = IdsAtEnd::OfInput(Box::new((input, header.fingerprint)));
+    Ok((KnownBy::Numbers(at_end), Header { fingerprint, ..header }))
+}
+
+/// Why rows with these numbers may not be the same rows.
+fn reason_against(before: &Fingerprint, now: &Fingerprint) -> Option<&'static str> {
+    if before.input.path != now.input.path {
+        Some("the input is another one than before")
+    } else if before.input != now.input {
+        Some("the content of the input has changed since")
+    } else if before.query != now.query {
+        Some("the query is another one than before")
+    } else {
+        None
+    }
+}
+
+fn cannot_be_added(field: &str, reason: &str) -> Problem {
+    let message = format!(
+        "`--id-field {field}` cannot be added: the run to be resumed began without an id field, so its rows are \
+         known by their numbers, and {reason}"
+    );
+    Problem::new(ProblemCode::ChangedRun, message).hint(
+        "leave out `--id-field`, or resume with the input as it was, or start again with `--overwrite`; \
+         `--accept-changes` does not help here",
+    )
+}
+
+fn other_ids(old: &str, now: Option<&str>) -> Problem {
+    let now = now.map_or_else(|| "their numbers".to_owned(), |field| format!("the field `{field}`"));
+    let message = format!(
+        "rows of the run to be resumed are known by the field `{old}`; known by {now}, those that are done \
+         would not be found again"
+    );
+    Problem::new(ProblemCode::ChangedRun, message).hint(format!(
+        "give `--id-field {old}` as before, or start again with `--overwrite`; `--accept-changes` does not help here"
+    ))
+}
+
+impl KnownBy {
+    /// How the rows of an earlier run are known.
+    pub(crate) fn of(header: &Header) -> Self {
+        if header.fingerprint.id_field.is_some() { Self::Ids } else { Self::Numbers(IdsAtEnd::Same) }
+    }
+
+    /// The head of an envelope of the earlier run, with the id by which its row is known.
+    pub(crate) fn head(&mut self, head: EnvelopeHead) -> EnvelopeHead {
+        let Self::Numbers(at_end) = self else { return head };
+        if matches!(at_end, IdsAtEnd::Same) && head.id != RowId::Number(head.number) {
+            *at_end = IdsAtEnd::Numbers;
+        }
+        head.by_number()
+    }
+
+    /// The ids that rows have while the run goes on, instead of `ids`.
+    pub(crate) fn ids(&self, ids: IdRule) -> IdRule {
+        match self {
+            Self::Ids => ids,
+            Self::Numbers(_) => IdRule::default(),
+        }
+    }
+
+    /// Whether rows get ids that they did not have before.
+    pub(crate) fn adds_ids(&self) -> bool {
+        matches!(self, Self::Numbers(IdsAtEnd::OfInput(_)))
+    }
+
+    /// Settles the output of a run that was resumed, then gives its envelopes the ids that they
+    /// are to have. Both happen as often as the run is resumed, with the same outcome.
+    pub(crate) fn settle(&self, output: &Path, header: &Header) -> Result<(), Problem> {
+        let Self::Numbers(at_end) = self else { return settle(output).map(drop) };
+        settle_by_number(output)?;
+        match at_end {
+            IdsAtEnd::Same => Ok(()),
+            IdsAtEnd::Numbers => replace_ids(output, |number| Ok(RowId::Number(number))),
+            IdsAtEnd::OfInput(of_input) => {
+                let (input, _) = &**of_input;
+                if input.rows.identity()? != header.fingerprint.input {
+                    let field = input.ids.field.as_deref().unwrap_or_default();
+                    return Err(cannot_be_added(field, "the content of the input has changed since"));
+                }
+                let mut ids = IdReader::open(input)?;
+                replace_ids(output, |number| ids.id_of(number))
+            }
+        }
+    }
+
+    /// The header of the run once its envelopes have their ids and nothing is left in its ledger.
+    pub(crate) fn header_at_end(&self, header: &Header) -> Header {
+        let mut header = header.clone();
+        if let Self::Numbers(IdsAtEnd::OfInput(of_input)) = self {
+            header.fingerprint = of_input.1.clone();
+        }
+        header
+    }
+}
+
+/// Looks up the ids of rows, in the order of their numbers, while it reads the input once.
+struct IdReader<'a> {
+    ids: &'a IdRule,
+    source: Box<dyn RowSource>,
+    rows: std::vec::IntoIter<SourceRow>,
+    /// The row that was read and is not asked for yet, with its number.
+    waiting: Option<(u64, RowId)>,
+    has_more: bool,
+}
+
+impl<'a> IdReader<'a> {
+    fn open(input: &'a NumberedInput) -> Result<Self, Problem> {
+        let columns = input.ids.field.as_deref().map(|field| vec![field.to_owned()]);
+        let source = input.rows.open_part(&Part { columns, conditions: Vec::new() })?;
+        let rows = Vec::new().into_iter();
+        Ok(Self { ids: &input.ids, source, rows, waiting: None, has_more: true })
+    }
+
+    /// The id of a row; its number where the row has none.
+    fn id_of(&mut self, number: u64) -> Result<RowId, Problem> {
+        loop {
+            match self.waiting.take() {
+                Some((at, id)) if at == number => return Ok(id),
+                Some((at, id)) if at > number => {
+                    self.waiting = Some((at, id));
+                    return Ok(RowId::Number(number));
+                }
+                _ => {}
+            }
+            self.waiting = self.next_row()?;
+            if self.waiting.is_none() {
+                return Ok(RowId::Number(number));
+            }
+        }
+    }
+
+    fn next_row(&mut self) -> Result<Option<(u64, RowId)>, Problem> {
+        loop {
+            match self.rows.next() {
+                Some(Ok(row)) => {
+                    let number = row.number();
+                    return Ok(Some((number, self.ids.id_of(&row).unwrap_or(RowId::Number(number)))));
+                }
+                Some(Err(BadRow { number, .. })) => return Ok(Some((number, RowId::Number(number)))),
+                None if !self.has_more => return Ok(None),
+                None => {
+                    let mut rows = Vec::new();
+                    self.has_more = self.source.read(&mut rows, ROOM)?;
+                    self.rows = rows.into_iter();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_core::ports::InputIdentity;
+    use rowmill_data::{Format, InputSpec, dataset};
+
+    use super::*;
+
+    fn header(field: Option<&str>) -> Header {
+        let fingerprint = Fingerprint {
+            input: InputIdentity { path: "/in.jsonl".into(), size: Some(9), probe: Some("p".into()) },
+            id_field: None,
+            model: "m".into(),
+            prompt: String::new(),
+            instruction: None,
+            schema: None,
+            agents: None,
+            query: None,
+            columns: None,
+            files: None,
+        };
+        let ids = IdRule { field: field.map(Into::into) };
+        Header::new("r", "now", &crate::prepare::fingerprint(&fingerprint, &ids), None)
+    }
+
+    fn refusal(before: Option<&str>, now: Option<&str>) -> String {
+        let new = NewRun { header: header(now), input: None };
+        let problem = known_by(Some(&header(before)), new, None).unwrap_err();
+        assert_eq!(problem.code, ProblemCode::ChangedRun);
+        format!("{}; {}", problem.message, problem.hint.unwrap())
+    }
+
+    #[test]
+    fn an_id_field_may_not_be_removed_or_become_another_one() {
+        let removed = refusal(Some("id"), None);
+        assert!(removed.contains("known by the field `id`; known by their numbers"), "{removed}");
+        let other = refusal(Some("id"), Some("key"));
+        assert!(other.contains("known by the field `key`") && other.contains("`--id-field id`"), "{other}");
+        let stream = refusal(None, Some("id"));
+        assert!(
+            stream.contains("`--id-field id` cannot be added") && stream.contains("a stream"),
+            "{stream}"
+        );
+    }
+
+    #[test]
+    fn rows_with_numbers_are_the_same_only_in_the_same_input_and_query() {
+        let before = header(None).fingerprint;
+        assert_eq!(reason_against(&before, &before), None);
+        let grown = InputIdentity { size: Some(10), ..before.input.clone() };
+        let elsewhere = InputIdentity { path: "/other".into(), ..before.input.clone() };
+        let query = Some("SELECT 1".to_owned());
+        for (now, word) in [
+            (Fingerprint { input: grown, ..before.clone() }, "content"),
+            (Fingerprint { input: elsewhere, ..before.clone() }, "another one"),
+            (Fingerprint { query, ..before.clone() }, "query"),
+        ] {
+            assert!(reason_against(&before, &now).is_some_and(|reason| reason.contains(word)));
+        }
+    }
+
+    #[test]
+    fn envelopes_whose_ids_nobody_wants_any_more_get_their_numbers_back() {
+        let mut known_by = KnownBy::of(&header(None));
+        let head = |id| EnvelopeHead::new(id, 3, true, "");
+        assert_eq!(known_by.head(head(RowId::Number(3))).id, RowId::Number(3));
+        assert!(matches!(known_by, KnownBy::Numbers(IdsAtEnd::Same)));
+        assert_eq!(known_by.head(head(RowId::Text("c".into()))).id, RowId::Number(3));
+        assert!(matches!(known_by, KnownBy::Numbers(IdsAtEnd::Numbers)));
+        let mut by_ids = KnownBy::of(&header(Some("id")));
+        assert_eq!(by_ids.head(head(RowId::Text("c".into()))).id, RowId::Text("c".into()));
+    }
+
+    #[test]
+    fn ids_are_looked_up_in_order_and_rows_without_one_keep_their_number() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("in.jsonl");
+        std::fs::write(&path, "{\"k\":\"a\"}\n{\"k\":2}\nbroken\n{\"other\":1}\n{\"k\":\"e\"}\n").unwrap();
+        let rows = dataset(&InputSpec::new(Location::File(path), Some(Format::Jsonl))).unwrap();
+        let ids = IdRule { field: Some("k".into()) };
+        let input = NumberedInput { fingerprint: header(None).fingerprint, ids, rows };
+        let mut reader = IdReader::open(&input).unwrap();
+        let text = |id: &str| RowId::Text(id.into());
+        let expected = [text("2"), RowId::Number(3), RowId::Number(4), text("e"), RowId::Number(9)];
+        assert_eq!([2, 3, 4, 5, 9].map(|number| reader.id_of(number).unwrap()), expected);
+    }
+}

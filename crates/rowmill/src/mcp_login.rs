@@ -1,0 +1,88 @@
+//! Signing in to MCP servers with a browser, and out again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rowmill_core::known_secrets::bare_addresses;
+use rowmill_http::Url;
+use rowmill_tools::{begin_login, forget_tokens, token_path};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::config::ConfigFile;
+use crate::environment::environment;
+
+/// Who signs in, and to which server.
+#[derive(Debug, Clone)]
+pub struct McpLogin {
+    /// An address, or the name of a server in the configuration.
+    pub server: String,
+    /// What is asked for; the server says it where this is empty.
+    pub scopes: Vec<String>,
+    /// How long the browser is waited for.
+    pub patience: Duration,
+}
+
+/// Signs in to an MCP server: `show` is given the address that a person opens in a browser, and
+/// the tokens are kept in a file that only its owner can read.
+///
+/// Returns the address of the server as it may be shown.
+///
+/// # Errors
+///
+/// The server is not known, cannot be signed in to, or nobody did within the time.
+pub async fn mcp_login(
+    login: &McpLogin,
+    config: &ConfigFile,
+    show: impl FnOnce(&str),
+) -> Result<String, Problem> {
+    let url = server_address(&login.server, config)?;
+    let file = token_file(&url).ok_or_else(no_folder)?;
+    let begun = begin_login(&url, &file, &login.scopes).await?;
+    show(begun.address());
+    begun.finish(login.patience).await?;
+    Ok(bare_addresses(&url))
+}
+
+/// Forgets the tokens of an MCP server, and says whether there were any.
+///
+/// # Errors
+///
+/// The server is not known, or the tokens cannot be removed.
+pub fn mcp_logout(server: &str, config: &ConfigFile) -> Result<bool, Problem> {
+    let url = server_address(server, config)?;
+    forget_tokens(&token_file(&url).ok_or_else(no_folder)?)
+}
+
+/// The file for the tokens of a server, whether it is there or not.
+pub(crate) fn token_file(url: &str) -> Option<PathBuf> {
+    let set = |name: &str| environment(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(token_path(&state.join("rowmill/mcp"), url))
+}
+
+fn server_address(server: &str, config: &ConfigFile) -> Result<String, Problem> {
+    let is_address = |text: &&str| Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_address(&server) {
+        return Ok(server.to_owned());
+    }
+    let servers = &config.config.mcp.servers;
+    let Some(entry) = servers.get(server) else {
+        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let hint = match known.is_empty() {
+            true => "give its address, such as `https://example.com/mcp`".to_owned(),
+            false => format!("give its address, or one of: {}", known.join(", ")),
+        };
+        let message = format!("`rowmill.toml` has no MCP server `{server}`");
+        return Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint));
+    };
+    let url = entry.url.as_deref().or(entry.target.as_deref()).map(str::trim).filter(is_address);
+    url.map(str::to_owned).ok_or_else(|| {
+        let message = format!("the MCP server `{server}` is a process, which nobody signs in to");
+        Problem::new(ProblemCode::InvalidConfig, message).hint("give it what it needs in `env`")
+    })
+}
+
+fn no_folder() -> Problem {
+    let message = "no folder is known for tokens: neither `HOME` nor `XDG_STATE_HOME` is set";
+    Problem::new(ProblemCode::InvalidConfig, message).hint("set `XDG_STATE_HOME`")
+}

@@ -1,0 +1,118 @@
+//! What a person is told when a run begins and ends.
+
+use rowmill_core::limits::Spend;
+use rowmill_core::redact::Redactor;
+use rowmill_core::resume::ResumeCounts;
+use rowmill_engine::RunEnd;
+use rowmill_types::Money;
+
+use crate::columns::no_rows_text;
+use crate::counts::{counted, verb};
+use crate::ids::KnownBy;
+use crate::run::{Control, Notice};
+use crate::spec::{Output, RunSpec};
+
+/// Says what a resume goes on with.
+pub(crate) fn tell_beginning(
+    control: &Control,
+    resumed: Option<ResumeCounts>,
+    settings_unknown: bool,
+    spent: Spend,
+) {
+    if resumed == Some(ResumeCounts::default()) {
+        let text =
+            "there is nothing to resume here yet, so every row is sent; check `--output` if there should be";
+        (control.notice)(Notice::Warning(text.into()));
+    } else if let Some(counts) = resumed {
+        let are = |count: u64, what: &str| format!("{} {}", counted(count, what), verb(count, "is", "are"));
+        (control.notice)(Notice::Info(format!(
+            "resuming: {} done and skipped, {} tried again, {} with unknown outcome {} sent again",
+            are(counts.done, "row"),
+            are(counts.failed, "failed row"),
+            counted(counts.unknown, "row"),
+            verb(counts.unknown, "is", "are"),
+        )));
+        if counts.with_turns > 0 {
+            let rows = counts.with_turns;
+            let (go, their) = (verb(rows, "goes", "go"), verb(rows, "its", "their"));
+            let text = format!("{rows} of them {go} on after {their} last finished turn");
+            (control.notice)(Notice::Info(text));
+        }
+        if counts.undecided > 0 {
+            let rows = counts.undecided;
+            let (left, them) = match rows {
+                1 => ("is left as it is", "it"),
+                _ => ("are left as they are", "them"),
+            };
+            (control.notice)(Notice::Warning(format!(
+                "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
+                counted(rows, "row")
+            )));
+        }
+    }
+    if spent.cost > Money::ZERO {
+        (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));
+    }
+    if settings_unknown {
+        (control.notice)(Notice::Warning(
+            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
+                .into(),
+        ));
+    }
+}
+
+/// Says which folders were made, and what is different from the run that goes on.
+pub(crate) fn tell_made_and_changed(
+    control: &Control,
+    made: Vec<String>,
+    changes: &[String],
+    known_by: &KnownBy,
+) {
+    made.into_iter().for_each(|text| (control.notice)(Notice::Info(text)));
+    if !changes.is_empty() {
+        (control.notice)(Notice::Info(format!(
+            "going on with changed settings; rows that are ok stay as they are:\n  {}",
+            changes.join("\n  ")
+        )));
+    }
+    if known_by.adds_ids() {
+        (control.notice)(Notice::Info(
+            "rows of this run are known by their numbers, because it began without `--id-field`; their ids are \
+             put into the output when this command ends"
+                .into(),
+        ));
+    }
+}
+
+/// Tells what is noteworthy of a run that has ended, before its table is written.
+pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor: &Redactor) {
+    let below = end.tally.below_min_rating;
+    if below > 0 {
+        (control.notice)(Notice::Warning(format!(
+            "{below} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; \
+             `below_min_rating` in the telemetry and in traces tells which",
+            verb(below, "row has", "rows have")
+        )));
+    }
+    let replaced = redactor.replaced();
+    if replaced > 0 {
+        (control.notice)(Notice::Warning(format!(
+            "known secrets were replaced by `***` in {replaced} {} of what was written: results, errors, traces, \
+             recorded answers and kept turns",
+            verb(replaced, "place", "places")
+        )));
+    }
+    if end.stopped.is_none()
+        && let Some(text) = no_rows_text(spec, &end.tally)
+    {
+        (control.notice)(Notice::Warning(text));
+    }
+    tell_table(control, &spec.output);
+}
+
+/// A large table takes its time, and nothing else is seen to happen then.
+fn tell_table(control: &Control, output: &Output) {
+    if matches!(output, Output::Table(_)) && !output.is_stdout() {
+        (control.notice)(Notice::Info(format!("writing `{}`", output.name())));
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether what is written keeps out of the way of what is read and of everything else that is
+//! written. Nothing is touched here.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rowmill_data::output::names_open_file;
+use rowmill_data::{InputSpec, would_read};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::identity::{FileIdentity, full_path};
+use super::reads::ReadPath;
+use super::writes::{WrittenKind, WrittenPath};
+
+/// Checks that no file is written that is read or written as something else too, and that `input`,
+/// where it is a pattern or a folder, would not take in what is written.
+///
+/// # Errors
+///
+/// The first such file, by the flags that name it.
+pub(crate) fn check_apart(
+    reads: &[ReadPath],
+    writes: &[WrittenPath],
+    input: Option<&InputSpec>,
+) -> Result<(), Problem> {
+    let written = Written::of(writes);
+    // Reads come first: that an input would be lost is the worse of two mistakes.
+    for read in reads {
+        written.check_read(read)?;
+    }
+    for at in 0..writes.len() {
+        written.check_twice(at)?;
+    }
+    for write in writes.iter().filter(|write| matches!(write.kind, WrittenKind::File)) {
+        written.check_in_folder(write)?;
+    }
+    input.map_or(Ok(()), |input| check_input(input, writes))
+}
+
+/// What is written, with what it is found by.
+struct Written<'w> {
+    writes: &'w [WrittenPath],
+    identities: Vec<Option<FileIdentity>>,
+    /// The first of the writes that has this identity.
+    first: HashMap<FileIdentity, usize>,
+}
+
+impl<'w> Written<'w> {
+    fn of(writes: &'w [WrittenPath]) -> Self {
+        let identities: Vec<_> = writes.iter().map(|write| FileIdentity::of(&write.path)).collect();
+        let mut first = HashMap::new();
+        for (at, identity) in identities.iter().enumerate() {
+            if let Some(identity) = identity {
+                first.entry(identity.clone()).or_insert(at);
+            }
+        }
+        Self { writes, identities, first }
+    }
+
+    fn check_read(&self, read: &ReadPath) -> Result<(), Problem> {
+        let same = FileIdentity::of(&read.path).and_then(|identity| self.first.get(&identity));
+        if let Some(write) = same.and_then(|&at| self.writes.get(at)) {
+            return Err(same_path(write.flag, &write.path, &read.flag, &read.path));
+        }
+        // A link counts where it stands, and where it leads.
+        let is_link = fs::symlink_metadata(&read.path).is_ok_and(|found| found.is_symlink());
+        let target = is_link.then(|| full_path(&read.path));
+        let places = std::iter::once(read.path.as_path()).chain(target.as_deref());
+        match places.into_iter().find_map(|path| self.folder_of(path)) {
+            Some(folder) => Err(could_replace(folder, &read.flag, &read.path)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_twice(&self, at: usize) -> Result<(), Problem> {
+        let (Some(write), Some(Some(identity))) = (self.writes.get(at), self.identities.get(at)) else {
+            return Ok(());
+        };
+        match self.first.get(identity).and_then(|&first| self.writes.get(first)) {
+            Some(other) if clash(write, other) => {
+                Err(same_path(write.flag, &write.path, other.flag, &other.path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_in_folder(&self, write: &WrittenPath) -> Result<(), Problem> {
+        if names_open_file(&write.path) {
+            return Ok(());
+        }
+        match self.folder_of(&full_path(&write.path)) {
+            Some(folder) => Err(could_replace(folder, write.flag, &write.path)),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder that a file stands in and may be replaced in, if it is one that is written.
+    fn folder_of(&self, path: &Path) -> Option<&WrittenPath> {
+        let name = path.file_name()?.to_str()?;
+        let owns = |write: &WrittenPath| match &write.kind {
+            WrittenKind::Folder(names) => (names.owns)(name),
+            WrittenKind::File | WrittenKind::FileOfFolder => false,
+        };
+        // An input may be a million files, few of which have such a name.
+        let mut folders =
+            self.writes.iter().zip(&self.identities).filter(|(write, _)| owns(write)).peekable();
+        folders.peek()?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = FileIdentity::of(parent.unwrap_or(Path::new(".")))?;
+        folders.find(|(_, identity)| identity.as_ref() == Some(&parent)).map(|(write, _)| write)
+    }
+}
+
+/// Whether two writes of one file are a mistake. Standard output may be named by several flags.
+fn clash(one: &WrittenPath, other: &WrittenPath) -> bool {
+    one.flag != other.flag && !(names_open_file(&one.path) && names_open_file(&other.path))
+}
+
+fn same_path(second: &str, path: &Path, first: &str, other: &Path) -> Problem {
+    let what = if path.is_dir() { "folder" } else { "file" };
+    let mut message = format!("{second} must not point to the same {what} as {first}: `{}`", path.display());
+    if path != other {
+        message.push_str(&format!(" is `{}`", other.display()));
+    }
+    Problem::new(ProblemCode::SamePath, message).hint("give each its own path")
+}
+
+fn could_replace(folder: &WrittenPath, flag: &str, path: &Path) -> Problem {
+    let message = format!(
+        "{} writes files to `{}` and could replace that of {flag}: `{}`",
+        folder.flag,
+        folder.path.display(),
+        path.display()
+    );
+    Problem::new(ProblemCode::SamePath, message).hint(format!("give {} a folder of its own", folder.flag))
+}
+
+/// An input that takes in what the run writes would read its own results when the run is resumed.
+fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem> {
+    let Some(write) = writes.iter().find(|write| takes_in(input, write, &write.path)) else {
+        return Ok(());
+    };
+    let (given, shown) = (input.location.name(), write.path.display());
+    let message = format!("`--input {given}` would also read what {} writes: `{shown}`", write.flag);
+    Err(Problem::new(ProblemCode::SamePath, message).hint(elsewhere(input, write)))
+}
+
+/// Whether the input would read something that is written, if it were at `path`.
+fn takes_in(input: &InputSpec, write: &WrittenPath, path: &Path) -> bool {
+    let path = full_path(path);
+    match &write.kind {
+        WrittenKind::File => would_read(input, &path),
+        WrittenKind::FileOfFolder => false,
+        WrittenKind::Folder(names) => names.samples.iter().any(|name| would_read(input, &path.join(name))),
+    }
+}
+
+/// A place that the input does not take in, as a hint.
+fn elsewhere(input: &InputSpec, write: &WrittenPath) -> String {
+    let name = write.path.file_name().map_or_else(|| PathBuf::from("results"), PathBuf::from);
+    let places = [name.clone(), Path::new("results").join(&name), Path::new("..").join(&name)];
+    match places.iter().find(|place| !takes_in(input, write, place)) {
+        Some(place) => {
+            format!("write it somewhere else, such as `{}`, or narrow the input", place.display())
+        }
+        None => "write it to another folder, or narrow the input".to_owned(),
+    }
+}

@@ -1,0 +1,123 @@
+//! What is made for the outputs of a run before it begins, and taken back if it does not.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+
+use super::writes::{DEFAULT_WORK_FOLDER, WrittenKind, WrittenPath};
+
+const OPEN_TO_ALL: u32 = 0o777;
+const PRIVATE: u32 = 0o700;
+
+/// Folders that were made for outputs. Unless it is kept, what was made is taken back when this is
+/// dropped, as far as nothing is in it.
+#[derive(Debug, Default)]
+pub(crate) struct MadeFolders {
+    /// Every folder that was made, parents first.
+    made: Vec<PathBuf>,
+    /// What there is to tell of them.
+    notices: Vec<String>,
+    /// Files that were not there.
+    new_files: Vec<PathBuf>,
+    /// The work folder with the run that is about to begin in it.
+    work_folder: Option<(PathBuf, String)>,
+    /// Whether the work folder was there before.
+    work_folder_existed: bool,
+}
+
+impl MadeFolders {
+    /// Makes the folders of outputs that are missing.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be made; those that were made are gone again.
+    pub(crate) fn make(writes: &[WrittenPath]) -> Result<Self, Problem> {
+        let mut folders = Self::default();
+        for write in writes {
+            if !write.path.exists() && !matches!(write.kind, WrittenKind::Folder(_)) {
+                folders.new_files.push(write.path.clone());
+            }
+            let (folder, mode) = match &write.kind {
+                WrittenKind::File => (write.path.parent().unwrap_or(Path::new("")), OPEN_TO_ALL),
+                WrittenKind::Folder(names) if names.private => (write.path.as_path(), PRIVATE),
+                WrittenKind::Folder(_) if write.flag == DEFAULT_WORK_FOLDER => continue,
+                WrittenKind::Folder(_) => (write.path.as_path(), OPEN_TO_ALL),
+                WrittenKind::FileOfFolder => continue,
+            };
+            if folder.as_os_str().is_empty() || folder.exists() {
+                continue;
+            }
+            folders.make_one(folder, mode).map_err(|error| {
+                let message = format!("the folder `{}` of {} cannot be made", folder.display(), write.flag);
+                Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
+            })?;
+            folders.notices.push(format!("made the folder `{}` for {}", folder.display(), write.flag));
+        }
+        Ok(folders)
+    }
+
+    /// The folders of a run with this work folder, of which nothing is left either if it does not
+    /// begin.
+    #[must_use]
+    pub(crate) fn for_run(mut self, run: &str, work_folder: &Path) -> Self {
+        self.work_folder_existed = work_folder.exists() && !self.made.iter().any(|made| made == work_folder);
+        self.work_folder = Some((work_folder.to_owned(), run.to_owned()));
+        self
+    }
+
+    fn make_one(&mut self, folder: &Path, mode: u32) -> io::Result<()> {
+        let missing = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        for path in missing.into_iter().rev() {
+            match DirBuilder::new().mode(mode).create(&path) {
+                // The way through `a/../b` makes `a`, and then `b` may be there.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made?;
+                    self.made.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back files that were made and have nothing in them. Only for whoever has the output
+    /// to itself.
+    pub(crate) fn remove_new_files(&self) {
+        for file in &self.new_files {
+            if file.metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
+                // One that cannot be removed is empty and in nobody's way.
+                drop(fs::remove_file(file));
+            }
+        }
+    }
+
+    /// Leaves everything where it is; gives what a person should know of it.
+    pub(crate) fn keep(mut self) -> Vec<String> {
+        self.made.clear();
+        self.work_folder = None;
+        std::mem::take(&mut self.notices)
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        if let Some((path, run)) = &self.work_folder {
+            let folder = WorkFolder::of(path);
+            // A folder with another run in it is that run's, also if it came there just now.
+            if folder.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
+                drop(folder.clear());
+            } else if !self.work_folder_existed {
+                drop(fs::remove_dir(path));
+            }
+        }
+        for folder in self.made.iter().rev() {
+            // Whatever somebody put there meanwhile stays.
+            drop(fs::remove_dir(folder));
+        }
+    }
+}

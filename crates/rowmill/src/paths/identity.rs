@@ -1,0 +1,103 @@
+//! What tells one file from another, whatever it is called.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Links that are followed before a path counts as leading nowhere.
+const MOST_LINKS: usize = 40;
+
+/// A file or folder: device and inode where it exists, the full path where it does not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum FileIdentity {
+    /// There is such a file.
+    Existing { device: u64, inode: u64 },
+    /// There is none yet.
+    Missing(PathBuf),
+}
+
+impl FileIdentity {
+    /// The file that a path leads to. Devices and pipes have none: they may be used any number
+    /// of times, and hold nothing that could be lost.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        // Missing folders are made, and then `new/../a` leads to `a`.
+        match fs::metadata(path).or_else(|_| fs::metadata(full_path(path))) {
+            Ok(found) if found.is_file() || found.is_dir() => {
+                Some(Self::Existing { device: found.dev(), inode: found.ino() })
+            }
+            Ok(_) => None,
+            Err(_) => Some(Self::Missing(full_path(path))),
+        }
+    }
+}
+
+/// Whether two paths lead to one file, be it by links of any kind.
+#[must_use]
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = FileIdentity::of(one);
+    identity.is_some() && identity == FileIdentity::of(other)
+}
+
+/// The path with links and dots resolved, as far as it exists.
+pub(super) fn full_path(path: &Path) -> PathBuf {
+    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    let mut missing = Vec::new();
+    let mut known = path.as_path();
+    loop {
+        if let Ok(full) = known.canonicalize() {
+            return missing.into_iter().rev().fold(full, joined);
+        }
+        match (known.parent(), known.components().next_back()) {
+            (Some(parent), Some(last)) => {
+                missing.push(last.as_os_str());
+                known = parent;
+            }
+            _ => return path,
+        }
+    }
+}
+
+/// Dots after a folder that does not exist are taken at their word.
+fn joined(mut folder: PathBuf, name: &std::ffi::OsStr) -> PathBuf {
+    if name == ".." {
+        folder.pop();
+    } else {
+        folder.push(name);
+    }
+    folder
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_what_they_are_and_not_by_their_names() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        fs::write(at("a"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        fs::hard_link(at("a"), at("hard")).unwrap();
+        symlink("a", at("soft")).unwrap();
+        symlink("new", at("dangling")).unwrap();
+        for (one, other, expected) in [
+            ("a", "hard", true),
+            ("a", "soft", true),
+            ("soft", "hard", true),
+            ("a", "b", false),
+            ("a", "no/../a", true),
+            ("new", "dangling", true),
+            ("no/deep/new", "no/./deep/../deep/new", true),
+            ("new", "other", false),
+        ] {
+            assert_eq!(same_file(&at(one), &at(other)), expected, "{one} {other}");
+        }
+        assert!(!same_file(Path::new("/dev/null"), Path::new("/dev/null")), "a device is used by many");
+    }
+}

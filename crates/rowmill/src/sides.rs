@@ -1,0 +1,147 @@
+//! Files that a run writes beside its output, and whether what is at their place may be replaced.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use rowmill_core::record::EnvelopeHead;
+use rowmill_data::output::names_open_file;
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::spec::{Existing, RunSpec};
+
+/// As many lines of telemetry are looked at to tell that a run wrote them.
+const TELEMETRY_LINES: usize = 100;
+/// How every line begins that is of one row.
+const BEGIN: &[u8] = b"{\"id\":";
+/// A summary is shorter than this.
+const MOST_OF_SUMMARY: u64 = 1 << 20;
+
+/// A kind of file beside the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Errors,
+    Telemetry,
+    Summary,
+}
+
+/// The files that a run writes beside its output.
+pub(crate) fn sides(spec: &RunSpec) -> impl Iterator<Item = (Side, &Path)> {
+    let all = [
+        (Side::Errors, &spec.error_output),
+        (Side::Telemetry, &spec.telemetry_output),
+        (Side::Summary, &spec.summary_output),
+    ];
+    all.into_iter().filter_map(|(side, path)| Some((side, path.as_deref()?)))
+}
+
+impl Side {
+    /// The flag that names the file.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::Errors => "--error-output",
+            Self::Telemetry => "--telemetry-output",
+            Self::Summary => "--summary-output",
+        }
+    }
+
+    /// Checks that nothing is lost with what is at `path`. What a run wrote there for the same flag
+    /// is replaced by that of the next; anything else is somebody's and is replaced only where the
+    /// user says so, and the output of a run not even then.
+    pub(crate) fn check(self, path: &Path, existing: Existing) -> Result<(), Problem> {
+        if names_open_file(path) || !path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+            return Ok(());
+        }
+        let (shown, flag) = (path.display(), self.flag());
+        if is_output(path) {
+            let message = format!("`{shown}`, given to `{flag}`, is the output of another run");
+            return Err(
+                Problem::new(ProblemCode::OutputExists, message).hint("choose another path, or move it away")
+            );
+        }
+        // What cannot be read cannot be written either, which is told then.
+        if existing == Existing::Overwrite || self.is_ours(path).unwrap_or(true) {
+            return Ok(());
+        }
+        let message = format!("`{shown}`, given to `{flag}`, holds what rowmill did not write there");
+        Err(Problem::new(ProblemCode::OutputExists, message).hint(match existing {
+            Existing::Refuse | Existing::Overwrite => {
+                "choose another path, or use `--overwrite` to replace it"
+            }
+            Existing::Resume | Existing::ResumeChanged => "choose another path, or move it away",
+        }))
+    }
+
+    fn is_ours(self, path: &Path) -> std::io::Result<bool> {
+        match self {
+            Self::Errors => all_lines(path, usize::MAX, |line| {
+                EnvelopeHead::parse(line).is_ok_and(|head| !head.ok) && !is_telemetry(line)
+            }),
+            Self::Telemetry => all_lines(path, TELEMETRY_LINES, is_telemetry),
+            Self::Summary => {
+                let is_short = path.metadata()?.len() < MOST_OF_SUMMARY;
+                Ok(is_short && serde_json::from_slice::<SummaryFields>(&fs::read(path)?).is_ok())
+            }
+        }
+    }
+}
+
+/// What every line of telemetry has.
+#[derive(Deserialize)]
+struct TelemetryFields {
+    #[serde(rename = "row_number")]
+    _number: u64,
+    #[serde(rename = "timing")]
+    _timing: IgnoredAny,
+}
+
+/// What every summary has.
+#[derive(Deserialize)]
+struct SummaryFields {
+    #[serde(rename = "model")]
+    _model: String,
+    #[serde(rename = "started_at")]
+    _started: String,
+    #[serde(rename = "completed_at")]
+    _completed: String,
+}
+
+fn is_telemetry(line: &[u8]) -> bool {
+    serde_json::from_slice::<TelemetryFields>(line).is_ok()
+}
+
+/// Whether a file is what `--output` of some run wrote.
+fn is_output(path: &Path) -> bool {
+    // A folder that cannot be made sense of may be that of a run.
+    let has_run = !matches!(WorkFolder::of(&WorkFolder::beside(path)).header(), Ok(None));
+    let is_ok = |line: &[u8]| EnvelopeHead::parse(line).is_ok_and(|head| head.ok) && !is_telemetry(line);
+    let mut found = false;
+    let looked = all_lines(path, usize::MAX, |line| {
+        found = is_ok(line);
+        // Of a file of another kind nothing more is read.
+        !found && EnvelopeHead::parse(line).is_ok() && !is_telemetry(line)
+    });
+    has_run || looked.is_ok() && found
+}
+
+/// Whether the first lines of a file are all of one kind. The last line may be cut.
+fn all_lines(path: &Path, most: usize, mut is_kind: impl FnMut(&[u8]) -> bool) -> std::io::Result<bool> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let mut line = Vec::new();
+    for _ in 0..most {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let is_cut = !line.ends_with(b"\n")
+            && (line.starts_with(BEGIN) || BEGIN.starts_with(&line))
+            && serde_json::from_slice::<IgnoredAny>(&line).is_err();
+        if !is_cut && !is_kind(&line) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
