@@ -70,6 +70,11 @@ pub(crate) struct AgentFlags {
     #[arg(long, value_name = "BYTES", value_parser = positive, help_heading = "Agents")]
     pub(crate) tool_result_limit: Option<u64>,
 
+    /// The most processes at once that Python functions run in; further rows wait for one [default: 8 for
+    /// each core, from 16 to 64].
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
+    pub(crate) python_processes: Option<u64>,
+
     /// Let the agent run shell commands on this machine.
     #[arg(long, short = 'x', help_heading = "Agents")]
     pub(crate) shell: bool,
@@ -91,6 +96,7 @@ impl AgentFlags {
             ("--record-tools", self.record_tools.is_some()),
             ("--tool-timeout", self.tool_timeout.is_some()),
             ("--tool-result-limit", self.tool_result_limit.is_some()),
+            ("--python-processes", self.python_processes.is_some()),
             ("--shell", self.shell),
         ];
         for (flag, given) in needs {
@@ -124,6 +130,11 @@ impl AgentFlags {
                 .tool_result_limit
                 .map_or(default.tool_result_limit, |most| usize::try_from(most).unwrap_or(usize::MAX)),
             shell: self.shell,
+            python_processes: self
+                .python_processes
+                .or(file.config.run.python_processes.map(|most| most.get().into()))
+                .map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+            python_env: file.config.run.python_env.clone(),
             servers: file.config.mcp.servers.clone(),
             config_folder: folder.unwrap_or(std::path::Path::new("")).to_owned(),
         }

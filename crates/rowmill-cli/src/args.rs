@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{CacheFlags, ExportFlags, HeadFlags, ResultsFlags};
+use crate::commands::{CacheFlags, CardFlags, ExportFlags, HeadFlags, McpFlags, ResultsFlags};
 use crate::flags::{CommonFlags, RunFlags};
 use crate::output_flags::OutputFlags;
 use crate::simulate_flags::SimulateFlags;
@@ -12,6 +12,12 @@ use crate::values::positive;
 /// Run a model over every row of a dataset, and account for every row.
 #[derive(Debug, Parser)]
 #[command(name = "rowmill", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Start here:\n  rowmill head reviews.jsonl                    see the columns of a file\n  \
+                  rowmill run -i reviews.jsonl -o - -m simulated --limit 3 --prompt 'Classify: {{review}}'\n  \
+                  rowmill models                                see which models there are, and their keys\n  \
+                  rowmill run --help                            see all flags, with examples"
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,7 +33,9 @@ pub(crate) enum Command {
     Results(ResultsFlags),
     Export(Box<ExportFlags>),
     Models(ModelsFlags),
+    Mcp(McpFlags),
     Cache(CacheFlags),
+    Card(CardFlags),
     Simulate(Box<SimulateFlags>),
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
@@ -84,7 +92,7 @@ pub(crate) enum BatchCommand {
 /// List providers with the state of their keys, what models cost, or what is known of one model.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill models\n  rowmill models --prices anthropic\n  \
-                        rowmill models responses.gpt-5.4-mini\n  rowmill models --json")]
+                        rowmill models responses.gpt-5.4-mini\n  rowmill models --aliases\n  rowmill models --json")]
 pub(crate) struct ModelsFlags {
     /// Show what is known of this model: key, price, tokenizer, longest answer.
     #[arg(value_name = "MODEL", conflicts_with = "prices")]
@@ -93,6 +101,10 @@ pub(crate) struct ModelsFlags {
     /// Show what models cost, of one provider or of all.
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, default_missing_value = "")]
     pub(crate) prices: Option<String>,
+
+    /// Show the short names for models, built in and of `rowmill.toml`, and what they stand for.
+    #[arg(long, conflicts_with_all = ["model", "prices"])]
+    pub(crate) aliases: bool,
 
     /// Print JSON, with everything that is known.
     #[arg(long)]

@@ -3,23 +3,18 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rowmill::{Control, ExitCode, Limits, Parallel, Problem, ProblemCode, Stop};
+use rowmill::{Control, ExitCode, Limits, Problem, ProblemCode, Stop};
 
 use crate::printer;
 use crate::progress::Progress;
 use crate::resolve::Show;
 use crate::signals::{Asked, Signals};
 
-/// File descriptors that are needed besides one per call in flight.
-const OTHER_FILES: u64 = 128;
-
 /// Does some work with progress on the screen and signals heard.
 pub(crate) fn conduct<T>(
     show: Show,
-    parallel: Parallel,
     work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    allow_open_files(parallel.ceiling() as u64 + OTHER_FILES);
     let cannot = |error: std::io::Error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     };
@@ -69,12 +64,12 @@ enum Patience {
     Over,
 }
 
-/// First drains, then aborts, then exits. SIGTERM only ever drains.
+/// First drains, then aborts, then exits. SIGTERM and SIGHUP only ever drain.
 fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience {
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
             talk(
-                "stopping: calls in flight are finished, no further rows are taken; Ctrl-C again aborts them",
+                "stopping: rows under way are finished, no further rows are taken; Ctrl-C again aborts them",
             );
             stop.drain();
         }
@@ -90,16 +85,4 @@ fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience
 #[expect(clippy::exit, reason = "the third Ctrl-C means now")]
 fn exit_now<T>() -> T {
     std::process::exit(ExitCode::Interrupted as i32)
-}
-
-/// Raises the soft limit on open files where the many calls in flight need it. Where it
-/// cannot be raised, connections fail and are tried again, so this is no error.
-fn allow_open_files(wanted: u64) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
-        debug_assert!(raised.is_ok(), "a soft limit may be raised up to the hard one");
-    }
 }

@@ -10,8 +10,8 @@ use crate::agent_flags::AgentFlags;
 use crate::data_flags::DataFlags;
 use crate::output_flags::OutputFlags;
 use crate::values::{
-    Deadline, Quota, Rows, deadline, dollars, duration, duration_or_none, format_name, positive, quota, rows,
-    share, switch, whole, whole_u32,
+    Deadline, Quota, Rows, SummaryFormat, deadline, dollars, duration, duration_or_none, format_name,
+    positive, quota, rows, share, summary_format, switch, whole, whole_u32,
 };
 
 /// Run a model over every row of a file and write one result per row.
@@ -157,7 +157,14 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "FOLDER", help_heading = "Results")]
     pub(crate) export_traces: Option<PathBuf>,
 
-    /// Print the summary as JSON on standard output (the default, unless envelopes go there).
+    /// What standard output gets at the end: `json`, `text` for no JSON, or `auto` for JSON where it is
+    /// no terminal and has no envelopes [default: auto].
+    ///
+    /// People read the summary on standard error in any case.
+    #[arg(long, value_name = "auto|text|json", value_parser = summary_format, help_heading = "Results")]
+    pub(crate) summary_format: Option<SummaryFormat>,
+
+    /// Print the summary as JSON on standard output, also on a terminal; the same as `--summary-format json`.
     #[arg(long, overrides_with = "no_final_summary", help_heading = "Results")]
     pub(crate) final_summary: bool,
 
@@ -207,7 +214,8 @@ pub(crate) struct CommonFlags {
     /// Stop before the run can cost more than this many dollars, over all its resumes.
     ///
     /// A call is sent only if its worst case fits what is left. Exit code 4; a resume with
-    /// a higher limit goes on.
+    /// a higher limit goes on. Where the model string has no `max_tokens`, each answer is limited
+    /// in length so that calls still fit beside each other; one that is cut is asked for again.
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Money")]
     pub(crate) max_cost: Option<Money>,
 
@@ -235,7 +243,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
     pub(crate) retry_wait: Option<Duration>,
 
-    /// How long one call may take, such as `90s` or `5m` [default: 10m].
+    /// How long one call may take, such as `90s`, `5m` or `30` (seconds) [default: 10m].
     #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Faults")]
     pub(crate) timeout: Option<Duration>,
 
@@ -271,6 +279,12 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) after: Option<u64>,
 
+    /// Send all rows even if the first fifty all fail for the same reason; without this the run stops then.
+    ///
+    /// `--max-errors` takes its place: with it, that many rows may fail, for whatever reason.
+    #[arg(long, help_heading = "When to stop")]
+    pub(crate) keep_going: bool,
+
     /// Stop as soon as one row is ok; calls in flight are cancelled.
     #[arg(long, help_heading = "When to stop")]
     pub(crate) stop_on_first_result: bool,
@@ -287,7 +301,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, overrides_with = "no_keep_temp", help_heading = "Faults")]
     pub(crate) keep_temp: bool,
 
-    /// Remove the ledger of a finished run (the default).
+    /// Leave nothing of a run whose rows are all ok; without this its header stays, for `--resume` and `plan`.
     #[arg(long, overrides_with = "keep_temp", help_heading = "Faults")]
     pub(crate) no_keep_temp: bool,
 

@@ -1,6 +1,7 @@
 //! Text that fits a screen: widths, tables, and values that cannot disturb it.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -12,22 +13,20 @@ const LEAST_WIDTH: usize = 40;
 /// How many columns a line may take: those of the terminal, or of `COLUMNS`.
 pub(crate) fn screen_width() -> usize {
     let told = || rowmill::environment("COLUMNS").and_then(|columns| columns.parse().ok());
-    terminal_width().or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
+    terminal_width(&std::io::stdout()).or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
 }
 
-#[cfg(unix)]
-fn terminal_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
+/// How many columns the terminal on standard error has now.
+pub(crate) fn stderr_width() -> usize {
+    terminal_width(&std::io::stderr()).unwrap_or(USUAL_WIDTH)
+}
+
+fn terminal_width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-#[cfg(not(unix))]
-fn terminal_width() -> Option<usize> {
-    None
 }
 
 /// How many columns a text takes.
@@ -97,6 +96,23 @@ pub(crate) fn wrapped(text: &str, most: usize, lines: usize) -> (Vec<String>, us
         out.extend(pieces.into_iter().take(room));
     }
     (out, rest)
+}
+
+/// A text in lines of at most `most` columns, broken between words; all but the first begin with
+/// `indent` spaces. A word that is wider than a line stays whole, because it may be a path.
+pub(crate) fn folded(text: &str, most: usize, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        let is_over = width(&line) + width(word.trim_end()) > most;
+        if is_over && !line.trim_start().is_empty() {
+            lines.push(line.trim_end().to_owned());
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
 }
 
 /// On which side of its column a cell stands.
@@ -189,6 +205,14 @@ mod tests {
         }
         let (lines, rest) = wrapped("abcde\n\nx\u{1b}[1m\nmore", 3, 5);
         assert_eq!((lines, rest), (["abc", "de", "", "x\\u", "{1b"].map(String::from).to_vec(), 4));
+    }
+
+    #[test]
+    fn long_lines_are_folded_between_words_and_short_ones_stay() {
+        assert_eq!(folded("cost:   $1.25, 3 calls", 40, 8), ["cost:   $1.25, 3 calls"]);
+        let folded_text = folded("next:   the same command goes on where it was", 24, 8);
+        assert_eq!(folded_text, ["next:   the same command", "        goes on where it", "        was"]);
+        assert_eq!(folded("output: /a/very/long/path", 12, 8), ["output:", "        /a/very/long/path"]);
     }
 
     #[test]

@@ -7,13 +7,18 @@ mod conduct;
 mod data_flags;
 mod flags;
 mod layout;
+mod live_lines;
 mod numbers;
+mod open_files;
 mod output_flags;
 mod printer;
+mod private;
 mod progress;
+mod progress_line;
 mod resolve;
 mod signals;
 mod simulate_flags;
+mod summary_text;
 mod values;
 
 pub use args::command;

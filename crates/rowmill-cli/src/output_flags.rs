@@ -56,7 +56,7 @@ impl OutputFlags {
         let layout = if self.flatten { Layout::Flat } else { Layout::Envelope };
         let (target, format) = match (self.output, self.output_dir, self.split_by) {
             (_, Some(path), Some(split_by)) => (TableTarget::Folder { path, split_by }, TableFormat::Jsonl),
-            (Some(path), ..) if path != Path::new("-") => {
+            (Some(path), ..) if ![Path::new("-"), Path::new("/dev/stdout")].contains(&path.as_path()) => {
                 let format = format_of(&path, self.output_format)?;
                 (TableTarget::File(path), format)
             }

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rowmill::{Event, Money, Observer, WaitReason};
 
-use crate::numbers::{grouped, rate, time};
+use crate::live_lines::LiveLines;
+use crate::numbers::{counted, grouped, rate, time};
 use crate::printer;
+use crate::progress_line::{Importance, ProgressPart, fitted_lines, whole_line};
 use crate::resolve::Show;
 
 /// How often the live line is drawn.
@@ -65,7 +66,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Progress {
     counts: Arc<Counts>,
-    bar: ProgressBar,
+    screen: LiveLines,
     every: Option<u64>,
     began: Instant,
     painter: Option<JoinHandle<()>>,
@@ -77,7 +78,7 @@ struct Watcher {
     /// Whether anything is shown at all.
     tells: bool,
     counts: Arc<Counts>,
-    bar: ProgressBar,
+    screen: LiveLines,
     every: Option<u64>,
     began: Instant,
 }
@@ -87,14 +88,14 @@ impl Progress {
     pub(crate) fn start(show: Show) -> Self {
         // A line that is drawn over and over would run into envelopes on the same screen.
         let shares_screen = show.envelopes_on_stdout && std::io::stdout().is_terminal();
-        let live = show.progress && std::io::stderr().is_terminal() && !shares_screen;
-        let bar = if live { live_bar() } else { ProgressBar::hidden() };
+        let live = show.progress && can_move_cursor() && !shares_screen;
+        let screen = if live { LiveLines::on_terminal() } else { LiveLines::default() };
         let every = show.every.filter(|_| show.progress);
         let wanted = AtomicU64::new(show.wanted.unwrap_or(u64::MAX));
         let counts = Arc::new(Counts { wanted, ..Counts::default() });
         let ended = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
-        let mut progress = Self { counts, bar, every, began, painter: None, ended };
+        let mut progress = Self { counts, screen, every, began, painter: None, ended };
         if show.progress {
             progress.painter = progress.paint(live);
         }
@@ -103,15 +104,15 @@ impl Progress {
 
     /// The observer to give to a run.
     pub(crate) fn observer(&self) -> Arc<dyn Observer> {
-        let (counts, bar) = (self.counts.clone(), self.bar.clone());
+        let (counts, screen) = (self.counts.clone(), self.screen.clone());
         let tells = self.painter.is_some();
-        Arc::new(Watcher { tells, counts, bar, every: self.every, began: self.began })
+        Arc::new(Watcher { tells, counts, screen, every: self.every, began: self.began })
     }
 
     /// Prints a line above the live one.
     pub(crate) fn talk(&self) -> impl Fn(&str) + Send + Sync + 'static {
-        let bar = self.bar.clone();
-        move |text| say(&bar, text)
+        let screen = self.screen.clone();
+        move |text| screen.talk(text)
     }
 
     /// Takes the live line away.
@@ -122,23 +123,22 @@ impl Progress {
             // A painter that failed has nothing left to say.
             drop(painter.join());
         }
-        self.bar.finish_and_clear();
+        self.screen.clear();
     }
 
     fn paint(&self, live: bool) -> Option<JoinHandle<()>> {
-        let (counts, bar, ended, began) =
-            (self.counts.clone(), self.bar.clone(), self.ended.clone(), self.began);
+        let (counts, screen, ended, began) =
+            (self.counts.clone(), self.screen.clone(), self.ended.clone(), self.began);
         let every = self.every;
         let painter = move || {
             let mut next_line = PLAIN_INTERVAL;
             while !ended.load(Relaxed) {
                 thread::park_timeout(FRAME);
                 if live {
-                    bar.set_message(counts.line(began));
-                    bar.tick();
+                    screen.draw(&fitted_lines(&counts.parts(began), LiveLines::columns()));
                 } else if every.is_none() && began.elapsed() >= next_line {
                     next_line = began.elapsed() + PLAIN_INTERVAL;
-                    printer::talk(&counts.line(began));
+                    printer::talk(&whole_line(&counts.parts(began)));
                 }
             }
         };
@@ -164,11 +164,11 @@ impl Observer for Watcher {
                 if *called {
                     counts.in_flight.fetch_sub(1, Relaxed);
                 }
-                counts.tokens.fetch_add(usage.input + usage.output, Relaxed);
+                counts.tokens.fetch_add(usage.tokens(), Relaxed);
                 counts.failed.fetch_add(u64::from(error.is_some()), Relaxed);
                 let processed = counts.processed.fetch_add(1, Relaxed) + 1;
                 if self.every.is_some_and(|every| processed.is_multiple_of(every)) {
-                    say(&self.bar, &counts.line(self.began));
+                    self.screen.talk(&whole_line(&counts.parts(self.began)));
                 }
             }
             Event::Retrying { .. } => {
@@ -205,7 +205,7 @@ impl Watcher {
         }
         let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until, over: None };
         if reason.is_grave() && self.tells && self.counts.is_news(reason, now) {
-            say(&self.bar, &format!("waiting {}", told.text(now)));
+            self.screen.talk(&format!("waiting {}", told.text(now)));
         }
         *waiting = Some(told);
     }
@@ -257,44 +257,54 @@ impl Counts {
         (is_late && lasts).then(|| format!("paced by {}", shown.reason))
     }
 
-    /// The state of the run in one line.
-    fn line(&self, began: Instant) -> String {
+    /// The state of the run, in the order in which it is told.
+    fn parts(&self, began: Instant) -> Vec<ProgressPart> {
         let elapsed = began.elapsed();
         let processed = self.processed.load(Relaxed);
         let per_second = self.rate_now(processed, elapsed);
         let total = self.total();
-        let mut line = match total {
-            Some(total) => {
-                let share = (processed + self.skipped.load(Relaxed)) * 100 / total.max(1);
-                format!("{share}% {} rows, {} rows/s", grouped(processed), rate(per_second))
+        let mut parts = Vec::new();
+        let mut add = |importance, text| parts.push(ProgressPart { importance, text });
+        let rows = counted(processed, "row");
+        add(
+            Importance::Rows,
+            match total {
+                Some(total) => {
+                    let share = (processed + self.skipped.load(Relaxed)) * 100 / total.max(1);
+                    format!("{share}% {rows}")
+                }
+                None => rows,
+            },
+        );
+        add(Importance::Rate, format!("{} rows/s", rate(per_second)));
+        for (importance, count, one, many) in [
+            (Importance::Failed, &self.failed, "failed", "failed"),
+            (Importance::Skipped, &self.skipped, "skipped", "skipped"),
+            (Importance::Retries, &self.retrying, "retry", "retries"),
+            (Importance::Tokens, &self.tokens, "token", "tokens"),
+            (Importance::InFlight, &self.in_flight, "in flight", "in flight"),
+        ] {
+            match count.load(Relaxed) {
+                0 => {}
+                1 => add(importance, format!("1 {one}")),
+                count => add(importance, format!("{} {many}", grouped(count))),
             }
-            None => format!("{} rows, {} rows/s", grouped(processed), rate(per_second)),
-        };
-        let mut add = |count: u64, what: &str| {
-            if count > 0 {
-                line.push_str(&format!(", {} {what}", grouped(count)));
-            }
-        };
-        add(self.failed.load(Relaxed), "failed");
-        add(self.skipped.load(Relaxed), "skipped");
-        add(self.retrying.load(Relaxed), "retries");
-        add(self.tokens.load(Relaxed), "tokens");
-        add(self.in_flight.load(Relaxed), "in flight");
+        }
         let cost = Money::from_pico(self.cost.load(Relaxed));
         if cost > Money::ZERO {
-            line.push_str(&format!(", {cost}"));
+            add(Importance::Cost, cost.to_string());
         }
         if let Some(text) = self.wait_text() {
-            line.push_str(&format!(", {text}"));
+            add(Importance::Waiting, text);
         }
         if self.draining.load(Relaxed) {
-            line.push_str(", stopping");
+            add(Importance::Stopping, "stopping".to_owned());
         } else if self.waits_gravely() {
             // Nobody knows how long it will take.
         } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
-            line.push_str(&format!(", about {} left", time(left)));
+            add(Importance::TimeLeft, format!("about {} left", time(left)));
         }
-        line
+        parts
     }
 
     /// How many rows there will be: counted once all are read, before that estimated
@@ -341,16 +351,9 @@ impl Counts {
     }
 }
 
-fn live_bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("{spinner} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
-fn say(bar: &ProgressBar, text: &str) {
-    if bar.is_hidden() { printer::talk(text) } else { bar.println(text) }
+/// Whether standard error is a terminal on which lines can be drawn again.
+fn can_move_cursor() -> bool {
+    std::io::stderr().is_terminal() && rowmill::environment("TERM").is_some_and(|kind| kind != "dumb")
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
 //! From flags to a spec. A flag wins over the environment, the environment over
 //! `rowmill.toml`, the file over the default; this is the only place that says so.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    BudgetLimits, ConfigFile, Existing, InputSpec, Location, OnQuota, Output, Pace, Parallel,
+    BudgetLimits, ConfigFile, Existing, InputSpec, KeepTemp, Location, OnQuota, Output, Pace, Parallel,
     ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
-    Selection, StopRules, Timeouts, VariableFlags, WorkSpec,
+    Selection, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
 };
 
 use crate::flags::CommonFlags;
-use crate::values::{Deadline, Quota, Rows, duration, rows};
+use crate::values::{Deadline, Quota, Rows, SummaryFormat, duration, rows};
 
 const DEFAULT_AFTER: u64 = 100;
+
+/// So many rows that all fail for the same reason show that the rest would fail, too.
+const SAME_FAILURE_ROWS: u64 = 50;
 
 /// What a command line asks for, besides the run itself.
 #[derive(Debug)]
@@ -40,15 +44,13 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     flags.data.check()?;
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
     let (defaults, usual) = (&file.config.run, WorkSpec::default());
-    let show = show(&flags, &output);
     check_summary(&flags, &output)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
+    let (show, keep_temp) = (show(&flags, &output), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
-    let named = !flags.fallback_model.is_empty();
-    let fallback_models = if named { flags.fallback_model } else { defaults.fallback_models.clone() };
     let work = WorkSpec {
         model,
         agents,
@@ -57,7 +59,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         rates,
         on_quota: if flags.on_quota == Some(Quota::Stop) { OnQuota::Stop } else { OnQuota::Wait },
         max_outage: flags.max_outage.unwrap_or(usual.max_outage),
-        fallback_models,
+        fallback_models: fallback_models(flags.fallback_model, defaults),
         stop_rules,
         budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
         dedupe: flags.dedupe,
@@ -71,6 +73,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         timeouts,
         repairs: flags.repairs.or(defaults.repairs).unwrap_or(usual.repairs),
         providers: file.config.providers.clone(),
+        aliases: file.config.alias_config(),
         prices: file.config.prices.clone(),
     };
     let spec = RunSpec {
@@ -92,15 +95,32 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         summary_output: flags.summary_output,
         traces: flags.export_traces,
         work_dir: flags.work_dir,
-        keep_temp: flags.keep_temp,
+        keep_temp,
+        config_files: file.path.iter().cloned().collect(),
     };
     Ok(Resolved { spec, show })
 }
 
+fn fallback_models(named: Vec<String>, defaults: &RunDefaults) -> Vec<String> {
+    if named.is_empty() { defaults.fallback_models.clone() } else { named }
+}
+
+fn keep_temp(flags: &CommonFlags) -> KeepTemp {
+    match (flags.keep_temp, flags.no_keep_temp) {
+        (true, _) => KeepTemp::Ledger,
+        (false, true) => KeepTemp::Nothing,
+        (false, false) => KeepTemp::Header,
+    }
+}
+
 /// Envelopes and a summary cannot both have standard output.
 fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
-    if flags.final_summary && output.is_stdout() {
-        return Err(usage("--final-summary and --output - cannot be used together").hint(
+    let asked = match flags.summary_format {
+        Some(SummaryFormat::Json) => Some("--summary-format json"),
+        _ => flags.final_summary.then_some("--final-summary"),
+    };
+    if let Some(flag) = asked.filter(|_| output.is_stdout()) {
+        return Err(usage(format!("{flag} and --output - cannot be used together")).hint(
             "standard output carries the envelopes; write the summary to a file with `--summary-output`",
         ));
     }
@@ -121,7 +141,19 @@ fn show(flags: &CommonFlags, output: &Output) -> Show {
         every: flags.progress_every,
         envelopes_on_stdout: output.is_stdout(),
         wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
-        json_summary: !flags.no_final_summary && (flags.final_summary || !output.is_stdout()),
+        json_summary: has_json_summary(flags, output),
+    }
+}
+
+/// Whether standard output gets the summary as JSON. On a terminal only if it is asked for: the
+/// summary for people is there already.
+fn has_json_summary(flags: &CommonFlags, output: &Output) -> bool {
+    match flags.summary_format.unwrap_or_default() {
+        _ if flags.no_final_summary => false,
+        _ if flags.final_summary => true,
+        SummaryFormat::Json => true,
+        SummaryFormat::Text => false,
+        SummaryFormat::Auto => !output.is_stdout() && !std::io::stdout().is_terminal(),
     }
 }
 
@@ -239,6 +271,8 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
     StopRules {
         max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
         max_error_rate: flags.max_error_rate.map(|rate| (rate, after)),
+        // Whoever says how many rows may fail has decided.
+        same_failure: (!flags.keep_going && flags.max_errors.is_none()).then_some(SAME_FAILURE_ROWS),
         first_result: flags.stop_on_first_result,
         deadline: flags.deadline.map(|deadline| match deadline {
             Deadline::In(time) => time,
@@ -253,12 +287,13 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
 /// A time from the flag, or from the file, whose mistakes are told as the file's.
 fn time(
     flag: Option<Duration>,
-    configured: &Option<String>,
+    configured: &Option<TimeSetting>,
     name: &str,
     file: &ConfigFile,
 ) -> Result<Option<Duration>, Problem> {
-    let (None, Some(text)) = (flag, configured) else { return Ok(flag) };
-    duration(text).map(Some).map_err(|what| {
+    let (None, Some(setting)) = (flag, configured) else { return Ok(flag) };
+    let text = setting.to_string();
+    duration(&text).map(Some).map_err(|what| {
         let shown = file.path.as_deref().unwrap_or(Path::new("rowmill.toml")).display();
         Problem::new(ProblemCode::InvalidConfig, format!("`{name}` in `{shown}` {what}, not `{text}`"))
     })

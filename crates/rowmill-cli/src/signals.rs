@@ -1,4 +1,6 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C, SIGTERM and SIGHUP.
+
+use std::process::{Command, Stdio};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -7,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) enum Asked {
     /// Ctrl-C.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, or SIGHUP: the terminal is gone.
     Terminate,
 }
 
@@ -16,17 +18,75 @@ pub(crate) enum Asked {
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// `None` where SIGHUP is ignored, as by `nohup`, and must stay so.
+    hangup: Option<Signal>,
+    /// Listened to so that a file that may not grow any more is an error of the write and not the
+    /// end of the process.
+    _file_size: Signal,
 }
+
+/// SIGXFSZ, which has no name in tokio.
+const FILE_SIZE: i32 = 25;
 
 impl Signals {
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let file_size = signal(SignalKind::from_raw(FILE_SIZE))?;
+        Ok(Self { interrupt, terminate, hangup, _file_size: file_size })
     }
 
     pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Interrupt,
             _ = self.terminate.recv() => Asked::Terminate,
+            () = heard(self.hangup.as_mut()) => Asked::Terminate,
         }
+    }
+}
+
+/// Waits for a signal; for ever where it is not listened to.
+async fn heard(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process was started with SIGHUP ignored.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").ok();
+    let mask = status.as_deref().and_then(ignored_signals);
+    mask.map_or_else(child_ignores_hangup, |mask| mask & 1 != 0)
+}
+
+/// The mask of ignored signals in `/proc/self/status`; SIGHUP is its lowest bit.
+fn ignored_signals(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// What is ignored is handed down, and a shell does not change it: one that outlives a SIGHUP
+/// ignores it. For systems where there is nothing to read it from.
+fn child_ignores_hangup() -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "kill -HUP $$"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_read_from_the_status_of_the_process() {
+        let status = "Name:\trowmill\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n";
+        assert_eq!(ignored_signals(status), Some(0x1001));
+        assert_eq!(ignored_signals("Name:\trowmill\n"), None);
+    }
+
+    #[test]
+    fn a_shell_tells_as_the_status_does_whether_a_hangup_is_ignored() {
+        assert_eq!(child_ignores_hangup(), ignores_hangup());
     }
 }

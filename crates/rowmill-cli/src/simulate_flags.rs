@@ -121,11 +121,11 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "TIME:CHANGES", value_parser = notation::changes, help_heading = "Limits")]
     at: Vec<(Duration, Vec<Change>)>,
 
-    /// A fault and the share of calls it strikes, such as `503=0.02`. Can be repeated.
+    /// A fault and the share of calls it strikes, such as `503=0.02` or `429=2%,retry-after=1`. Can be repeated.
     ///
-    /// Faults: a status code, `reset`, `midway`, `truncate`, `garbage`, `hang`, `drip`,
+    /// Faults: a status code, which may have headers, `reset`, `midway`, `truncate`, `garbage`, `hang`, `drip`,
     /// `empty`, `refusal`, `length`, `filter`, `wrong`, `fenced`, `null`.
-    #[arg(long, value_name = "KIND=RATE", value_parser = notation::fault_rate, help_heading = "Faults")]
+    #[arg(long, value_name = "KIND=RATE[,HEADER=VALUE]", value_parser = notation::fault_rate, help_heading = "Faults")]
     fault: Vec<(Fault, f64)>,
 
     /// Be down for a time, such as `60s+30s`: from 60 s after the start, for 30 s. Can be repeated.

@@ -18,6 +18,15 @@ pub(crate) enum Quota {
     Stop,
 }
 
+/// What standard output gets at the end of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SummaryFormat {
+    #[default]
+    Auto,
+    Text,
+    Json,
+}
+
 /// A point in time, or a time from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
@@ -39,6 +48,15 @@ pub(crate) fn quota(text: &str) -> Result<Quota, String> {
         "wait" => Ok(Quota::Wait),
         "stop" => Ok(Quota::Stop),
         _ => Err("must be `wait` or `stop`".into()),
+    }
+}
+
+pub(crate) fn summary_format(text: &str) -> Result<SummaryFormat, String> {
+    match text {
+        "auto" => Ok(SummaryFormat::Auto),
+        "text" => Ok(SummaryFormat::Text),
+        "json" => Ok(SummaryFormat::Json),
+        _ => Err("must be `auto`, `text` or `json`".into()),
     }
 }
 
@@ -96,9 +114,15 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`.
+/// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a time such as `500ms`, `90s` or `5m`".to_owned();
+    let wrong = || "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`".to_owned();
+    if text.starts_with(|first: char| first.is_ascii_digit())
+        && let Ok(seconds) = text.parse::<f64>()
+    {
+        let time = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+        return Some(time).filter(|time| !time.is_zero()).ok_or_else(wrong);
+    }
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }

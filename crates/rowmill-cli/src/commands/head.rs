@@ -53,7 +53,12 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;
-    let head = runtime.block_on(rowmill::head(spec))?;
+    // Here the input has no flag.
+    let without_flag = |problem: Problem| Problem {
+        hint: problem.hint.map(|hint| hint.replace(" given to `--input`", "")),
+        ..problem
+    };
+    let head = runtime.block_on(rowmill::head(spec)).map_err(without_flag)?;
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, screen_width()) });
     Ok(ExitCode::Ok)
 }
@@ -78,7 +83,7 @@ fn as_text(head: &Head, width: usize) -> String {
     if !has_prompts && head.columns.len() > 1 && table.width() <= width {
         lines.extend(table.lines(0, width));
     } else {
-        let blocks: Vec<String> = head.rows.iter().map(|row| block(row, width)).collect();
+        let blocks: Vec<String> = head.rows.iter().map(|row| block(head, row, width)).collect();
         lines.push(blocks.join("\n\n"));
     }
     lines.join("\n")
@@ -144,8 +149,9 @@ fn table(head: &Head) -> Table {
     for row in &head.rows {
         match &row.row {
             Ok(row) => {
-                let cells =
-                    head.columns.iter().map(|column| row.field(&column.name).map_or(String::new(), shown));
+                let cells = head.columns.iter().map(|column| {
+                    row.field(&column.name).map_or(String::new(), |json| cell(head, &column.name, json))
+                });
                 table.row(std::iter::once(row.number().to_string()).chain(cells));
             }
             Err(bad) => table.spanning(bad.number.to_string(), bad_text(bad.kind.name(), &bad.message)),
@@ -154,14 +160,14 @@ fn table(head: &Head) -> Table {
     table
 }
 
-fn block(row: &HeadRow, width: usize) -> String {
+fn block(head: &Head, row: &HeadRow, width: usize) -> String {
     let mut lines = Vec::new();
     match &row.row {
         Ok(row) => {
             lines.push(format!("row {}", row.number()));
             let mut table = Table::new(&[Side::Left, Side::Left]);
             for (name, json) in row.fields() {
-                table.row([cut(&printable(name), 30), shown(json)]);
+                table.row([cut(&printable(name), 30), cell(head, name, json)]);
             }
             lines.extend(table.lines(2, width));
         }
@@ -191,6 +197,14 @@ fn block(row: &HeadRow, width: usize) -> String {
 
 fn bad_text(kind: &str, message: &str) -> String {
     printable(&format!("bad row: {kind}: {message}"))
+}
+
+/// A value of a column. The size of a file is told in bytes, which nobody reads.
+fn cell(head: &Head, column: &str, json: &str) -> String {
+    match json.parse() {
+        Ok(bytes) if column == "size" && head.format == Some(Format::Documents.name()) => size(bytes),
+        _ => shown(json),
+    }
 }
 
 /// A value for people: text without its quotes, anything else as JSON on one line.

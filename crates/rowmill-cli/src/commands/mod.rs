@@ -1,8 +1,10 @@
 //! One module per command.
 
 mod cache;
+mod card;
 mod export;
 mod head;
+mod mcp;
 mod models;
 mod plan;
 mod query;
@@ -13,20 +15,28 @@ mod simulate;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use rowmill::Problem;
 
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::printer;
 
 pub(crate) use cache::CacheFlags;
+pub(crate) use card::CardFlags;
 pub(crate) use export::ExportFlags;
 pub(crate) use head::HeadFlags;
+pub(crate) use mcp::McpFlags;
 pub(crate) use results::ResultsFlags;
 
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    crate::private::hide_memory();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return wrong_arguments(&error),
+    };
+    let outcome = match arguments.command {
         Command::Run(flags) | Command::Batch(crate::args::Batch { command: BatchCommand::Run(flags) }) => {
             run::run(*flags)
         }
@@ -35,7 +45,9 @@ pub fn main() -> ExitCode {
         Command::Results(flags) => results::results(&flags),
         Command::Export(flags) => export::export(*flags),
         Command::Models(flags) => models::models(&flags),
+        Command::Mcp(flags) => mcp::mcp(flags),
         Command::Cache(flags) => cache::cache(flags),
+        Command::Card(flags) => card::card(flags),
         Command::Simulate(flags) => simulate::simulate(*flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
@@ -51,6 +63,19 @@ pub fn main() -> ExitCode {
         problem.exit()
     });
     ExitCode::from(code as u8)
+}
+
+/// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
+fn wrong_arguments(error: &clap::Error) -> ExitCode {
+    // A screen that is gone cannot be told anything.
+    drop(error.print());
+    let command = std::env::args().nth(1).filter(|name| name == "run" || name == "plan");
+    if let (Some(name), ErrorKind::MissingRequiredArgument) = (command, error.kind()) {
+        printer::talk(&format!(
+            "\nExample:\n  rowmill {name} -i rows.jsonl -o results.jsonl -m simulated --prompt 'Classify: {{{{text}}}}'"
+        ));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(rowmill::ExitCode::Usage as u8))
 }
 
 fn manual() -> Result<rowmill::ExitCode, Problem> {

@@ -1,5 +1,6 @@
-//! `rowmill models`: providers, prices, and what is known of one model.
+//! `rowmill models`: providers, aliases, prices, and what is known of one model.
 
+mod aliases;
 mod one;
 mod prices;
 mod providers;
@@ -26,8 +27,11 @@ struct Answer {
 pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
     let config = ConfigFile::find(&current_folder())?.config;
     let prices = PriceTable::with_config(&config.prices)?;
-    let known = Known { providers: Providers::with_config(config.providers)?, prices };
+    let aliases = config.alias_config();
+    let providers = Providers::with_config(config.providers)?.with_aliases(aliases)?;
+    let known = Known { providers, prices };
     let answer = match (&flags.model, &flags.prices) {
+        _ if flags.aliases => aliases::aliases(&known),
         (Some(model), _) => one::model(&known, model)?,
         (None, Some(provider)) => {
             prices::prices(&known, Some(provider.as_str()).filter(|name| !name.is_empty()))?

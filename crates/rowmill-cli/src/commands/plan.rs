@@ -5,17 +5,17 @@ use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanReport, Problem};
 use crate::args::PlanFlags;
 use crate::conduct::conduct;
 use crate::numbers::{counted, grouped, time};
-use crate::printer;
 use crate::resolve::{Resolved, current_folder, resolve};
+use crate::{open_files, printer};
 
 /// Runs the command.
 pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
-    let Resolved { spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
+    let Resolved { mut spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let sample_calls = flags.sample_calls;
-    let planned = conduct(show, spec.work.parallel, async |control| {
-        Box::pin(rowmill::plan(spec, sample_calls, control)).await
-    })?;
+    // Nothing is said of it: a plan makes few calls, if any.
+    drop(open_files::fit(&mut spec.work));
+    let planned = conduct(show, async |control| Box::pin(rowmill::plan(spec, sample_calls, control)).await)?;
     let Some(report) = planned else { return Ok(ExitCode::Interrupted) };
     if flags.json {
         // Plain data, so it is always JSON.
@@ -60,7 +60,7 @@ fn text(report: &PlanReport) -> String {
     lines.push(match report.seconds {
         Some(seconds) => {
             format!(
-                "time:   at least {} at {}",
+                "time:   about {} at {}",
                 time(std::time::Duration::from_secs_f64(seconds)),
                 limits(report)
             )

@@ -39,6 +39,13 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
 
 /// The script that the flags tell, with the files that they name.
 fn script(flags: SimulateFlags) -> Result<Script, Problem> {
+    if let (Some(script), Some(log)) = (&flags.script, &flags.log_requests)
+        && rowmill::same_file(script, log)
+    {
+        let message =
+            format!("`--log-requests` must not point to the same file as `--script`: `{}`", log.display());
+        return Err(Problem::new(ProblemCode::SamePath, message).hint("give each its own path"));
+    }
     let rules = flags.script.as_deref().map(rules).transpose()?;
     let log = flags.log_requests.as_deref().map(create).transpose()?;
     let mut script = flags.script();

@@ -1,6 +1,8 @@
 //! What is known of one model.
 
-use rowmill::{Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter, environment};
+use rowmill::{
+    Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter, provider_environment,
+};
 use serde_json::{Value, json};
 
 use super::prices::{amount, how_to, origin, price_json};
@@ -14,10 +16,11 @@ pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
     let tier = model.settings.value(Key::ServiceTier).map(ToString::to_string);
     let priced = known.prices.find(&model.provider, &model.model, tier.as_deref());
     let accuracy = counter(&model.provider, &model.model).accuracy();
-    let entries = catalogue(&known.providers, &environment);
+    let entries = catalogue(&known.providers, &provider_environment);
     let provider = entries.iter().find(|entry| entry.provider == model.provider);
 
-    let mut lines = vec![model.to_string()];
+    let whole = known.providers.aliases().expand(text)?;
+    let mut lines = vec![if whole == text.trim() { model.to_string() } else { format!("{model} ({text})") }];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<11} {value}"));
     if let Some(entry) = provider {
         let place = entry.base_url.as_ref().map_or_else(String::new, |url| format!(", at {url}"));

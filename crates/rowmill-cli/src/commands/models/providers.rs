@@ -1,18 +1,20 @@
 //! The list of providers.
 
-use rowmill::{CatalogueEntry, KeyState, catalogue, environment};
+use rowmill::{CatalogueEntry, KeyState, alias_origin, catalogue, provider_environment};
 use serde_json::{Value, json};
 
 use super::{Answer, Known};
 
 /// Every provider with the state of its key.
 pub(super) fn providers(known: &Known) -> Answer {
-    let entries = catalogue(&known.providers, &environment);
+    let entries = catalogue(&known.providers, &provider_environment);
     let lines: Vec<String> = entries.iter().map(as_text).collect();
+    let (version, day) = alias_origin();
     let next = "Name a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low\n\
-                `rowmill models MODEL` shows what is known of one, `rowmill models --prices` what they cost.";
+                `rowmill models MODEL` shows what is known of one, `rowmill models --prices` what they cost,\n\
+                `rowmill models --aliases` the short names such as `haiku`";
     Answer {
-        text: format!("{}\n\n{next}", lines.join("\n")),
+        text: format!("{}\n\n{next} (of {version}, {day}).", lines.join("\n")),
         json: entries.iter().map(as_json).collect::<Vec<_>>().into(),
     }
 }

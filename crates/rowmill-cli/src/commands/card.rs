@@ -1,0 +1,144 @@
+//! `rowmill card check`: whether agent cards can be used, without running them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use rowmill::{
+    AgentFlags, CardCheck, CardChecks, CheckSpec, ConfigFile, ExitCode, Problem, ProblemCode, VariableFlags,
+    WorkSpec, check_agent_cards,
+};
+use serde_json::{Value, json};
+
+use crate::numbers::counted;
+use crate::printer;
+use crate::resolve::current_folder;
+
+/// Look at agent cards.
+#[derive(Debug, Args)]
+pub(crate) struct CardFlags {
+    #[command(subcommand)]
+    command: CardCommand,
+}
+
+/// What can be done with cards.
+#[derive(Debug, Subcommand)]
+enum CardCommand {
+    Check(CheckFlags),
+}
+
+/// Check whether agent cards can be used, and tell all that is wrong with them.
+///
+/// Reads the cards and what they name: files, messages, variables, MCP servers of the configuration,
+/// models, hooks, other agents. No model is asked, no server started, no function run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  rowmill card check cards\n  \
+    rowmill card check clerk.md --var \"currentDate=$(date +%F)\"\n  \
+    rowmill card check cards --agent clerk --json\n\n\
+    Exit code 1 says that a card cannot be used.")]
+struct CheckFlags {
+    /// The cards: files, folders of cards, addresses.
+    #[arg(value_name = "CARD", required = true)]
+    cards: Vec<String>,
+
+    /// Check only this agent and those that it asks.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// The model that each agent asks when it works on rows, in place of the one in its card.
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// A variable of the instruction, filled in for `{{name}}`; can be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    var: Vec<String>,
+
+    /// A variable of the instruction whose value is in a file; can be repeated.
+    #[arg(long, value_name = "NAME=PATH")]
+    var_file: Vec<String>,
+
+    /// A file with one JSON object of variables; `--var-file` and `--var` win over it.
+    #[arg(long, value_name = "PATH")]
+    vars_json: Option<PathBuf>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
+    let CardCommand::Check(flags) = flags.command;
+    let file = ConfigFile::find(&current_folder())?;
+    let folder = file.path.as_deref().and_then(std::path::Path::parent);
+    let agents = AgentFlags {
+        cards: flags.cards,
+        agent: flags.agent,
+        model_given: flags.model.is_some(),
+        config_folder: folder.unwrap_or(std::path::Path::new("")).to_owned(),
+        servers: file.config.mcp.servers.clone(),
+        ..AgentFlags::default()
+    };
+    let work = WorkSpec {
+        model: flags.model.or(file.config.run.model.clone()).unwrap_or_default(),
+        agents,
+        aliases: file.config.alias_config(),
+        providers: file.config.providers,
+        ..WorkSpec::default()
+    };
+    let variables = VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+    })?;
+    let checks = runtime.block_on(check_agent_cards(&CheckSpec { work, variables }))?;
+    printer::data(&if flags.json { as_json(&checks) } else { as_text(&checks) });
+    Ok(if checks.is_ok() { ExitCode::Ok } else { ExitCode::Stopped })
+}
+
+fn as_text(checks: &CardChecks) -> String {
+    let mut lines = Vec::new();
+    for CardCheck { name, card_type, source, problem, notices } in &checks.cards {
+        let state = if problem.is_some() { "problem" } else { "ok" };
+        lines.push(format!("{state:<8}{name} ({card_type}, {source})"));
+        lines.extend(problem.iter().map(|problem| indented(&printer::problem_text(problem))));
+        lines.extend(notices.iter().map(|notice| indented(&format!("note: {notice}"))));
+    }
+    lines.extend(checks.problems.iter().map(printer::problem_text));
+    let wrong = checks.cards.iter().filter(|card| card.problem.is_some()).count();
+    let good = checks.cards.len() - wrong;
+    lines.push(format!(
+        "{} can be used, {}",
+        counted(good as u64, "card"),
+        counted((wrong + checks.problems.len()) as u64, "problem")
+    ));
+    lines.join("\n")
+}
+
+fn indented(text: &str) -> String {
+    format!("  {}", text.replace('\n', "\n  "))
+}
+
+fn as_json(checks: &CardChecks) -> String {
+    let problem = |problem: &Problem| {
+        json!({
+            "code": problem.code.code(),
+            "message": problem.message,
+            "cause": problem.cause,
+            "help": problem.hint,
+        })
+    };
+    let card = |card: &CardCheck| {
+        json!({
+            "name": card.name,
+            "type": card.card_type,
+            "source": card.source,
+            "ok": card.problem.is_none(),
+            "problem": card.problem.as_ref().map(problem),
+            "notices": card.notices,
+        })
+    };
+    let cards: Vec<Value> = checks.cards.iter().map(card).collect();
+    let problems: Vec<Value> = checks.problems.iter().map(problem).collect();
+    let whole = json!({ "ok": checks.is_ok(), "cards": cards, "problems": problems });
+    // Plain data, so it is always JSON.
+    serde_json::to_string_pretty(&whole).unwrap_or_default()
+}

@@ -1,0 +1,87 @@
+//! The limit on open files: raised where the run needs it, and kept to where it cannot be.
+
+use rowmill::{Notice, Parallel, WorkSpec};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What a run needs besides its calls: standard streams, input, outputs, ledger, cache, timers.
+const OTHERS: u64 = 32;
+/// Pipes of the servers that agents talk to.
+const SERVERS: u64 = 32;
+/// What a call takes: its connection. With agents, also the pipes of a process that works for it.
+const PER_CALL: (u64, u64) = (1, 4);
+/// With nothing set, fewer calls at once than this are worth a word.
+const FEW: usize = 128;
+
+/// Raises the limit on open files to what a run needs, and lets it make no more calls at once than
+/// what there is allows. Tells where that is fewer than were asked for.
+pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
+    let has_agents = !work.agents.cards.is_empty();
+    let (others, per_call) = match has_agents {
+        true => (OTHERS + SERVERS, PER_CALL.1),
+        false => (OTHERS, PER_CALL.0),
+    };
+    let others = others + open_now();
+    let wanted = others.saturating_add(per_call.saturating_mul(work.parallel.ceiling() as u64));
+    let allowed = raise_to(wanted)?;
+    let calls = usize::try_from(allowed.saturating_sub(others) / per_call).unwrap_or(usize::MAX).max(1);
+    let (fitted, instead) = fitted(work.parallel, calls)?;
+    work.parallel = fitted;
+    let instead = instead?;
+    Some(Notice::Warning(format!(
+        "this machine allows {allowed} open files, so at most {calls} calls are made at once{instead}; \
+         raise the limit with `ulimit -n {}`",
+        round_up(wanted)
+    )))
+}
+
+/// How many calls are made at once where no more than so many can be, and what is said of it.
+fn fitted(parallel: Parallel, calls: usize) -> Option<(Parallel, Option<String>)> {
+    if parallel.ceiling() <= calls {
+        return None;
+    }
+    Some(match parallel {
+        Parallel::AtMost(asked) => (Parallel::AtMost(calls), Some(format!(" instead of {asked}"))),
+        Parallel::Auto | Parallel::AutoUpTo(_) => {
+            (Parallel::AutoUpTo(calls), (calls < FEW).then(String::new))
+        }
+    })
+}
+
+/// Raises the soft limit as far as it must and may be; what it is then, where there is one.
+fn raise_to(wanted: u64) -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current?;
+    if current >= wanted {
+        return Some(current);
+    }
+    let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)).max(current);
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum }) {
+        Ok(()) => Some(most),
+        Err(_) => Some(current),
+    }
+}
+
+/// Files that are open already, such as those that a shell handed down.
+fn open_now() -> u64 {
+    // One of the entries is the folder that is being read.
+    std::fs::read_dir("/dev/fd").map_or(3, |entries| entries.count().saturating_sub(1) as u64)
+}
+
+/// A number that a person would type.
+fn round_up(files: u64) -> u64 {
+    files.div_ceil(256) * 256
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_fitted_to_what_is_left_and_said_where_they_were_asked_for() {
+        assert_eq!(fitted(Parallel::AtMost(20), 30), None);
+        let (parallel, said) = fitted(Parallel::AtMost(500), 30).unwrap();
+        assert_eq!((parallel, said.as_deref()), (Parallel::AtMost(30), Some(" instead of 500")));
+        assert_eq!(fitted(Parallel::Auto, 800), Some((Parallel::AutoUpTo(800), None)));
+        assert_eq!(fitted(Parallel::Auto, 20), Some((Parallel::AutoUpTo(20), Some(String::new()))));
+    }
+}

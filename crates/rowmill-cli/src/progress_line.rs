@@ -1,0 +1,123 @@
+//! The state of a run on a narrow screen: at most two lines, the important parts first.
+
+use std::collections::BTreeMap;
+
+use crate::layout::{cut, width};
+
+/// The most lines that progress takes.
+const LINES: usize = 2;
+/// What stands between two parts.
+const BETWEEN: &str = ", ";
+
+/// How much a part of the progress matters, most first. Where there is no room for all, the
+/// least important goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Importance {
+    Rows,
+    Failed,
+    Stopping,
+    Waiting,
+    TimeLeft,
+    Rate,
+    Cost,
+    InFlight,
+    Retries,
+    Skipped,
+    Tokens,
+}
+
+/// One thing that progress tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgressPart {
+    pub(crate) importance: Importance,
+    pub(crate) text: String,
+}
+
+/// All parts in one line, however long.
+pub(crate) fn whole_line(parts: &[ProgressPart]) -> String {
+    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+    texts.join(BETWEEN)
+}
+
+/// The parts that fit two lines of `columns` each, in their order. The most important are put in
+/// first, and a part that is wider than a line is cut.
+pub(crate) fn fitted_lines(parts: &[ProgressPart], columns: usize) -> Vec<String> {
+    let mut by_importance: Vec<(usize, &ProgressPart)> = parts.iter().enumerate().collect();
+    by_importance.sort_by_key(|(_, part)| part.importance);
+    let mut shown: BTreeMap<usize, String> = BTreeMap::new();
+    for (place, part) in by_importance {
+        shown.insert(place, cut(&part.text, columns));
+        if filled_lines(&shown, columns).len() > LINES {
+            shown.remove(&place);
+        }
+    }
+    filled_lines(&shown, columns)
+}
+
+/// The parts in as many lines as they need.
+fn filled_lines(parts: &BTreeMap<usize, String>, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for text in parts.values() {
+        match lines.last_mut() {
+            Some(line) if width(line) + BETWEEN.len() + width(text) <= columns => {
+                line.push_str(BETWEEN);
+                line.push_str(text);
+            }
+            _ => lines.push(text.clone()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> Vec<ProgressPart> {
+        let part = |importance, text: &str| ProgressPart { importance, text: text.to_owned() };
+        vec![
+            part(Importance::Rows, "12% 1,234,567 rows"),
+            part(Importance::Rate, "83.1 rows/s"),
+            part(Importance::Failed, "3 failed"),
+            part(Importance::Skipped, "20 skipped"),
+            part(Importance::Retries, "7 retries"),
+            part(Importance::Tokens, "12,345,678 tokens"),
+            part(Importance::InFlight, "64 in flight"),
+            part(Importance::Cost, "$1.25"),
+            part(
+                Importance::Waiting,
+                "waiting for 日本の割り当て (a-provider.a-model-with-a-very-long-name-20261117)",
+            ),
+            part(Importance::TimeLeft, "about 3m 05s left"),
+        ]
+    }
+
+    #[test]
+    fn what_fits_is_shown_by_importance_at_any_width() {
+        for (columns, expected) in [
+            (20, vec!["12% 1,234,567 rows", "3 failed, $1.25"]),
+            (40, vec!["12% 1,234,567 rows, 3 failed, $1.25", "waiting for 日本の割り当て (a-provider.…"]),
+            (
+                77,
+                vec![
+                    "12% 1,234,567 rows, 83.1 rows/s, 3 failed, 7 retries, 64 in flight, $1.25",
+                    "waiting for 日本の割り当て (a-provider.a-model-with-a-very-long-name-2026111…",
+                ],
+            ),
+        ] {
+            assert_eq!(fitted_lines(&busy(), columns), expected, "{columns}");
+        }
+        assert_eq!(fitted_lines(&busy(), 400), [whole_line(&busy())]);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen_and_there_are_never_three() {
+        for columns in 1..=300 {
+            let lines = fitted_lines(&busy(), columns);
+            assert!((1..=LINES).contains(&lines.len()), "{columns}: {lines:?}");
+            for line in &lines {
+                assert!(width(line) <= columns, "{columns}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The end of a run, for people.
+
+use std::time::Duration;
+
+use rowmill::{ErrorKind, FailureExample, Money, Output, RowId, RunReport, RunSpec, StopCause, TableTarget};
+
+use crate::layout::{cut, folded, printable};
+use crate::numbers::{counted, grouped, rate, time};
+use crate::printer::next_step;
+
+/// The most types of failures that an example is shown of.
+const EXAMPLES: usize = 5;
+/// The most columns of an example's message.
+const MESSAGE: usize = 240;
+/// Where the text begins behind the names of lines.
+const INDENT: usize = 8;
+
+/// What the summary tells besides the report.
+#[derive(Debug, Clone)]
+pub(crate) struct SummaryContext {
+    /// How wide a line may be; `None` where no line is broken.
+    pub(crate) columns: Option<usize>,
+    /// Other files that the run wrote, with what is in them.
+    pub(crate) side_files: Vec<String>,
+    /// The command as it was given, where whoever typed it can see the summary.
+    pub(crate) arguments: Option<Vec<String>>,
+    /// The output, where `rowmill results` can look at it.
+    pub(crate) results: Option<String>,
+}
+
+impl SummaryContext {
+    /// What is known before the run begins.
+    pub(crate) fn of(spec: &RunSpec, columns: Option<usize>) -> Self {
+        let files = [
+            (&spec.error_output, "failed rows"),
+            (&spec.telemetry_output, "times and tokens"),
+            (&spec.summary_output, "summary"),
+            (&spec.traces, "traces"),
+        ];
+        let named = |(path, what): (&Option<std::path::PathBuf>, &str)| {
+            path.as_ref().map(|path| format!("{} ({what})", path.display()))
+        };
+        let results = match &spec.output {
+            Output::File(path) => Some(path),
+            Output::Table(table) => match &table.target {
+                TableTarget::File(path) => Some(path),
+                TableTarget::Folder { .. } | TableTarget::Stdout => None,
+            },
+            Output::Stdout => None,
+        };
+        Self {
+            columns,
+            side_files: files.into_iter().filter_map(named).collect(),
+            arguments: columns.map(|_| std::env::args().collect()),
+            results: results.map(|path| path.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// The summary for people.
+pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> String {
+    let numbers = &report.summary.numbers;
+    let mut lines = vec![first_line(report)];
+    lines.extend(stopped_line(report));
+    if let Some(list) = by_kind(numbers.failures.iter()) {
+        lines.push(format!("failed: {list}"));
+        lines.extend(examples(report));
+    }
+    if numbers.usage.total_tokens > 0 {
+        let cached = match numbers.cache.read_tokens {
+            0 => String::new(),
+            cached => format!(" ({} from cache)", grouped(cached)),
+        };
+        let (input, output) = (numbers.usage.prompt_tokens, numbers.usage.completion_tokens);
+        lines.push(format!("tokens: {} in{cached}, {} out", grouped(input), grouped(output)));
+    }
+    lines.extend(cost_line(report));
+    lines.extend(reused_line(report));
+    let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
+    if unknown > 0 {
+        let was = if unknown == 1 { "was" } else { "were" };
+        lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
+    }
+    lines.extend(retries_line(report));
+    if report.summary.output != "-" {
+        lines.push(format!("output: {}", report.summary.output));
+    }
+    if !context.side_files.is_empty() {
+        lines.push(format!("also:   {}", context.side_files.join(", ")));
+    }
+    if let Some(next) = next_step(report) {
+        lines.push(format!("next:   {next}"));
+    }
+    let mut lines = match context.columns {
+        Some(columns) => lines.iter().flat_map(|line| folded(line, columns, INDENT)).collect(),
+        None => lines,
+    };
+    // A command is copied, so it is left to the terminal to break it.
+    lines.extend(commands(report, context));
+    lines.join("\n")
+}
+
+fn first_line(report: &RunReport) -> String {
+    let numbers = &report.summary.numbers;
+    let seconds = numbers.duration_ms / 1000.0;
+    let ok = numbers.processed_rows - numbers.failed_rows;
+    let mut line = format!("{}: {} ok", counted(numbers.processed_rows, "row"), grouped(ok));
+    if numbers.failed_rows > 0 {
+        line.push_str(&format!(", {} failed", grouped(numbers.failed_rows)));
+    }
+    if numbers.skipped_rows > 0 {
+        line.push_str(&format!(", {} skipped (done before)", grouped(numbers.skipped_rows)));
+    }
+    line.push_str(&format!(" in {}", time(Duration::from_secs_f64(seconds))));
+    // Of the shortest runs a rate says nothing.
+    if seconds >= 0.1 {
+        line.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
+    }
+    line
+}
+
+/// A run that ended early must not look like one that came to its end.
+fn stopped_line(report: &RunReport) -> Option<String> {
+    let why = match report.stopped.as_ref()? {
+        StopCause::Interrupted => "interrupted",
+        StopCause::MaxErrors(_) | StopCause::ErrorRate { .. } => "too many rows failed",
+        StopCause::Deadline(_) => "at the deadline",
+        StopCause::Budget { .. } => "at the budget",
+        StopCause::Problem(_) => "by the error below",
+        StopCause::FirstResult => return None,
+    };
+    Some(format!("stopped: {why}; rows that are not counted here were not sent"))
+}
+
+/// A failed row of each of the most frequent types.
+fn examples(report: &RunReport) -> Vec<String> {
+    let failures = &report.summary.numbers.failures;
+    let mut examples: Vec<(&ErrorKind, &FailureExample)> = report.failure_examples.iter().collect();
+    examples.sort_by_key(|(kind, _)| std::cmp::Reverse(failures.get(kind).copied().unwrap_or(0)));
+    let line = |(kind, example): (&ErrorKind, &FailureExample)| {
+        let row = match &example.id {
+            RowId::Number(number) => format!("row {number}"),
+            RowId::Text(id) => format!("row {} (id {})", example.number, cut(&printable(id), 40)),
+        };
+        let message = cut(&printable(&example.message), MESSAGE);
+        format!("{:INDENT$}{kind}: {row}: {message}", "")
+    };
+    examples.into_iter().take(EXAMPLES).map(line).collect()
+}
+
+fn cost_line(report: &RunReport) -> Option<String> {
+    let cost = &report.summary.numbers.cost;
+    let spent = report.summary.spent_usd;
+    if cost.usd == Money::ZERO && spent == Money::ZERO {
+        return None;
+    }
+    let mut line = format!("cost:   {}", cost.usd);
+    if spent > cost.usd {
+        line.push_str(&format!(", {spent} with earlier parts and calls that may have been billed"));
+    }
+    if cost.saved_by_cache_usd > Money::ZERO {
+        line.push_str(&format!(", {} saved by the provider's cache", cost.saved_by_cache_usd));
+    }
+    if cost.calls_without_price > 0 {
+        line.push_str(&format!(", without {} of unknown price", counted(cost.calls_without_price, "call")));
+    }
+    Some(line)
+}
+
+fn reused_line(report: &RunReport) -> Option<String> {
+    let reused = &report.summary.numbers.reused;
+    let parts =
+        [(reused.duplicate, "asked the same as another row"), (reused.cache, "had an answer in the cache")];
+    let mut parts: Vec<String> = parts
+        .iter()
+        .filter(|(rows, _)| *rows > 0)
+        .map(|(rows, what)| format!("{} {what}", counted(*rows, "row")))
+        .collect();
+    parts.extend(saved_by_reuse(report).map(|saved| format!("about {saved} saved")));
+    (!parts.is_empty()).then(|| format!("reused: {}", parts.join(", ")))
+}
+
+/// What the rows that needed no call would have cost, if they were like those that did.
+fn saved_by_reuse(report: &RunReport) -> Option<Money> {
+    let numbers = &report.summary.numbers;
+    let reused = numbers.reused.duplicate + numbers.reused.cache;
+    let paid = numbers.processed_rows.checked_sub(reused).filter(|paid| *paid > 0)?;
+    let saved = u128::from(numbers.cost.usd.pico()) * u128::from(reused) / u128::from(paid);
+    u64::try_from(saved).ok().map(Money::from_pico).filter(|saved| *saved > Money::ZERO)
+}
+
+fn retries_line(report: &RunReport) -> Option<String> {
+    let numbers = &report.summary.numbers;
+    // Where no call was repeated, they are the failures told above.
+    let called = numbers.processed_rows - numbers.reused.duplicate - numbers.reused.cache;
+    let repeated = numbers.calls.made > called || numbers.calls.failed != numbers.failures;
+    let list = by_kind(numbers.calls.failed.iter()).filter(|_| repeated)?;
+    Some(format!(
+        "retries: of {}, these failed and were repeated or given up: {list}",
+        counted(numbers.calls.made, "call")
+    ))
+}
+
+fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
+    let list: Vec<String> = counts.map(|(kind, count)| format!("{} {kind}", grouped(*count))).collect();
+    (!list.is_empty()).then(|| list.join(", "))
+}
+
+/// Commands that can be given next, as they are.
+fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
+    let Some(arguments) = &context.arguments else { return Vec::new() };
+    let numbers = &report.summary.numbers;
+    let mut commands = Vec::new();
+    let helps = match &report.stopped {
+        Some(StopCause::Interrupted | StopCause::MaxErrors(_) | StopCause::ErrorRate { .. }) => true,
+        None => numbers.failed_rows > 0 && !numbers.failures.keys().any(|kind| kind.needs_correction()),
+        // Something of the command must be changed first.
+        Some(_) => false,
+    };
+    if helps {
+        commands.push(resume_command(arguments, report));
+    }
+    if let Some(results) = context.results.as_ref().filter(|_| numbers.failed_rows > 0) {
+        let program = arguments.first().map_or("rowmill", String::as_str);
+        commands.push(format!("{} results {}", quoted(program), quoted(results)));
+    }
+    let label = if next_step(report).is_none() { "next:" } else { "" };
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    labels.zip(commands).map(|(label, command)| format!("{label:INDENT$}{command}")).collect()
+}
+
+/// The command that goes on with a run.
+fn resume_command(arguments: &[String], report: &RunReport) -> String {
+    let given = arguments.iter().filter(|argument| !matches!(argument.as_str(), "--overwrite" | "--resume"));
+    let mut words: Vec<String> = given.map(|argument| quoted(argument)).collect();
+    words.push("--resume".into());
+    let names_folder = arguments.iter().any(|argument| argument.starts_with("--work-dir"));
+    if let (Some(folder), "-", false) = (&report.kept, report.summary.output.as_str(), names_folder) {
+        words.extend(["--work-dir".into(), quoted(&folder.to_string_lossy())]);
+    }
+    words.join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_reads_them() {
+        let words = ["out.jsonl", "Classify: {{t}}", "it's", "", "$HOME", "a=b"];
+        let expected = ["out.jsonl", "'Classify: {{t}}'", r"'it'\''s'", "''", "'$HOME'", "a=b"];
+        assert_eq!(words.map(quoted), expected);
+    }
+}

@@ -1,0 +1,153 @@
+//! The promise that matters most: a run that is killed at any moment, again and
+//! again, ends with one envelope per row, and asks nothing twice but what was in
+//! flight when it died.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::faults_support::{Ended, Home, assert_all_ok};
+use rowmill_testkit::{Answer, Fault, Script, Simulator, When};
+
+const ROWS: usize = 5_000;
+const KILLS: u64 = 55;
+const PARALLEL: u64 = 32;
+
+/// Numbers that look random and are the same in every run of the test.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end.max(1)
+    }
+}
+
+/// What is known of the kills so far.
+#[derive(Default)]
+struct Account {
+    /// How often each row was in flight when the process died, by the ledger.
+    in_flight: BTreeMap<u64, u64>,
+    /// What each resume said it sends again.
+    sent_again: Vec<u64>,
+    ledger_read: usize,
+}
+
+impl Account {
+    /// Reads what the ledger says of the life that just ended.
+    fn died(&mut self, home: &Home) {
+        let path = home.path(".out.jsonl.rowmill/ledger-1.jsonl");
+        let ledger = fs::read(path).unwrap_or_default();
+        let mut flying = BTreeSet::new();
+        for line in ledger[self.ledger_read..].split_inclusive(|byte| *byte == b'\n') {
+            if line.last() != Some(&b'\n') {
+                break; // Torn by the kill; the resume cuts it off.
+            }
+            self.ledger_read += line.len();
+            let line: serde_json::Value = serde_json::from_slice(line).unwrap();
+            if let Some(rows) = line["rows"].as_array() {
+                flying.extend(rows.iter().map(|row| row.as_u64().unwrap()));
+            } else {
+                flying.remove(&line["envelope"]["row_number"].as_u64().unwrap());
+            }
+        }
+        assert!(flying.len() as u64 <= PARALLEL, "{flying:?}");
+        for row in flying {
+            *self.in_flight.entry(row).or_default() += 1;
+        }
+    }
+
+    /// Takes in what a resume said.
+    fn resumed(&mut self, ended: &Ended) {
+        let Some((_, rest)) = ended.err.split_once("are tried again, ") else {
+            return; // It died before it could say anything.
+        };
+        self.sent_again.push(rest.split(' ').next().unwrap().parse().unwrap());
+    }
+
+    fn total(&self) -> u64 {
+        self.in_flight.values().sum()
+    }
+}
+
+/// Counts how often each prompt was answered well.
+#[derive(Clone, Default)]
+struct Answered(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Answered {
+    fn script(&self, seed: u64) -> Script {
+        let counts = self.0.clone();
+        Script::new()
+            .seed(seed)
+            .latency(Duration::from_millis(1))
+            .jitter(Duration::from_millis(9))
+            .forget_prompts()
+            .answer(move |prompt, _| {
+                *counts.lock().unwrap().entry(prompt.to_owned()).or_default() += 1;
+                Answer::Text(format!("answer to {prompt}"))
+            })
+    }
+
+    fn of_row(&self, row: u64) -> u64 {
+        self.0.lock().unwrap().get(&format!("row {row}")).copied().unwrap_or_default()
+    }
+}
+
+/// Lets a run of [`ROWS`] rows be killed [`KILLS`] times, then lets it end, and checks everything.
+fn killed_and_resumed(script: Script, answered: &Answered, seed: u64) {
+    let simulator = Simulator::start_blocking(script);
+    let home = Home::with_rows(ROWS);
+    let parallel = PARALLEL.to_string();
+    let args =
+        ["--parallel", &parallel, "--retries", "9", "--resume", "--telemetry-output", "telemetry.jsonl"];
+    let mut dice = Dice(seed);
+    let mut account = Account::default();
+    for kill in 0..KILLS {
+        let before = simulator.stats();
+        let left = (ROWS as u64).saturating_sub(before.answers);
+        // Once in a while it dies before its first answer; else somewhere in its share of the rows.
+        let answers = if dice.below(8) == 0 { 0 } else { 1 + dice.below(2 * left / (KILLS - kill + 2)) };
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|now| {
+            now.requests > before.requests && now.answers >= before.answers + answers
+        });
+        let ended = running.kill();
+        assert_eq!(ended.code, None, "it must have died, not ended: {}", ended.err);
+        account.resumed(&ended);
+        simulator.wait_until_blocking(|now| now.in_flight == 0);
+        account.died(&home);
+    }
+    let ended = home.run().on(&simulator).args(&args).ends_with(0);
+    account.resumed(&ended);
+
+    let envelopes = home.envelopes();
+    assert_all_ok(&envelopes, ROWS);
+    for (number, envelope) in (1..).zip(&envelopes) {
+        assert_eq!(envelope["result"], format!("answer to row {number}"));
+        let deaths = account.in_flight.get(&number).copied().unwrap_or_default();
+        let answers = answered.of_row(number);
+        assert!((1..=1 + deaths).contains(&answers), "row {number}: {answers} answers, {deaths} deaths");
+    }
+    let excess = simulator.stats().answers - ROWS as u64;
+    assert!(excess <= account.total(), "{excess} > {}", account.total());
+    assert!(excess <= account.sent_again.iter().sum(), "{excess} > {:?}", account.sent_again);
+    let telemetry = home.json_lines("telemetry.jsonl");
+    let told: BTreeSet<u64> = telemetry.iter().map(|line| line["row_number"].as_u64().unwrap()).collect();
+    assert_eq!((told.len(), telemetry.len()), (ROWS, ROWS), "one line per row that ended");
+    assert_eq!(home.names(), ["in.jsonl", "out.jsonl", "telemetry.jsonl"]);
+}
+
+#[test]
+fn a_run_that_is_killed_over_and_over_ends_with_one_ok_envelope_per_row_and_asks_nothing_twice() {
+    let answered = Answered::default();
+    killed_and_resumed(answered.script(1), &answered, 11);
+}
+
+#[test]
+fn the_same_holds_when_the_provider_fails_now_and_then() {
+    let answered = Answered::default();
+    let script =
+        answered.script(2).fault(When::Rate(0.02), Fault::status(500)).fault(When::Rate(0.02), Fault::Reset);
+    killed_and_resumed(script, &answered, 12);
+}

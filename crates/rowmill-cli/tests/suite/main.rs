@@ -1,0 +1,72 @@
+//! All integration tests of this crate, in one program: it is linked once.
+
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "what fails here fails the test"
+)]
+
+mod agent_examples;
+mod agent_faults;
+mod agent_hosted;
+mod agent_kill;
+mod agent_limits;
+mod agent_plans;
+mod agent_problems;
+mod agent_python;
+mod agent_reuse;
+mod agent_stops;
+mod agent_structured;
+mod agent_support;
+mod agent_tools;
+mod agent_types;
+mod agents;
+mod agents_support;
+mod builtin;
+mod cache;
+mod cards;
+mod compatible;
+mod defects;
+mod documents;
+mod envelopes;
+mod examples;
+mod fast_agent_guide;
+mod faults;
+mod faults_support;
+mod flags;
+mod head;
+mod help;
+mod kill;
+mod limits;
+mod mcp;
+mod models;
+mod money;
+mod outages;
+mod paths;
+mod paths_kept;
+mod pipes;
+mod plan;
+mod policies;
+mod precedence;
+mod problems;
+mod prompts;
+mod providers;
+mod remote;
+mod results;
+mod resume;
+mod resume_files;
+mod reuse;
+mod rows;
+mod screen;
+mod select;
+mod signals;
+mod simulate;
+mod simulate_tools;
+mod structured;
+mod support;
+mod table_faults;
+mod tables;
+mod text_inputs;
+mod timeouts;
+mod traces;

@@ -1,0 +1,8 @@
+//! Agents with MCP servers, driven by the command over stdio and HTTP.
+mod cards;
+mod completion;
+mod ends;
+mod kit;
+mod people;
+mod recovery;
+mod starts;

@@ -1,0 +1,175 @@
+//! Servers that people sign in to, and those of Hugging Face.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rowmill_testkit::{Answer, Script, Simulator};
+use serde_json::json;
+
+use crate::faults_support::{Home, assert_all_ok};
+use crate::mcp::kit::{OwnServer, call, calling, card, files, home, run};
+
+/// The head of the answer to a GET request.
+fn get(address: &str) -> String {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Where an answer sends a browser.
+fn location(answer: &str) -> &str {
+    answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap()
+}
+
+fn rowmill(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowmill"));
+    command.current_dir(home.path("")).env_clear().env("HOME", home.path("")).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Signs in as a person would: opens the address that is printed, and follows where it leads.
+/// Gives what the command said, and whether it ended well.
+fn sign_in(home: &Home, server: &str) -> (String, bool) {
+    let mut child = rowmill(home, &["mcp", "login", server]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    for line in lines.by_ref() {
+        let line = line.unwrap();
+        said.push_str(&format!("{line}\n"));
+        if line.starts_with("http://") {
+            // Browsers ask for an icon as well, and that is no answer.
+            let back = get(&line);
+            let (origin, _) = location(&back).split_once("/callback").unwrap();
+            assert!(get(&format!("{origin}/favicon.ico")).starts_with("HTTP/1.1 404"));
+            assert!(get(location(&back)).contains("close this window"));
+            break;
+        }
+    }
+    said.extend(lines.map(|line| line.unwrap() + "\n"));
+    (said, child.wait().unwrap().success())
+}
+
+fn token_files(home: &Home) -> Vec<PathBuf> {
+    let folder = home.path(".local/state/rowmill/mcp");
+    if !folder.exists() {
+        return Vec::new();
+    }
+    files(&folder).into_iter().filter(|file| file.extension().is_some_and(|end| end == "json")).collect()
+}
+
+#[test]
+fn a_person_signs_in_once_and_runs_use_and_renew_the_tokens_until_they_sign_out() {
+    let home = home(4, "", "");
+    let counted = home.path("counted");
+    // Tokens that have run out before they are used are renewed at every start.
+    let flags = ["--people", "yes", "--lifetime", "5", "--count", counted.to_str().unwrap()];
+    let server = OwnServer::start(&flags);
+    home.write("rowmill.toml", &format!("[mcp.servers.docs]\nurl = \"{}\"\n", server.url));
+    home.write("worker.md", &card("servers: [docs]"));
+    // A tool repeats the tokens of the sign-in.
+    let simulator = Simulator::start_blocking(calling(
+        "docs__echo",
+        |row| json!({"text": format!("said {row} token-2-planted refresh-2-planted")}),
+    ));
+
+    let refused = run(&home, &simulator).ends_with(1);
+    refused.says(&[
+        "asks for a credential (HTTP 401)",
+        &format!("sign in with `rowmill mcp login {}`", server.url),
+    ]);
+
+    let (said, ok) = sign_in(&home, "docs");
+    assert!(ok && said.contains("open this address to sign in"), "{said}");
+    assert!(said.contains(&format!("signed in to {}", server.url)), "{said}");
+    let [file] = token_files(&home).try_into().unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!said.contains("planted"), "{said}");
+
+    run(&home, &simulator).args(&["--export-traces", "traces"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 4);
+    assert_eq!(home.envelopes()[0]["result"], "said 1 *** ***");
+    let grants = std::fs::read_to_string(&counted).unwrap();
+    assert!(grants.starts_with("register rowmill\nauthorization_code\nrefresh_token\n"), "{grants}");
+    let holds = |path: &&PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains("planted");
+    let all = files(&home.path(""));
+    assert_eq!(all.iter().filter(holds).collect::<Vec<_>>(), [&file], "tokens are in their file alone");
+
+    let ended = rowmill(&home, &["mcp", "logout", &server.url]).output().unwrap();
+    assert!(ended.status.success() && token_files(&home).is_empty());
+    run(&home, &simulator).args(&["--overwrite"]).ends_with(1).says(&["rowmill mcp login"]);
+}
+
+#[test]
+fn a_token_that_is_refused_in_the_middle_of_a_run_is_renewed() {
+    let server = OwnServer::start(&["--people", "yes"]);
+    let entry = format!("mcp_connect:\n  - target: {}?login\n    name: docs", server.url);
+    let home = home(3, "", &card(&entry));
+    assert!(sign_in(&home, &server.url).1);
+    let script = Script::new().reply(|seen| match seen.turn {
+        1 => call("docs__revoke", json!({})),
+        2 => call("docs__echo", json!({"text": seen.prompt})),
+        _ => Answer::Text(seen.last.to_owned()),
+    });
+    let simulator = Simulator::start_blocking(script);
+    run(&home, &simulator).args(&["--parallel", "1"]).ends_with(0);
+    let envelopes = home.envelopes();
+    assert_all_ok(&envelopes, 3);
+    assert_eq!(envelopes[2]["result"], "row 3");
+}
+
+#[test]
+fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
+    let server = OwnServer::start(&["--people", "no"]);
+    let home = home(1, "[mcp.servers.local]\ncommand = \"true\"\n", "");
+    let (said, ok) = sign_in(&home, &server.url);
+    assert!(!ok && said.contains("was refused") && said.contains("access_denied"), "{said}");
+    for (name, expected) in [
+        ("nowhere", "`rowmill.toml` has no MCP server `nowhere`"),
+        ("local", "the MCP server `local` is a process, which nobody signs in to"),
+    ] {
+        let ended = rowmill(&home, &["mcp", "login", name]).output().unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(token_files(&home), [] as [PathBuf; 0]);
+}
+
+/// The card of the seed's first example.
+const HUGGING_FACE: &str = "description: Research models and datasets.\nmcp_connect:\n- target: \
+    \"https://huggingface.co/mcp?login\"\n  name: huggingface";
+
+#[test]
+fn a_server_of_hugging_face_gets_the_token_of_the_user_and_no_file_does() {
+    const TOKEN: &str = "hf_planted4711";
+    let server = OwnServer::start(&["--token", TOKEN]);
+    let endpoint = server.url.strip_suffix("/mcp").unwrap();
+    let home = home(3, "", &card(HUGGING_FACE));
+    let simulator = Simulator::start_blocking(calling("huggingface__echo", |_| json!({"text": "found"})));
+    let begin = || run(&home, &simulator).env("HF_ENDPOINT", endpoint);
+
+    let refused = begin().ends_with(1);
+    refused.says(&["the MCP server `huggingface` asks for a credential (HTTP 401)", "set `HF_TOKEN`"]);
+    let refused = begin().env("HF_TOKEN", "hf_another-token").ends_with(1);
+    refused.says(&["the access token of Hugging Face was refused"]);
+    assert!(!refused.err.contains("hf_another-token"), "{}", refused.err);
+
+    let kept = ["--export-traces", "traces", "--checkpoint-turns", "--record-tools", "recorded"];
+    let ended = begin().env("HF_TOKEN", TOKEN).args(&kept).ends_with(0);
+    assert_all_ok(&home.envelopes(), 3);
+    assert!(!ended.out.contains(TOKEN) && !ended.err.contains(TOKEN));
+    let holds = |path: &PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(TOKEN);
+    assert_eq!(files(&home.path("")).into_iter().filter(holds).collect::<Vec<_>>(), [] as [PathBuf; 0]);
+
+    // A sign-in of the hub's own client does as well.
+    std::fs::create_dir_all(home.path(".cache/huggingface")).unwrap();
+    home.write(".cache/huggingface/token", TOKEN);
+    begin().args(&["--overwrite"]).ends_with(0);
+}

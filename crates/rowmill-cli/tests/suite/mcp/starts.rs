@@ -1,0 +1,98 @@
+//! Servers that do not start stop the run before its first row.
+
+use rowmill_testkit::{Script, Simulator};
+
+use crate::mcp::kit::{OwnServer, card, entry, files, home, own_entry, processes, run};
+
+const SECRET: &str = "planted-4711-secret";
+
+/// Runs two rows with a server that works and one that does not; nothing comes of it but this.
+#[track_caller]
+fn refused(bad: &str, texts: &[&str]) {
+    let config = [own_entry("good", &[], ""), bad.to_owned()].concat();
+    let home = home(2, &config, &card("servers: [good, bad]"));
+    let simulator = Simulator::start_blocking(Script::new());
+
+    let ended = run(&home, &simulator).env("SECRET", SECRET).ends_with(1);
+
+    ended.says(texts);
+    assert_eq!(ended.err.matches("error[").count(), 1, "{}", ended.err);
+    assert!(!ended.err.contains(SECRET), "{}", ended.err);
+    assert_eq!(simulator.stats().requests, 0);
+    assert_eq!(processes(&home), []);
+    let left = files(&home.path("")).len();
+    assert_eq!(left, 3, "the rows, the configuration and the card: {:?}", files(&home.path("")));
+}
+
+#[test]
+fn a_program_that_is_not_there_or_does_not_work_is_one_error_before_the_first_row() {
+    refused(
+        &entry("bad", &["/no/such/program"], ""),
+        &["the MCP server `bad` cannot be started: `/no/such/program`", "No such file or directory"],
+    );
+    refused(
+        &own_entry("bad", &["--exit", "7"], "env = { TEST_SECRET = \"${SECRET}\" }"),
+        &[
+            "the MCP server `bad` ended before it answered",
+            "it ended with exit code 7",
+            "cannot open the database (token ***)",
+        ],
+    );
+    refused(
+        &own_entry("bad", &["--silent"], "start_timeout = \"200ms\""),
+        &["the MCP server `bad` did not answer within 200 ms", "raise `start_timeout` of `bad`"],
+    );
+    refused(&own_entry("bad", &[], "tools = [\"ehco\"]"), &["`bad`", "ehco"]);
+}
+
+#[test]
+fn an_address_where_nothing_is_or_that_refuses_is_one_error_before_the_first_row() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("[mcp.servers.bad]\nurl = \"http://{free}/mcp\"\n");
+    refused(&nobody, &["the MCP server `bad` does not answer", "start the server or correct its `url`"]);
+
+    let server = OwnServer::start(&["--token", "another"]);
+    let entry = format!("[mcp.servers.bad]\nurl = \"{}\"\naccess_token = \"${{SECRET}}\"\n", server.url);
+    refused(&entry, &["the MCP server `bad` asks for a credential (HTTP 401)", "set `access_token`"]);
+    refused(&entry.replace("SECRET", "NOT_SET"), &["`bad`", "access_token", "NOT_SET"]);
+}
+
+#[test]
+fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
+    let home = home(1, &own_entry("notes", &[], ""), &card("servers: [notes]\ntools: {notes: [ehco]}"));
+    let simulator = Simulator::start_blocking(Script::new());
+    let ended = run(&home, &simulator).ends_with(1);
+    ended.says(&["the MCP server `notes` has no tool `ehco`", "`echo`"]);
+    assert_eq!((simulator.stats().requests, processes(&home)), (0, Vec::new()));
+
+    home.write("worker.md", &card("servers: [nodes]"));
+    let ended = run(&home, &simulator).ends_with(1);
+    ended.says(&[
+        "line 3: uses the MCP server `nodes`, which the configuration does not have",
+        "defined are: notes",
+    ]);
+    assert_eq!(simulator.stats().requests, 0);
+}
+
+#[test]
+fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://${{WHO}}:${{SECRET}}@{free}/mcp?key=${{SHORT}}&more=${{SECRET}}");
+    let network = format!("mcp_connect:\n  bad:\n    url: {url}\n    headers: {{X-Shop: \"${{SHOP}}\"}}");
+    let program = "mcp_connect:\n  bad:\n    command: /no/such/program\n    args: [--dsn, \"${SHOP}/db\", --api-key, \"${SHORT}\"]";
+    for (fields, place) in [
+        (network.as_str(), format!("does not answer: `http://{free}/mcp?***`")),
+        (program, "cannot be started: `/no/such/program --dsn ***/db --api-key ***`".to_owned()),
+    ] {
+        let home = home(1, "", &card(fields));
+        let simulator = Simulator::start_blocking(Script::new());
+        let variables =
+            [("SECRET", SECRET), ("WHO", "ann-from-sales"), ("SHORT", "x7q"), ("SHOP", "corner-shop")];
+        let run = variables.iter().fold(run(&home, &simulator), |run, (name, value)| run.env(name, value));
+        let ended = run.ends_with(1);
+        ended.says(&[&place]);
+        for (name, value) in variables {
+            assert!(!ended.err.contains(value), "{name} is in {}", ended.err);
+        }
+    }
+}

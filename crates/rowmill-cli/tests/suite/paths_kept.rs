@@ -1,0 +1,196 @@
+//! What was there before a run and is not of that run stays, whatever flag names its place.
+
+use std::fs;
+
+use rowmill_testkit::{Script, Simulator};
+
+use crate::faults_support::{Home, assert_all_ok};
+use crate::paths::{ASK, refused};
+use crate::support::Place;
+
+const IO: &[&str] = &["-i", "rows.jsonl", "-o", "out.jsonl"];
+const SIDES: [&str; 3] = ["--error-output", "--telemetry-output", "--summary-output"];
+
+fn with_rows() -> Place {
+    let place = Place::new();
+    place.write_rows(2);
+    place
+}
+
+#[test]
+fn a_last_line_without_a_newline_is_dropped_only_where_a_run_was_writing_it() {
+    let place = with_rows();
+    let resume = ["-i", "rows.jsonl", "-o", "conf.json", "--resume"];
+    for text in ["{\"important\":1}", "notes", "{\"id\":1}", "{\"id\":1,\"row_nu"] {
+        place.write("conf.json", text);
+        refused(&place, &resume, &["error[RM1305]", "conf.json"]);
+    }
+    place.write(
+        "conf.json",
+        "{\"id\":1,\"row_number\":1,\"ok\":true,\"result\":\"x\",\"error\":null}\n{\"id\":2,\"row",
+    );
+    place.run(&[&resume[..], ASK].concat()).ok();
+    assert_eq!(place.json("conf.json").len(), 2);
+}
+
+#[test]
+fn a_file_beside_the_output_replaces_only_what_a_run_wrote_there_for_the_same_flag() {
+    let place = with_rows();
+    let all = ["--error-output", "errors", "--telemetry-output", "telemetry", "--summary-output", "summary"];
+    place.write("rows.jsonl", "{\"n\":1}\nno row\n");
+    place.run(&[IO, &all, ASK].concat()).code(3);
+    let again = ["-i", "rows.jsonl", "-o", "again.jsonl"];
+    for (at, flag) in SIDES.into_iter().enumerate() {
+        for (other, file) in ["errors", "telemetry", "summary"].into_iter().enumerate() {
+            if at != other {
+                refused(&place, &[&again[..], &[flag, file]].concat(), &["error[RM1301]", flag, file]);
+            }
+        }
+        for existing in [&[][..], &["--resume"], &["--overwrite"]] {
+            let said = ["error[RM1301]: `out.jsonl`", "is the output of another run"];
+            refused(&place, &[&again[..], &[flag, "out.jsonl"], existing].concat(), &said);
+            // The file was moved away from its work folder; its rows are paid for all the same.
+            fs::copy(place.path("out.jsonl"), place.path("moved.jsonl")).unwrap();
+            refused(&place, &[&again[..], &[flag, "moved.jsonl"], existing].concat(), &["error[RM1301]"]);
+        }
+    }
+    place.run(&[&again[..], &all, ASK].concat()).code(3);
+    place.run(&[&again[..], &all, &["--resume"], ASK].concat()).code(3);
+    assert_eq!((place.json("errors").len(), place.json("again.jsonl").len()), (1, 2));
+}
+
+#[test]
+fn a_resume_empties_no_file_beside_the_output_that_no_run_wrote() {
+    let place = with_rows();
+    place.run(&[IO, ASK].concat()).ok();
+    place.write("notes.md", "mine\n");
+    for flag in SIDES {
+        refused(
+            &place,
+            &[IO, &[flag, "notes.md", "--resume"]].concat(),
+            &["error[RM1301]: `notes.md`", flag],
+        );
+    }
+}
+
+#[test]
+fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
+    let place = with_rows();
+    for name in ["input.spool", "ledger-2.jsonl", "run.json.new", "answers/answers.sqlite"] {
+        for folder in ["mine", ".out.jsonl.rowmill"] {
+            if (name, folder) == ("input.spool", ".out.jsonl.rowmill") {
+                // A killed run leaves its copy of standard input there.
+                continue;
+            }
+            place.write(&format!("{folder}/{name}"), "something of mine");
+            let named: &[&str] = if folder == "mine" { &["--work-dir", folder] } else { &[] };
+            for existing in ["--overwrite", "--resume"] {
+                let said = format!("`{folder}/{name}` is in the way");
+                refused(&place, &[IO, named, &[existing]].concat(), &["error[RM1301]", &said]);
+            }
+            fs::remove_dir_all(place.path(folder)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_resume_to_standard_output_without_a_run_in_the_folder_is_refused() {
+    let place = with_rows();
+    let io = ["-i", "rows.jsonl", "-o", "-", "--resume", "--work-dir", "typo"];
+    place.run(&[&io[..], ASK].concat()).code(2).says("there is no run to resume in `typo`");
+    assert!(!place.exists("typo"));
+}
+
+#[test]
+fn what_another_run_is_writing_now_is_never_replaced_and_an_output_that_lost_lines_is_made_again() {
+    let simulator = Simulator::start_blocking(Script::new().hold_after(6));
+    let home = Home::with_rows(10);
+    let work = ["--parallel", "2", "--telemetry-output", "times", "--work-dir", "work"];
+    let first = home.run().on(&simulator).args(&work).start();
+    simulator.wait_until_blocking(|stats| stats.requests == 8);
+    let second = |args: &[&str]| {
+        let ended = home.run_with(&["-i", "in.jsonl"]).on(&simulator).args(args).ends_with(1);
+        ended.says(&["error[RM130"]);
+    };
+    for existing in ["--overwrite", "--resume"] {
+        second(&["-o", "times", existing]);
+        for flag in SIDES {
+            second(&["-o", "other.jsonl", flag, "out.jsonl", existing]);
+        }
+        second(&["-o", "other.jsonl", "--telemetry-output", "times", existing]);
+    }
+    assert_eq!(simulator.stats().requests, 8, "nothing was sent");
+    home.write("out.jsonl", "");
+    simulator.release();
+    let ended = first.end();
+    assert!(
+        ended.err.contains("`out.jsonl` lost lines") && ended.err.contains("`--resume`"),
+        "{}",
+        ended.err
+    );
+    home.run().on(&simulator).args(&work).args(&["--resume"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 10);
+    assert_eq!(simulator.stats().requests, 10, "no row was paid twice");
+}
+
+#[test]
+fn a_folder_of_traces_replaces_only_what_runs_wrote_there() {
+    let place = with_rows();
+    for name in ["manifest.jsonl", "spans.jsonl", "row-000001__id-1__passthrough.codex.jsonl"] {
+        place.write(&format!("traces/{name}"), "{\"mine\":1}\n");
+        for existing in [&[][..], &["--overwrite"], &["--resume"]] {
+            let said = format!("`traces/{name}` is in the way");
+            refused(
+                &place,
+                &[IO, &["--export-traces", "traces"], existing].concat(),
+                &["error[RM1301]", &said],
+            );
+        }
+        fs::remove_file(place.path(&format!("traces/{name}"))).unwrap();
+    }
+    for _ in 0..2 {
+        place.run(&[IO, &["--export-traces", "traces", "--overwrite"], ASK].concat()).ok();
+    }
+    assert_eq!(place.json("traces/manifest.jsonl").len(), 2);
+}
+
+#[test]
+fn an_export_does_not_replace_the_input_of_the_run() {
+    let place = with_rows();
+    place.run(&[IO, ASK].concat()).ok();
+    let before = place.read("rows.jsonl");
+    let ended = place.rowmill(&["export", "out.jsonl", "-o", "rows.jsonl", "--overwrite"]).code(1);
+    ended.says("error[RM1303]").says("the input of the run");
+    assert_eq!(place.read("rows.jsonl"), before);
+}
+
+#[test]
+fn files_that_skills_and_functions_may_read_are_not_written_over() {
+    let place = with_rows();
+    let card = "---\nname: worker\nfunction_tools: [tools.py:look]\nskills: [../skills]\n---\nWork.";
+    place.write("cards/worker.md", card);
+    place.write("cards/tools.py", "import helper\ndef look(x: str) -> str:\n    \"l\"\n    return x\n");
+    place.write("cards/helper.py", "A = 1\n");
+    place.write("skills/one/SKILL.md", "---\nname: one\ndescription: d\n---\nguide");
+    place.write("skills/one/more/extra.txt", "extra");
+    for file in ["cards/helper.py", "skills/one/more/extra.txt"] {
+        for flag in SIDES {
+            let io = [IO, &["--agent-card", "cards/worker.md", flag, file, "--overwrite"]].concat();
+            refused(&place, &io, &["error[RM1303]", flag, file]);
+        }
+    }
+}
+
+#[test]
+fn files_that_go_with_rows_are_not_written_over() {
+    let place = Place::new();
+    place.write("rows.jsonl", "{\"f\":\"a.txt\"}\n{\"f\":[\"a.txt\",\"b.txt\"]}\n");
+    place.write("a.txt", "first");
+    place.write("b.txt", "second");
+    let io = ["-i", "rows.jsonl", "--attach", "f", "--overwrite"];
+    refused(&place, &[&io[..], &["-o", "b.txt"]].concat(), &["error[RM1303]", "`--attach`"]);
+    for flag in SIDES {
+        let side = ["-o", "out.jsonl", flag, "b.txt"];
+        refused(&place, &[&io[..], &side].concat(), &["error[RM1303]", flag, "`--attach`"]);
+    }
+}

@@ -1,0 +1,211 @@
+//! `rowmill plan` says before a run what it will come to, and calls nothing for it.
+
+use crate::faults_support::{Home, Run, assert_all_ok};
+use rowmill_testkit::{Distribution, Limits, Script, Simulator, Tokenizer, notation};
+use serde_json::{Value, json};
+
+/// A model with a tokenizer of its own, whose answers are bounded.
+const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=2000";
+
+/// A provider that counts as that model does, with its price.
+fn script() -> Script {
+    let price = notation::price("input=0.5,cached=0.05,output=3").unwrap();
+    Script::new()
+        .tokenizer(Tokenizer::O200k)
+        .price(price)
+        .answer_tokens(Distribution::LogNormal { median: 40.0, sigma: 0.8 })
+        .keep_requests(0)
+        .forget_prompts()
+}
+
+/// Rows of different lengths, and the price of the model.
+fn home(rows: usize) -> Home {
+    let words = ["quick", "Überraschung", "12345", "naïve", "supercalifragilistic", "東京", "the", "run"];
+    let prompts = (0..rows).map(|row| {
+        let text: Vec<&str> = (0..row % 37).map(|word| words[(row * 7 + word * 3) % words.len()]).collect();
+        format!("Review {row}: {}", text.join(" "))
+    });
+    let home = Home::with_prompts(prompts);
+    home.write(
+        "rowmill.toml",
+        "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.5\ncached = 0.05\noutput = 3.0\nbatch = 0.5\n",
+    );
+    home
+}
+
+/// The plan as JSON.
+#[track_caller]
+fn report(plan: Run) -> Value {
+    let ended = plan.args(&["--json"]).ends_with(0);
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+#[track_caller]
+fn interval(report: &Value, name: &str) -> [f64; 3] {
+    ["low", "expected", "high"].map(|part| report[name][part].as_f64().unwrap())
+}
+
+#[track_caller]
+fn assert_inside(report: &Value, name: &str, real: f64) {
+    let [low, _, high] = interval(report, name);
+    assert!((low..=high).contains(&real), "{name}: {real} is not in {low} to {high}");
+}
+
+#[test]
+fn ten_thousand_rows_use_what_the_plan_said() {
+    const ROWS: usize = 10_000;
+    let home = home(ROWS);
+    home.write("instruction.md", "Classify the review as good, bad or neither, and say why in a few words.");
+    let instruction = ["--instruction", "instruction.md"];
+    let sampled = Simulator::start_blocking(script());
+    let plan = home.plan().model(&sampled, MODEL).args(&instruction).args(&["--sample-calls", "200"]);
+    let report = report(plan);
+    assert_eq!((&report["rows"], &report["calls"]), (&json!(ROWS), &json!(ROWS)));
+    assert_eq!(
+        (&report["counted_by"], &report["judged_by"]),
+        (&json!("o200k_base"), &json!("200 sample calls"))
+    );
+    assert_eq!(sampled.stats().answers, 200);
+    let sample_cost = sampled.stats().cost_usd.unwrap().dollars();
+    assert!((report["sample_cost_usd"].as_f64().unwrap() - sample_cost).abs() < 1e-9);
+
+    let simulator = Simulator::start_blocking(script());
+    home.run().model(&simulator, MODEL).args(&instruction).args(&["--parallel", "64"]).ends_with(0);
+    let stats = simulator.stats();
+    assert_eq!(stats.answers, ROWS as u64);
+    let (planned, used) = (interval(&report, "input_tokens")[1], stats.input_tokens as f64);
+    assert!((planned / used - 1.0).abs() <= 0.02, "planned {planned}, used {used}");
+    assert_inside(&report, "output_tokens", stats.output_tokens as f64);
+    assert_inside(&report, "cost_usd", stats.cost_usd.unwrap().dollars());
+}
+
+#[test]
+fn a_plan_calls_nothing_needs_no_key_and_leaves_nothing() {
+    let simulator = Simulator::start_blocking(script());
+    let home = home(100);
+    let before = home.names();
+    let url = format!("{}/v1", simulator.url());
+    let args = ["-m", MODEL, "-o", "out.jsonl", "--dedupe", "--rpm", "600"];
+    let ended = home.plan().env("OPENAI_BASE_URL", &url).args(&args).ends_with(0);
+    for text in [
+        "openai.gpt-5.4-mini?max_tokens=2000: 100 rows, 100 calls\n",
+        " tokens, counted by o200k_base\n",
+        "output: at most 200,000 tokens; `--sample-calls N` tells more\n",
+        "cost:   at most $0.6",
+        " with live calls\n",
+        " through the provider's batch interface\n",
+        "time:   about 10s at 600 requests/min\n",
+    ] {
+        assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);
+    }
+    assert_eq!((simulator.stats().connections, simulator.stats().requests), (0, 0));
+    assert_eq!(home.names(), before);
+}
+
+#[test]
+fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
+    let home = home(10);
+    let report = report(home.plan().args(&["-m", MODEL, "--tpm", "1000"]));
+    let names = "model rows calls unsendable_rows reused_rows input_tokens counted_by output_tokens judged_by \
+                 answers_seen cost_usd batch_cost_usd price_as_of seconds limits sample_cost_usd";
+    let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, names.split_whitespace().collect::<Vec<_>>());
+    let [live, batch] = ["cost_usd", "batch_cost_usd"].map(|name| interval(&report, name));
+    for (live, batch) in live.iter().zip(batch) {
+        assert!((live / 2.0 - batch).abs() < 1e-9, "{live} {batch}");
+    }
+    let [_, input, _] = interval(&report, "input_tokens");
+    let [_, output, _] = interval(&report, "output_tokens");
+    let seconds = report["seconds"].as_f64().unwrap();
+    assert!((seconds - (input + output) * 60.0 / 1_000.0).abs() < 1.0, "{report}");
+    assert_eq!(report["limits"]["tokens"], 1_000);
+}
+
+#[test]
+fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
+    let home = Home::with_rows(10);
+    let ended = home.plan().args(&["-m", "generic.m"]).ends_with(0);
+    for text in [
+        "estimate, ±",
+        "output: unknown; `--sample-calls N` tells more\n",
+        "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`\n",
+        "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`\n",
+    ] {
+        assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);
+    }
+    let report = report(home.plan().args(&["-m", "generic.m"]));
+    assert_eq!([&report["output_tokens"], &report["cost_usd"], &report["seconds"]], [&Value::Null; 3]);
+    let [low, expected, high] = interval(&report, "input_tokens");
+    assert!(low < expected && expected < high);
+}
+
+#[test]
+fn sample_calls_teach_the_limits_and_are_not_paid_again_with_a_cache() {
+    let limits = Limits { requests: Some(3_000), tokens: Some(600_000), ..Limits::default() };
+    let simulator = Simulator::start_blocking(script().limits(limits));
+    let home = home(60);
+    let args = ["--cache", "answers", "--sample-calls", "20"];
+    let report = report(home.plan().model(&simulator, MODEL).args(&args));
+    assert_eq!(
+        (&report["limits"]["requests"], &report["limits"]["tokens"]),
+        (&json!(3_000), &json!(600_000))
+    );
+    assert!(report["seconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (&report["rows"], &report["calls"], &report["reused_rows"]),
+        (&json!(60), &json!(40), &json!(20))
+    );
+    assert_eq!(simulator.stats().answers, 20);
+    home.run().model(&simulator, MODEL).args(&["--cache", "answers"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 60);
+    assert_eq!(simulator.stats().answers, 60);
+}
+
+#[test]
+fn a_plan_is_judged_by_an_earlier_run_that_asked_the_same() {
+    let simulator = Simulator::start_blocking(script());
+    let home = home(400);
+    home.run().model(&simulator, MODEL).args(&["--limit", "200"]).ends_with(0);
+    let used = simulator.stats();
+    let plan = |args: &[&str]| report(home.plan().args(&["-m", MODEL, "-o", "out.jsonl"]).args(args));
+    let same = plan(&["--limit", "200"]);
+    assert!(same["judged_by"].as_str().unwrap().starts_with("200 rows of the earlier run of "), "{same}");
+    assert_eq!(interval(&same, "output_tokens")[1], used.output_tokens as f64);
+    assert_inside(&same, "cost_usd", used.cost_usd.unwrap().dollars());
+    assert_eq!(simulator.stats().requests, 200, "a plan calls nothing");
+
+    home.run().model(&simulator, MODEL).args(&["--resume"]).ends_with(0);
+    let whole = plan(&[]);
+    assert_inside(&whole, "output_tokens", simulator.stats().output_tokens as f64);
+    // What asks otherwise says nothing of this run.
+    home.write("kind.md", "Be kind.");
+    let other = plan(&["--instruction", "kind.md"]);
+    assert!(other["judged_by"].as_str().unwrap().starts_with("the longest answers"), "{other}");
+}
+
+#[test]
+fn rows_that_ask_the_same_or_cannot_be_sent_are_told_apart() {
+    let home = Home::with_prompts((0..30).map(|row| format!("prompt {}", row % 10)));
+    home.append("in.jsonl", "{\"q\":1}\nnot json\n");
+    for (args, calls, reused) in [(&["--dedupe"][..], 10, 20), (&[], 30, 0)] {
+        let report = report(home.plan().args(&["-m", MODEL]).args(args));
+        let found = ["rows", "calls", "reused_rows", "unsendable_rows"].map(|name| report[name].clone());
+        assert_eq!(found, [32, calls, reused, 2].map(Value::from), "{args:?}");
+    }
+    let ended = home.plan().args(&["-m", MODEL, "--dedupe"]).ends_with(0);
+    let text = "32 rows, 10 calls, 20 with an answer that is known or another row's, 2 that cannot be sent\n";
+    assert!(ended.out.contains(text), "{}", ended.out);
+}
+
+#[test]
+fn a_plan_takes_the_same_selection_and_refuses_what_a_run_would() {
+    let home = home(50);
+    let selected = report(home.plan().args(&["-m", MODEL, "--offset", "10", "--limit", "7"]));
+    assert_eq!(selected["rows"], 7);
+    home.plan().args(&["-m", "nowhere.m"]).ends_with(1).says(&["error[RM1201]"]);
+    home.plan().args(&["-m", MODEL, "--sample-calls", "0"]).ends_with(2).says(&["must be greater than zero"]);
+    home.plan().args(&["-m", MODEL, "--template", "t.md"]).ends_with(2);
+    home.plan().args(&["-m", MODEL, "--instruction", "none.md"]).ends_with(1).says(&["error[RM1101]"]);
+    let keyless = home.plan().args(&["-m", MODEL, "--sample-calls", "3"]).ends_with(1);
+    keyless.says(&["error[RM1202]: `openai` needs a key"]);
+}

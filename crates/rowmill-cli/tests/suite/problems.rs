@@ -1,0 +1,274 @@
+//! What can go wrong around a run: each message names the cause and the remedy, and
+//! once the cause is gone a resume finishes without asking anything twice. What a provider
+//! can do to a run (nothing at the port, a wrong key, an unknown model) is in `faults.rs`.
+
+use crate::faults_support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::faults_support::{Home, Run, assert_all_ok, names};
+use rowmill_testkit::{Script, Simulator};
+
+/// A small file system; it is gone when this is dropped.
+struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// Makes one at `name`, or says why this machine cannot.
+    fn mount(home: &Home, name: &str, size: &str) -> Option<Self> {
+        let folder = home.path(name);
+        fs::create_dir(&folder).unwrap();
+        let mounted = rustix::process::getuid().is_root() && mount(&folder, &format!("size={size}"));
+        if !mounted {
+            println!("skipped: only root can mount a small file system here");
+        }
+        mounted.then(|| Self { folder })
+    }
+
+    fn grow(&self) {
+        assert!(mount(&self.folder, "remount,size=64m"));
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.folder).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+fn mount(folder: &Path, options: &str) -> bool {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+const ROWS: usize = 1_500;
+
+/// Fills the disk with a run, checks what it says, makes room and resumes.
+fn full_disk(place: impl Fn(&SmallDisk, &Home) -> Vec<String>) {
+    full_disk_of("1m", 1_500, place);
+}
+
+fn full_disk_of(size: &str, answer_bytes: usize, place: impl Fn(&SmallDisk, &Home) -> Vec<String>) {
+    let home = Home::with_rows(ROWS);
+    let Some(disk) = SmallDisk::mount(&home, "disk", size) else { return };
+    let simulator = Simulator::start_blocking(Script::new().answer_bytes(answer_bytes).forget_prompts());
+    let args = place(&disk, &home);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let run = || home.run_with(&args).on(&simulator).args(&["--parallel", "16", "--retries", "0"]);
+    let ended = run().ends_with(1);
+    ended.says(&[
+        "error[RM1401]: cannot write",
+        "No space left on device",
+        "help: the disk is full",
+        "--resume",
+    ]);
+    assert_eq!(ended.err.matches("error[").count(), 1, "{}", ended.err);
+    let answered = simulator.stats().answers;
+    assert!(answered > 100 && answered < ROWS as u64, "{answered}");
+
+    disk.grow();
+    let ended = run().args(&["--resume"]).ends_with(0);
+    ended.resumed(answered, 0, 0);
+    assert_eq!(simulator.stats().answers, ROWS as u64, "nothing that was answered is asked again");
+    let output = Path::new(args[3]);
+    let envelopes = faults_support::parse_lines(&fs::read_to_string(output).unwrap());
+    assert_all_ok(&envelopes, ROWS);
+}
+
+fn strings<const N: usize>(args: [&str; N]) -> Vec<String> {
+    args.map(str::to_owned).to_vec()
+}
+
+#[test]
+fn a_full_disk_under_output_and_ledger_loses_nothing() {
+    full_disk(|disk, home| {
+        let input = home.path("in.jsonl");
+        strings(["-i", input.to_str().unwrap(), "-o", &disk.path("out.jsonl")])
+    });
+}
+
+#[test]
+fn a_full_disk_loses_nothing_when_answers_are_large() {
+    full_disk_of("8m", 15_000, |disk, home| {
+        let input = home.path("in.jsonl");
+        strings(["-i", input.to_str().unwrap(), "-o", &disk.path("out.jsonl")])
+    });
+}
+
+#[test]
+fn a_full_disk_under_the_output_alone_loses_nothing() {
+    full_disk(|disk, home| {
+        let (input, work) = (home.path("in.jsonl"), home.path("work"));
+        let output = disk.path("out.jsonl");
+        strings(["-i", input.to_str().unwrap(), "-o", &output, "--work-dir", work.to_str().unwrap()])
+    });
+}
+
+#[test]
+fn a_full_disk_under_the_ledger_alone_loses_nothing() {
+    full_disk(|disk, home| {
+        let (input, output) = (home.path("in.jsonl"), home.path("out.jsonl"));
+        let work = disk.path("work");
+        strings(["-i", input.to_str().unwrap(), "-o", output.to_str().unwrap(), "--work-dir", &work])
+    });
+}
+
+#[test]
+fn a_full_disk_under_the_telemetry_loses_nothing() {
+    full_disk(|disk, home| {
+        let (input, output) = (home.path("in.jsonl"), home.path("out.jsonl"));
+        let filler = "x".repeat(900_000);
+        fs::write(disk.path("filler"), filler).unwrap();
+        let telemetry = disk.path("telemetry.jsonl");
+        let paths = [input.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        [strings(["-i"]), strings(paths), strings(["--telemetry-output", &telemetry])].concat()
+    });
+}
+
+#[test]
+fn a_work_folder_and_an_output_on_different_file_systems_go_together() {
+    for output_is_there in [true, false] {
+        let home = Home::with_prompts(["a", "b [[400x1]]", "c"]);
+        let Some(disk) = SmallDisk::mount(&home, "disk", "4m") else { return };
+        let simulator = Simulator::start_blocking(Script::new());
+        let (output, work) = match output_is_there {
+            true => (disk.path("out.jsonl"), "work".to_owned()),
+            false => ("out.jsonl".to_owned(), disk.path("work")),
+        };
+        let run = || home.run_with(&["-i", "in.jsonl", "-o", &output, "--work-dir", &work]).on(&simulator);
+        run().ends_with(3);
+        run().args(&["--resume"]).ends_with(0).resumed(2, 1, 0);
+        let written = fs::read_to_string(home.path(&output)).unwrap();
+        assert_all_ok(&faults_support::parse_lines(&written), 3);
+        assert_eq!(simulator.stats().answers, 3);
+        let work = if output_is_there { home.path("work") } else { PathBuf::from(disk.path("work")) };
+        assert_eq!(names(&work), ["run.json"], "no litter");
+    }
+}
+
+#[test]
+fn an_error_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every_answer() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts((1..=50).map(|number| match number {
+        20 => "row 20 [[400x1]]".to_owned(),
+        _ => format!("row {number}"),
+    }));
+    let run = |errors: &str| home.run().on(&simulator).args(&["--parallel", "2", "--error-output", errors]);
+    let ended = run("/dev/full").ends_with(1);
+    ended.says(&["error[RM1401]: cannot write `/dev/full`", "No space left on device", "--resume"]);
+    run("errors.jsonl").args(&["--resume"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 50);
+    assert_eq!(simulator.stats().answers, 50);
+}
+
+#[test]
+fn errors_can_be_thrown_away_and_the_device_stays_a_device() {
+    use std::os::unix::fs::FileTypeExt;
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts(["a [[400x1]]", "b"]);
+    let args = ["--error-output", "/dev/null", "--telemetry-output", "/dev/null"];
+    home.run().on(&simulator).args(&args[..2]).ends_with(3);
+    home.run().on(&simulator).args(&args[..2]).args(&["--resume"]).ends_with(0);
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    home.run().on(&simulator).args(&args[2..]).args(&["--overwrite"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 2);
+}
+
+#[test]
+fn a_standard_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every_answer() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_rows(50);
+    let run = || home.run_with(&["-i", "in.jsonl", "-o", "-"]).on(&simulator).args(&["--work-dir", "work"]);
+    let ended = run().stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).ends_with(1);
+    ended.says(&["error[RM1401]: cannot write `standard output`", "No space left on device"]);
+    let answered = simulator.stats().answers;
+    let ended = run().args(&["--resume"]).ends_with(0);
+    ended.resumed(answered, 0, 0);
+    assert_all_ok(&faults_support::parse_lines(&ended.out), 50);
+    assert_eq!(simulator.stats().answers, 50);
+}
+
+/// Checks that a run is refused before anything is sent or made.
+#[track_caller]
+fn refused(home: &Home, run: Run, code: i32, texts: &[&str]) {
+    let before = home.names();
+    let ended = run.args(&["-m", "passthrough"]).ends_with(code);
+    ended.says(texts);
+    assert_eq!(home.names(), before, "a refused run leaves nothing behind");
+}
+
+#[test]
+fn paths_that_cannot_be_used_are_refused_by_name_with_a_remedy() {
+    let home = Home::with_rows(3);
+    fs::create_dir(home.path("folder")).unwrap();
+    let run = |input: &str, output: &str| home.run_with(&["-i", input, "-o", output]);
+    refused(&home, run("missing.jsonl", "out.jsonl"), 1, &["error[RM1001]", "`missing.jsonl`", "help:"]);
+    refused(&home, run("folder", "out.jsonl"), 1, &["error[RM1001]", "`folder`", "help:"]);
+    let through =
+        ["error[RM1302]: `in.jsonl/b/out.jsonl`, given to `--output`, leads through `in.jsonl`", "help:"];
+    refused(&home, run("in.jsonl", "in.jsonl/b/out.jsonl"), 1, &through);
+    refused(
+        &home,
+        run("in.jsonl", "folder"),
+        1,
+        &["error[RM1302]: `folder`, given to `--output`, is a folder"],
+    );
+    refused(&home, run("in.jsonl", "new/"), 1, &["error[RM1302]: `new/`, given to `--output`, is a folder"]);
+    let same = ["error[RM1303]: `--output` must not point to the same file as `--input`", "help: give each"];
+    refused(&home, run("in.jsonl", "./in.jsonl").args(&["--overwrite"]), 1, &same);
+    for flag in ["--error-output", "--telemetry-output", "--summary-output"] {
+        let twice = run("in.jsonl", "out.jsonl").args(&[flag, "folder/../out.jsonl"]);
+        refused(&home, twice, 1, &["error[RM1303]", flag, "`--output`"]);
+        let through = run("in.jsonl", "out.jsonl").args(&[flag, "in.jsonl/x"]);
+        refused(&home, through, 1, &["error[RM1302]", flag, "which is not a folder"]);
+    }
+    let blocked = run("in.jsonl", "out.jsonl").args(&["--work-dir", "in.jsonl/work"]);
+    refused(&home, blocked, 1, &["error[RM1302]", "in.jsonl/work", "--work-dir"]);
+}
+
+/// Permissions mean nothing to root, so these runs are made by somebody else.
+#[test]
+fn missing_permissions_are_named_and_once_given_the_run_goes_on() {
+    let home = Home::with_rows(3);
+    let open = |name: &str, mode: u32| {
+        fs::set_permissions(home.path(name), PermissionsExt::from_mode(mode)).unwrap()
+    };
+    open("", 0o777);
+    let run =
+        |output: &str| home.run_with(&["-i", "in.jsonl", "-o", output, "-m", "passthrough"]).by_nobody();
+    if rustix::process::getuid().is_root()
+        && run("out.jsonl").args(&["--limit", "0", "--overwrite"]).try_end().is_none()
+    {
+        println!("skipped: the program cannot be run by another user here");
+        return;
+    }
+    if home.exists("out.jsonl") {
+        home.remove("out.jsonl");
+    }
+    open("in.jsonl", 0o000);
+    run("out.jsonl").ends_with(1).says(&["error[RM1002]", "`in.jsonl`", "Permission denied", "help:"]);
+    open("in.jsonl", 0o644);
+    fs::create_dir(home.path("closed")).unwrap();
+    open("closed", 0o555);
+    run("closed/out.jsonl").ends_with(1).says(&["error[RM1401]", "closed/", "Permission denied", "help:"]);
+    let elsewhere = run("closed/out.jsonl").args(&["--work-dir", "work"]).ends_with(1);
+    elsewhere.says(&[
+        "error[RM1401]",
+        "`closed/out.jsonl`",
+        "Permission denied",
+        "help: check the permissions",
+    ]);
+    open("closed", 0o777);
+    run("closed/out.jsonl").ends_with(0);
+    assert_eq!(names(&home.path("closed")), ["out.jsonl"]);
+}

@@ -1,0 +1,94 @@
+//! Every wait has its bound, and what was cut says by which one.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use crate::faults_support::{Home, PROTOCOLS, assert_all_ok};
+use rowmill_testkit::{Script, Simulator};
+use serde_json::Value;
+
+/// Runs one row that goes wrong beside one that does not, and returns the error of the first.
+fn error_of(script: Script, model: &str, marker: &str, args: &[&str]) -> Value {
+    let simulator = Simulator::start_blocking(script);
+    let home = Home::with_prompts([marker, "b"]);
+    let ended = home.run().model(&simulator, model).args(&["--retries", "0"]).args(args).ends_with(3);
+    ended.says(&["unknown: 1 call was cut and may have been billed"]);
+    let envelopes = home.envelopes();
+    assert_eq!(envelopes[1]["ok"], true, "{model}: {}", envelopes[1]);
+    envelopes[0]["error"].clone()
+}
+
+#[test]
+fn each_timeout_cuts_what_it_is_for_and_is_named() {
+    let drips = || Script::new().drip_every(Duration::from_millis(20));
+    for model in PROTOCOLS {
+        for (script, marker, flag, message) in [
+            (Script::new(), "a [[hang]]", "--timeout", "no complete answer within 0.15 s"),
+            (
+                Script::new(),
+                "a [[hang]]",
+                "--row-timeout",
+                "no complete answer within 0.15 s of what `--row-timeout` leaves",
+            ),
+            (
+                Script::new(),
+                "a [[hang]]",
+                "--first-byte-timeout",
+                "no answer began within 150 ms; `--first-byte-timeout` allows more",
+            ),
+            (
+                Script::new(),
+                "a [[drip]]",
+                "--idle-timeout",
+                "the answer stalled: nothing came for 150 ms; `--idle-timeout` allows more",
+            ),
+            (drips(), "a [[drip]]", "--timeout", "no complete answer within 0.15 s"),
+        ] {
+            let error = error_of(script, model, marker, &[flag, "150ms"]);
+            assert_eq!(error["type"], "Timeout", "{model} {flag}: {error}");
+            let said = error["message"].as_str().unwrap();
+            assert!(said.contains(message), "{model} {flag}: {said}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_drips_is_let_be_as_long_as_something_comes() {
+    let script = Script::new().drip_every(Duration::from_millis(1));
+    let simulator = Simulator::start_blocking(script);
+    let home = Home::with_prompts(["a [[drip]]"]);
+    home.run().on(&simulator).args(&["--idle-timeout", "5s", "--first-byte-timeout", "5s"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 1);
+}
+
+#[test]
+fn a_row_has_one_time_for_all_its_tries() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts(["a [[hang]]", "b"]);
+    let args = ["--timeout", "100ms", "--row-timeout", "350ms", "--retries", "99"];
+    home.run().on(&simulator).args(&args).ends_with(3);
+    let error = &home.envelopes()[0]["error"];
+    let tries = error["attempts"].as_u64().unwrap();
+    assert!(error["type"] == "Timeout" && (2..=4).contains(&tries), "{error}");
+}
+
+#[test]
+fn a_wait_for_a_limit_does_not_count_as_time_of_the_row() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts(["a [[429x1,retry-after=1]]"]);
+    home.run().on(&simulator).args(&["--row-timeout", "900ms", "--retries", "0"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 1);
+}
+
+#[test]
+fn a_connection_that_nobody_answers_is_given_up_and_named() {
+    // The kernel accepts for the listener, so that TCP is there and TLS never comes.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let home = Home::with_prompts(["a"]);
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let args = ["-m", "generic.m", "--connect-timeout", "100ms", "--retries", "1"];
+    let ended = home.run().at(&url).args(&args).ends_with(1);
+    ended.says(&["error[RM2003]", "no connection within 100 ms; `--connect-timeout` allows more"]);
+    let error = &home.envelopes()[0]["error"];
+    assert_eq!((&error["type"], &error["attempts"]), (&"ConnectionError".into(), &2.into()));
+}
