@@ -8,10 +8,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::SuiteName;
 use crate::generate::Mode;
 use crate::read_rows::ReadRowsFlags;
+use crate::soak::SoakFlags;
 use crate::work_items::WorkItemsFlags;
 use crate::workspace::Workspace;
 use crate::{
-    Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, talk, work_items,
+    Failure, api, bench, deny, generate, layers, licences, make_rows, read_rows, real_model, soak, talk,
+    work_items,
 };
 
 /// Tasks of rowmill's developers and its CI.
@@ -44,6 +46,7 @@ enum Task {
     /// Run cargo-deny, where it is installed.
     Deny,
     Bench(BenchFlags),
+    Soak(SoakFlags),
     MakeRows(MakeRowsFlags),
     RealModel(RealModelFlags),
     ReadRows(ReadRowsFlags),
@@ -129,6 +132,7 @@ fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
         Task::Licences => licences(workspace),
         Task::Deny => deny::deny(workspace),
         Task::Bench(flags) => bench::bench(workspace, &flags),
+        Task::Soak(flags) => soak::soak(workspace, &flags),
         Task::ReadRows(flags) => read_rows::read_rows(&flags),
         Task::WorkItems(flags) => work_items::work_items(&flags),
         Task::MakeRows(flags) => make_rows::make_rows(&flags),

@@ -12,6 +12,7 @@ mod licences;
 mod make_rows;
 mod read_rows;
 mod real_model;
+mod soak;
 mod talk;
 mod work_items;
 mod workspace;

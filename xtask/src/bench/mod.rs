@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: rowmill against its own targets and against rivals.
 
 mod agents;
+mod budget;
 mod data;
 mod document;
 mod environment;

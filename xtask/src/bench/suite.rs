@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::report::{Section, part};
 use super::stage::{Length, Scenario, Stage};
-use super::{agents, data, document, library, limits, machine, speed};
+use super::{agents, budget, data, document, library, limits, machine, speed};
 use crate::arguments::BenchFlags;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -19,6 +19,8 @@ pub(crate) enum SuiteName {
     Speed,
     /// How well rowmill uses a provider's limits, and whether faults cost rows.
     Limits,
+    /// What a budget costs in time.
+    Budget,
     /// How fast rows are read and selected, and in how much memory, beside DuckDB.
     Data,
     /// What a row costs that an agent works on, beside Langroid and fast-agent.
@@ -29,13 +31,15 @@ pub(crate) enum SuiteName {
 
 impl SuiteName {
     /// All suites, in the order of the report.
-    pub(super) const ALL: [Self; 5] = [Self::Speed, Self::Limits, Self::Data, Self::Agents, Self::Library];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Speed, Self::Limits, Self::Budget, Self::Data, Self::Agents, Self::Library];
 
     /// What stands in the markers of its part.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Speed => "speed",
             Self::Limits => "limits",
+            Self::Budget => "budget",
             Self::Data => "data",
             Self::Agents => "agents",
             Self::Library => "library",
@@ -46,6 +50,7 @@ impl SuiteName {
         match self {
             Self::Speed => speed::ALL,
             Self::Limits => limits::ALL,
+            Self::Budget => budget::ALL,
             Self::Data => data::ALL,
             Self::Agents => agents::ALL,
             Self::Library => library::ALL,
@@ -66,6 +71,11 @@ impl SuiteName {
                  `cargo xtask bench limits` measures how much of a provider's limits rowmill uses, how often it is\n\
                  refused, and what becomes of rows whose calls fail. What is used and refused is counted by the\n\
                  simulator, not by rowmill."
+            }
+            Self::Budget => {
+                "## Budget\n\n\
+                 `cargo xtask bench budget` measures the same run with a budget and without. What was billed is counted\n\
+                 by the simulator, not by rowmill."
             }
             Self::Data => {
                 "## Data\n\n\
@@ -90,7 +100,7 @@ impl SuiteName {
     fn yardstick(self, workspace: &Workspace) -> Result<Option<String>, Failure> {
         match self {
             Self::Speed => speed::yardstick().map(Some),
-            Self::Limits | Self::Agents | Self::Library => Ok(None),
+            Self::Limits | Self::Budget | Self::Agents | Self::Library => Ok(None),
             Self::Data => data::yardstick(workspace.root()).map(Some),
         }
     }

@@ -1,0 +1,56 @@
+//! What single refusals cost that say nothing of a limit.
+
+use super::sizes::{self, Spread};
+use crate::Failure;
+use crate::bench::measure::{Ended, end_of, shown};
+use crate::bench::report::{Section, Verdict, whole};
+use crate::bench::server::Server;
+use crate::bench::stage::Stage;
+
+/// Two calls in a hundred are refused and asked to come back in a second.
+const STRAY: [&str; 2] = ["--fault", "429=2%,retry-after=1"];
+const LATENCY: [&str; 2] = ["--latency", "40ms"];
+
+pub(super) fn strays(stage: &Stage) -> Result<Section, Failure> {
+    // Fewer rows would measure little but the second that the last refused row waits.
+    let count = 5_000;
+    sizes::write(&stage.folder.join("strays.jsonl"), count, Spread::Uniform, 20.0)?;
+    let with: Vec<&str> = LATENCY.into_iter().chain(STRAY).collect();
+    let (without_strays, _) = measured(stage, &LATENCY)?;
+    let (with_strays, command) = measured(stage, &with)?;
+    let seconds = |ended: &Ended| ended.wall.as_secs_f64();
+    let ratio = seconds(&with_strays) / seconds(&without_strays);
+    Ok(Section {
+        title: "Single refusals",
+        about: "A gateway in front of several backends refuses two calls in a hundred and asks for a second each \
+                time, while all others are answered. Nothing in the headers says that a limit is reached.",
+        commands: vec![format!("rowmill simulate {}", with.join(" ")), command],
+        table: None,
+        numbers: vec![format!(
+            "{} rows: {:.1} s without refusals, {:.1} s with them",
+            whole(count as f64),
+            seconds(&without_strays),
+            seconds(&with_strays)
+        )],
+        verdicts: vec![Verdict {
+            target: "at most twice the time without refusals",
+            measured: format!("{ratio:.2} times"),
+            reached: ratio <= 2.0,
+        }],
+    })
+}
+
+/// A run against a simulator with these flags, and its command line.
+fn measured(stage: &Stage, flags: &[&str]) -> Result<(Ended, String), Failure> {
+    let mut server = Server::start(&stage.rowmill, flags)?;
+    let mut run = stage.run("strays.jsonl", "strays-results.jsonl", "openai.gpt-5.4-mini");
+    run.args(["--overwrite", "-p", "{{text}}", "--parallel", "64"]);
+    run.env("OPENAI_BASE_URL", server.base_url()).env("OPENAI_API_KEY", "x");
+    let ended = end_of(&mut run)?;
+    let command = shown(&run);
+    if ended.code != Some(0) {
+        let failure = format!("`{command}` ended with {:?}:\n{}", ended.code, ended.talk);
+        return Err(server.explain(&Failure::new(failure)));
+    }
+    Ok((ended, command))
+}

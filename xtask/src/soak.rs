@@ -1,0 +1,53 @@
+//! Runs that are too long for every change: a test with many more rounds than usual.
+
+use clap::{Args, ValueEnum};
+
+use crate::workspace::Workspace;
+use crate::{Failure, talk};
+
+/// Repeat a randomised test with many more rounds than `cargo test` does.
+#[derive(Debug, Args)]
+pub(crate) struct SoakFlags {
+    /// What to repeat.
+    #[arg(value_enum)]
+    pub(crate) what: SoakName,
+    /// How many runs.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) runs: u64,
+    /// The seed of the first run; each further run has the next.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// A test that can be repeated.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SoakName {
+    /// Runs with faults and kills, none of which may pass its budget.
+    Budget,
+}
+
+impl SoakName {
+    /// The package, its test binary and the test in it.
+    fn test(self) -> [&'static str; 3] {
+        match self {
+            Self::Budget => {
+                ["rowmill-cli", "suite", "money::no_fuzzed_run_with_faults_and_kills_passes_its_budget"]
+            }
+        }
+    }
+}
+
+/// Repeats a test.
+pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failure> {
+    let [package, binary, test] = flags.what.test();
+    let mut command = workspace.cargo();
+    command.args(["test", "--package", package, "--test", binary, "--", "--exact", test, "--nocapture"]);
+    command.env("ROWMILL_SOAK_RUNS", flags.runs.to_string());
+    command.env("ROWMILL_SOAK_SEED", flags.seed.to_string());
+    let status = command.status().map_err(Failure::of("cannot start cargo"))?;
+    if !status.success() {
+        return Err(Failure::new(format!("`{test}` failed; the output above names the seed")));
+    }
+    talk::say(format_args!("{} runs, none of which failed", flags.runs));
+    Ok(())
+}
