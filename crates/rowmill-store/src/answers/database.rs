@@ -212,6 +212,13 @@ impl Marks {
     const OURS: Self = Self { application: APPLICATION, format: FORMAT, empty: false };
     const NEW: Self = Self { application: 0, format: 0, empty: true };
 
+    /// Reads all marks as of one moment. Read one by one, they would be half those of an empty
+    /// file and half ours when another process makes the tables in between.
+    fn read_at_once(connection: &Connection) -> Result<Self, Error> {
+        Self::read(&*connection.unchecked_transaction()?)
+    }
+
+    /// Reads the marks; the caller holds a transaction.
     fn read(connection: &Connection) -> Result<Self, Error> {
         Ok(Self {
             application: connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
@@ -223,11 +230,11 @@ impl Marks {
 
 /// Makes the tables in a new file and readies a file that is ours; leaves any other alone.
 fn prepare(connection: &Connection) -> Result<Marks, Error> {
-    let mut marks = Marks::read(connection)?;
+    let mut marks = Marks::read_at_once(connection)?;
     if marks == Marks::NEW {
         connection.pragma_update(None, "page_size", whole(PAGE_BYTES))?;
         make_tables(connection)?;
-        marks = Marks::read(connection)?;
+        marks = Marks::read_at_once(connection)?;
     }
     if marks == Marks::OURS {
         write_ahead(connection)?;
