@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rows from standard input, envelopes to standard output, talk to standard error.
+# Rows from standard input, envelopes to standard output, messages to standard error.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}

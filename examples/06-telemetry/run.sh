@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where the time and the tokens go: telemetry per row, failures apart, a summary for programs.
+# Where the time and the tokens go: telemetry per row, failed rows in a separate file, a summary for programs.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}

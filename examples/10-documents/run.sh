@@ -6,11 +6,11 @@ rowmill=${ROWMILL:-cargo run --quiet --release --}
 quiet="--no-progress --no-final-summary"
 rm -rf results.jsonl .results.jsonl.rowmill
 
-# `passthrough` answers with what it was asked, so that you see what a model would get.
+# `passthrough` answers with its prompt and a line for each file, so that you see what a model would get.
 $rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
   --prompt 'Who wrote this, and what do they want?'
 
-# A later run does only what is new: a copy under another name is the same document.
+# A later run sends only new files: a copy under another name is the same document.
 cp inbox/letters/ada.html inbox/the-same-as-ada.html
 echo 'Dear shop, thank you. Zoe' > inbox/zoe.txt
 $rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
