@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{BoxFuture, join_all};
 use rmcp::model::ClientRequest;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
-use rowmill_types::{Problem, ProblemCode, Secret, ToolOutput};
+use rowmill_core::redact::Redactor;
+use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
 use super::call::{Lost, chain};
 use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
@@ -40,7 +41,7 @@ const INHERITED: &[&str] = &[
 pub struct McpSettings {
     pub(super) parallel: usize,
     pub(super) inherited: BTreeMap<String, String>,
-    pub(super) secrets: Vec<Secret>,
+    pub(super) redactor: Redactor,
 }
 
 impl McpSettings {
@@ -48,13 +49,14 @@ impl McpSettings {
     /// variables that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
-        Self { parallel: parallel.max(1), inherited: known.collect(), secrets: Vec::new() }
+        Self { parallel: parallel.max(1), inherited: known.collect(), redactor: Redactor::default() }
     }
 
-    /// Secrets of the run, which no message about a server shows.
+    /// Knows the secrets of the run, which no message about a server shows, and learns the tokens
+    /// that are got from authorization servers.
     #[must_use]
-    pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
-        Self { secrets, ..self }
+    pub fn with_redactor(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
     }
 }
 

@@ -108,9 +108,9 @@ impl Endpoint {
     /// A header cannot be sent.
     pub(super) fn new(
         server: McpServer,
-        McpSettings { inherited, parallel, secrets }: &McpSettings,
+        McpSettings { inherited, parallel, redactor }: &McpSettings,
     ) -> Result<Self, Problem> {
-        let shown = Shown::new(&server, secrets)?;
+        let shown = Shown::new(&server, redactor.clone())?;
         let http = match &server.transport {
             Transport::Stdio { .. } => None,
             Transport::Http { url, headers, auth } => {
@@ -131,12 +131,10 @@ impl Endpoint {
                     unusable("no HTTP client can be made".to_owned()).cause(chain(&error))
                 };
                 let client = post::client(map).map_err(setup)?;
-                // The token's server is another one: it must not see the headers.
-                let bare = post::client(HeaderMap::new()).map_err(setup)?;
                 let signed_in = server.tokens.as_ref().filter(|_| !says_who_asks(headers));
                 let grant = match (auth, signed_in) {
-                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, bare)),
-                    (None, Some(file)) => Some(Grant::of_person(url, file, bare)),
+                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, redactor.clone())),
+                    (None, Some(file)) => Some(Grant::of_person(url, file, redactor.clone())),
                     (None, None) => None,
                 };
                 Some(Network { client, grant: grant.map(Arc::new) })

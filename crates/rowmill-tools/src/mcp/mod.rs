@@ -26,6 +26,7 @@ mod session;
 mod shown;
 mod tail;
 mod tasks;
+mod token_client;
 mod token_file;
 mod view;
 

@@ -13,7 +13,10 @@ const HIDDEN: &str = "***";
 /// Makes messages about a server fit to be shown.
 #[derive(Debug)]
 pub(super) struct Shown {
-    redactor: Redactor,
+    /// Knows what this server was given.
+    own: Redactor,
+    /// Knows the secrets of the run, which a server may know too, and the tokens that it got.
+    run: Redactor,
     /// How the address may be written, and how it is shown.
     address: Option<([String; 3], String)>,
     /// The command line or the address.
@@ -21,14 +24,13 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// `secrets` are those of the run, which a server may know too.
+    /// `run` knows the secrets of the run.
     ///
     /// # Errors
     ///
     /// There are too many of them to be looked for.
-    pub(super) fn new(server: &McpServer, secrets: &[Secret]) -> Result<Self, Problem> {
-        let own = hidden(server);
-        let redactor = Redactor::new(own.iter().chain(secrets))?;
+    pub(super) fn new(server: &McpServer, run: Redactor) -> Result<Self, Problem> {
+        let own = Redactor::new(&hidden(server))?;
         let (place, address) = match &server.transport {
             Transport::Stdio { command, args, .. } => (command_line(command, args, server), None),
             Transport::Http { url, .. } => {
@@ -36,7 +38,7 @@ impl Shown {
                 (shown.clone(), Some((written, shown)))
             }
         };
-        Ok(Self { redactor, address, place })
+        Ok(Self { own, run, address, place })
     }
 
     /// The text without anything that must not be shown.
@@ -47,7 +49,8 @@ impl Shown {
                 text = text.replace(form, shown);
             }
         }
-        self.redactor.redact(&text).into_owned()
+        // First whole secrets: a token may hold the id of its client, and must not be left without it.
+        self.own.redact(&self.run.redact(&text)).into_owned()
     }
 }
 
@@ -118,7 +121,9 @@ mod tests {
 
     #[test]
     fn credentials_are_hidden_and_settings_are_not() {
-        let shown = Shown::new(&network("http://host/mcp"), &[Secret::new("key-of-the-run")]).unwrap();
+        let shown =
+            Shown::new(&network("http://host/mcp"), Redactor::new([&Secret::new("key-of-the-run")]).unwrap())
+                .unwrap();
         assert_eq!(shown.place, "http://host/mcp");
         assert_eq!(shown.clean("true: tok-12345678, key-of-the-run"), "true: ***, ***");
     }
@@ -126,7 +131,7 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_user_password_and_query() {
         let url = "https://ann:pw@host/mcp?k=abc&long=0123456789";
-        let shown = Shown::new(&network(url), &[]).unwrap();
+        let shown = Shown::new(&network(url), Redactor::default()).unwrap();
         assert_eq!(shown.place, "https://host/mcp?***");
         let text = format!("error sending request for url ({url}): 0123456789");
         assert_eq!(shown.clean(&text), "error sending request for url (https://host/mcp?***): ***");
@@ -139,7 +144,7 @@ mod tests {
         let transport = Transport::Stdio { command: "npx".to_owned(), args, env: BTreeMap::new(), cwd: None };
         let mut server = McpServer::new("s", transport);
         server.from_variables = vec![Secret::new("host1")];
-        let shown = Shown::new(&server, &[]).unwrap();
+        let shown = Shown::new(&server, Redactor::default()).unwrap();
         assert_eq!(shown.place, "npx -y server --api-key *** --token=*** AUTH=*** --db ***/db");
     }
 }
