@@ -161,7 +161,9 @@ impl Offers {
         let timeouts: Vec<(String, Duration)> =
             all.iter().map(|server| (server.name.clone(), server.timeout)).collect();
         with.redactor.learn(&secrets(&all))?;
-        let settings = McpSettings::new(places(spec), &environment).with_redactor(with.redactor.clone());
+        let settings = McpSettings::new(places(spec), &environment)
+            .with_redactor(with.redactor.clone())
+            .with_person(with.maker.person());
         let mcp = Mcp::start(all, settings).await?;
         mcp.notices().into_iter().for_each(|text| with.maker.tell(Notice::Info(text)));
         mcp.limits().for_each(|(tools, most)| self.limits.add(tools, most));

@@ -151,7 +151,7 @@ fn server(
     }
     send_token(&mut server, &FetchSettings::from_environment(&environment).hub);
     if let Transport::Http { url, .. } = &server.transport {
-        server.tokens = token_file(url).filter(|file| file.is_file());
+        server.tokens = token_file(url);
     }
     Ok(server)
 }
