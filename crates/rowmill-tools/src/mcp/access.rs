@@ -128,7 +128,7 @@ impl McpServer {
             (SignIn::Browser, _) => format!(
                 "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` with \
                  `client_id` and `client_secret` for `{name}`, each with `${{NAME}}` for a variable",
-                bare_address(url)
+                self.address_to_sign_in(url)
             ),
         }
     }

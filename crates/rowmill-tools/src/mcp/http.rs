@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
+use rowmill_core::known_secrets::bare_addresses;
 use sse_stream::{Sse, SseStream};
 
 use super::access::{Grant, Token};
@@ -202,7 +203,8 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
         StatusCode::NOT_FOUND if post.session.is_some() => return Err(Failure::SessionExpired),
         StatusCode::TOO_MANY_REQUESTS => return Err(HttpStatusError::new(429, Some(retry)).into()),
         _ if status.is_redirection() => {
-            let text = format!("HTTP {}: it has moved to {location}", status.as_u16());
+            let place = location.split(['?', '#']).next().unwrap_or_default();
+            let text = format!("HTTP {}: it has moved to {}", status.as_u16(), bare_addresses(place));
             return Err(Failure::UnexpectedServerResponse(text.into()));
         }
         _ => {}

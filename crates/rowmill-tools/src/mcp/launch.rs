@@ -11,6 +11,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::AuthError;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rowmill_core::known_secrets::bare_addresses;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
@@ -297,7 +298,8 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         _ => ("does not speak MCP as expected", Remedy::Protocol),
     };
     let mut no_start = NoStart::new(what, remedy);
-    no_start.cause = Some(failure.map_or_else(|| chain(error), |failure| chain(failure)));
+    // It may be an address that the server sent the request on to.
+    no_start.cause = Some(bare_addresses(&failure.map_or_else(|| chain(error), |failure| chain(failure))));
     (no_start, Handshake::Failed)
 }
 

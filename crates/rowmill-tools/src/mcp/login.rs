@@ -125,8 +125,10 @@ impl Login {
             }
             answer(&mut stream, "200 OK", "Access was denied. You can close this window.").await;
             let message = format!("the sign-in to `{}` was refused", self.place);
+            // What else comes with it is of no use to anyone.
+            let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
             return Err(Problem::new(ProblemCode::ToolServer, message)
-                .cause(query.to_owned())
+                .cause(said.join("&"))
                 .hint("give the command again, and allow access"));
         }
     }

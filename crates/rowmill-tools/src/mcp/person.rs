@@ -11,10 +11,13 @@ use super::launch::{Endpoint, NoStart, Remedy};
 use super::login::begin_login;
 use super::server::{McpServer, SignIn, Transport};
 
+/// Is given the name of a server and the address to open.
+type Show = dyn Fn(&str, &str) + Send + Sync;
+
 /// A person who is present when servers start, and can sign in to them with a browser.
 #[derive(Clone)]
 pub struct Person {
-    show: Arc<dyn Fn(&str, &str) + Send + Sync>,
+    show: Arc<Show>,
     patience: Duration,
 }
 
@@ -48,7 +51,7 @@ impl Person {
             Err(_) => return Err(failure.problem(endpoint)),
         };
         (self.show)(&server.name, login.address());
-        login.finish(self.patience).await?;
+        login.finish(self.patience).await.map_err(|problem| endpoint.shown.clean_problem(problem))?;
         let endpoint = Arc::new(Endpoint::new(server.clone(), settings)?);
         begin(Arc::clone(&endpoint)).await.map_err(|failure| failure.problem(&endpoint))
     }

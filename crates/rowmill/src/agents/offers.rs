@@ -12,8 +12,9 @@ use rowmill_tools::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, ParallelLimits,
     PythonSettings, PythonTools, Shell, Skills,
 };
-use rowmill_types::{Problem, Secret, ToolSpec};
+use rowmill_types::{Problem, ToolSpec};
 
+use super::load::LoadedCards;
 use super::servers::{Servers, check_configured, secrets, servers};
 use crate::environment::{self, environment};
 use crate::lanes::Maker;
@@ -48,12 +49,11 @@ pub(super) struct Offers {
     pub(super) limits: ParallelLimits,
 }
 
-/// What the tools of members are made with, besides the cards.
+/// What the tools of members are made with.
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a WorkSpec,
     pub(super) maker: &'a Maker<'a>,
-    /// What variables put into the cards.
-    pub(super) from_variables: &'a [Secret],
+    pub(super) loaded: &'a LoadedCards,
     /// The model strings of the members.
     pub(super) models: &'a [String],
     /// Learns what must be in no file.
@@ -154,7 +154,7 @@ impl Offers {
 
     async fn add_servers(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
         let spec = with.spec;
-        let Servers { all, seen } = servers(spec, members, with.from_variables)?;
+        let Servers { all, seen } = servers(spec, members, &with.loaded.from_variables)?;
         if all.is_empty() {
             return Ok(());
         }

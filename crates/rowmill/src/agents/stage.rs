@@ -84,13 +84,7 @@ pub(crate) async fn stage(
         .map(|card| model_of(spec, maker, card, members.first().copied()))
         .collect::<Result<_, _>>()?;
     let redactor = redactor(&[])?;
-    let with = Surroundings {
-        spec,
-        maker,
-        from_variables: &loaded.from_variables,
-        models: &models,
-        redactor: &redactor,
-    };
+    let with = Surroundings { spec, maker, loaded, models: &models, redactor: &redactor };
     let mut offers = offers(with, &members).await?;
     let routes = routes.add_stubs(&mut offers);
     routes.check(&spec.agents, &members, &offers)?;
