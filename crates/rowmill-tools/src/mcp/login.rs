@@ -125,13 +125,17 @@ impl Login {
             }
             answer(&mut stream, "200 OK", "Access was denied. You can close this window.").await;
             let message = format!("the sign-in to `{}` was refused", self.place);
-            // What else comes with it is of no use to anyone.
-            let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
             return Err(Problem::new(ProblemCode::ToolServer, message)
-                .cause(said.join("&"))
+                .cause(refusal(query))
                 .hint("give the command again, and allow access"));
         }
     }
+}
+
+/// What a browser brings of a refusal, without what it brings besides to prove whose it is.
+fn refusal(query: &str) -> String {
+    let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
+    said.join("&")
 }
 
 /// The path and query of a request.
@@ -185,5 +189,16 @@ pub fn forget_tokens(file: &Path) -> Result<bool, Problem> {
             let message = format!("the tokens in `{}` cannot be removed", file.display());
             Err(Problem::new(ProblemCode::ToolServer, message).cause(error).hint("check its permissions"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_without_the_state_of_the_sign_in() {
+        let query = "state=x7q&error=access_denied&error_description=no&code=c";
+        assert_eq!(refusal(query), "error=access_denied&error_description=no");
     }
 }
