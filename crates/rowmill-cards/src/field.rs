@@ -113,7 +113,9 @@ impl Field {
             }
             Content::Text(ref text) => {
                 let name = self.path.rsplit('.').next().unwrap_or_default();
-                Err(self.must_be("a list").hint(format!("write `{name}: [{text}]`")))
+                // What is given to a server may be a secret.
+                let shown = if self.path.starts_with("mcp_connect") { "…" } else { text };
+                Err(self.must_be("a list").hint(format!("write `{name}: [{shown}]`")))
             }
             _ => Err(self.must_be("a list")),
         }

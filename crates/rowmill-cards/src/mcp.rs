@@ -200,7 +200,12 @@ fn max_parallel(field: Field) -> Result<Value, Mistake> {
 /// A name for a server that has none: its host, its package or its program.
 fn name_of(target: &str) -> String {
     let word = match target.split_once("://") {
-        Some((_, rest)) => rest.split(['/', '?', '#', ':']).next().unwrap_or_default(),
+        Some((_, rest)) => {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            // Who asks is no part of the name, which models and messages see.
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            host.split(':').next().unwrap_or_default()
+        }
         None => {
             let mut words = target.split_whitespace();
             let program = words.next().unwrap_or_default();
@@ -223,6 +228,8 @@ mod tests {
     fn a_server_without_a_name_is_called_by_its_host_package_or_program() {
         for (target, expected) in [
             ("https://mcp.example.com:8080/v1?x=1", "mcp_example_com"),
+            ("https://ann:pw@mcp.example.com:8080/v1", "mcp_example_com"),
+            ("https://token@mcp.example.com?key=k@y", "mcp_example_com"),
             ("npx -y @scope/server-files@1.2 /data", "server-files"),
             ("uvx mcp-server-time@latest --zone UTC", "mcp-server-time"),
             ("@scope/pkg", "pkg"),

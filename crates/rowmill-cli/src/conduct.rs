@@ -30,6 +30,7 @@ pub(crate) fn conduct<T>(
             notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
             stop: Stop::default(),
             limits: Limits::default(),
+            person: None,
         };
         let outcome = {
             let talk = progress.talk();

@@ -2,6 +2,7 @@
 
 mod agent_flags;
 mod args;
+mod browser;
 mod commands;
 mod conduct;
 mod data_flags;

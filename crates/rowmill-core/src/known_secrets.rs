@@ -132,6 +132,27 @@ pub fn bare_addresses(text: &str) -> String {
     bare
 }
 
+/// What a parser says of a value of the wrong type, without the value: people put keys into the wrong
+/// field.
+///
+/// ```
+/// # use rowmill_core::known_secrets::without_value;
+/// assert_eq!(without_value("invalid type: string \"sk-1\", expected a map"), "invalid type: string, expected a map");
+/// assert_eq!(without_value("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
+/// ```
+#[must_use]
+pub fn without_value(message: &str) -> String {
+    let about_value = ["invalid type: ", "invalid value: "].iter().any(|start| message.starts_with(start));
+    let begin = message.find(['"', '`']);
+    match (about_value, begin, message.rfind(", expected ")) {
+        (true, Some(begin), Some(end)) if begin < end => {
+            let (before, after) = (message.get(..begin).unwrap_or_default(), message.get(end..));
+            format!("{}{}", before.trim_end(), after.unwrap_or_default())
+        }
+        _ => message.to_owned(),
+    }
+}
+
 /// What of the arguments of a program is a secret: the values of flags with the name of a secret,
 /// headers, and what is secret in addresses.
 #[must_use]

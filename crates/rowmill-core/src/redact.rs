@@ -2,14 +2,18 @@
 //!
 //! This is the one rule: whoever keeps or shows a text that others wrote uses it.
 
+mod forms;
+
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use rowmill_types::{Problem, ProblemCode, Secret};
+
+use forms::forms;
 
 /// What names of variables, headers and flags contain that hold secrets.
 const SECRET_NAMES: &[&str] = &[
@@ -27,14 +31,6 @@ const SECRET_NAMES: &[&str] = &[
 /// Words that contain one of these and mean something else.
 const HARMLESS_WORDS: &[&str] =
     &["AUTHOR", "KEYBOARD", "KEYMAP", "KEYRING", "KEYWORD", "MONKEY", "TOKENIZER", "SSH_AUTH_SOCK"];
-/// Settings that stand in the place of a secret.
-const HARMLESS_VALUES: &[&str] =
-    &["anonymous", "disabled", "optional", "required", "undefined", "keychain", "changeme", "password"];
-/// Shorter secrets are left alone: they are in too many innocent texts, and a text in which
-/// every `test` is a `***` tells nothing while it tells which word the secret is.
-const LEAST: usize = 8;
-/// A line of a secret that has several is looked for by itself when it is this long.
-const LEAST_LINE: usize = 20;
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
 
@@ -58,20 +54,46 @@ pub fn is_secret_name(name: &str) -> bool {
 ///
 /// A secret is found as it is, as JSON text has it (also within JSON within JSON), in an
 /// address, and in base64 wherever in the encoded bytes it begins. Secrets of fewer than eight
-/// bytes are not looked for. Clones count together what they replaced.
+/// bytes are not looked for. Clones count together what they replaced, and what one of them learns
+/// all of them know.
 ///
 /// ```
 /// # use {rowmill_core::redact::Redactor, rowmill_types::Secret};
 /// let redactor = Redactor::new([&Secret::new("sk-1/2 3")]).unwrap();
 /// assert_eq!(redactor.redact("key sk-1/2 3, ?key=sk-1%2F2%203"), "key ***, ?key=***");
 /// assert_eq!(redactor.redact("nothing"), "nothing");
-/// assert_eq!(redactor.replaced(), 2);
+/// redactor.clone().learn([&Secret::new("a-later-token")]).unwrap();
+/// assert_eq!(redactor.redact("a-later-token"), "***");
+/// assert_eq!(redactor.replaced(), 3);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Redactor {
-    /// `None` where there is nothing to be found.
-    forms: Option<AhoCorasick>,
-    replaced: Arc<AtomicU64>,
+    /// What was known when this clone was made. It is read without a lock as long as nothing was
+    /// learned since; `None` where there is nothing to be found.
+    search: Option<AhoCorasick>,
+    /// How often something had been learned by then.
+    lessons: u64,
+    shared: Arc<Shared>,
+}
+
+/// What all clones share.
+#[derive(Default)]
+struct Shared {
+    /// How often something was learned; it changes only while `search` is locked.
+    lessons: AtomicU64,
+    /// Finds everything that is known.
+    search: RwLock<Option<AhoCorasick>>,
+    /// Everything that is looked for. Who learns holds it, so that nobody's lesson is lost.
+    forms: Mutex<BTreeSet<String>>,
+    replaced: AtomicU64,
+}
+
+impl Clone for Redactor {
+    fn clone(&self) -> Self {
+        let search = self.shared.search.read().unwrap_or_else(PoisonError::into_inner);
+        let lessons = self.shared.lessons.load(Ordering::Acquire);
+        Self { search: search.clone(), lessons, shared: Arc::clone(&self.shared) }
+    }
 }
 
 impl Redactor {
@@ -81,31 +103,47 @@ impl Redactor {
     ///
     /// There are too many of them to be looked for; then none may be written.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Result<Self, Problem> {
-        let mut forms: Vec<String> = secrets.into_iter().flat_map(|secret| forms(secret.reveal())).collect();
-        forms.sort_unstable();
-        forms.dedup();
-        if forms.is_empty() {
-            return Ok(Self::default());
+        let ignorant = Self::default();
+        ignorant.learn(secrets)?;
+        // The clone knows without a lock what was learned.
+        Ok(ignorant.clone())
+    }
+
+    /// Looks for these secrets too, from now on and in all clones.
+    ///
+    /// # Errors
+    ///
+    /// There are too many of them to be looked for; then these may not be used.
+    pub fn learn<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) -> Result<(), Problem> {
+        let new: Vec<String> = secrets.into_iter().flat_map(|secret| forms(secret.reveal())).collect();
+        let mut known = self.shared.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.len();
+        known.extend(new);
+        if known.len() == before {
+            return Ok(());
         }
-        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
-        let forms = built.map_err(|error| {
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(known.iter());
+        let built = built.map_err(|error| {
             Problem::new(ProblemCode::Internal, "secrets cannot be looked for").cause(error)
         })?;
-        Ok(Self { forms: Some(forms), replaced: Arc::default() })
+        let mut search = self.shared.search.write().unwrap_or_else(PoisonError::into_inner);
+        *search = Some(built);
+        self.shared.lessons.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     /// How many secrets were found and replaced so far.
     #[must_use]
     pub fn replaced(&self) -> u64 {
-        self.replaced.load(Ordering::Relaxed)
+        self.shared.replaced.load(Ordering::Relaxed)
     }
 
     /// The text without secrets; the text itself where it has none.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(forms) = self.found_in(text) else { return Cow::Borrowed(text) };
+        let Some(search) = self.found_in(text) else { return Cow::Borrowed(text) };
         let mut out = String::with_capacity(text.len());
-        self.replace(forms, text, &mut out);
+        self.replace(&search, text, &mut out);
         Cow::Owned(out)
     }
 
@@ -113,14 +151,14 @@ impl Redactor {
     /// replaced, because a number such as `12345678` may be a password by chance.
     #[must_use]
     pub fn redact_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(forms) = self.found_in(text) else { return Cow::Borrowed(text) };
+        let Some(search) = self.found_in(text) else { return Cow::Borrowed(text) };
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, string)) = rest.split_once('"') {
             out.push_str(before);
             out.push('"');
             let (inside, after) = string.split_at(end_of_string(string));
-            self.replace(forms, inside, &mut out);
+            self.replace(&search, inside, &mut out);
             rest = after.strip_prefix('"').unwrap_or(after);
             out.push('"');
         }
@@ -154,14 +192,20 @@ impl Redactor {
         }
     }
 
-    /// What to look for, if the text has any of it.
-    fn found_in(&self, text: &str) -> Option<&AhoCorasick> {
-        self.forms.as_ref().filter(|forms| forms.is_match(text))
+    /// Finds what the text has of what is known, if it has any.
+    fn found_in(&self, text: &str) -> Option<Cow<'_, AhoCorasick>> {
+        let search = if self.shared.lessons.load(Ordering::Acquire) == self.lessons {
+            Cow::Borrowed(self.search.as_ref()?)
+        } else {
+            let newest = self.shared.search.read().unwrap_or_else(PoisonError::into_inner);
+            Cow::Owned(newest.clone()?)
+        };
+        search.is_match(text).then_some(search)
     }
 
-    fn replace(&self, forms: &AhoCorasick, text: &str, out: &mut String) {
-        forms.replace_all_with(text, out, |_, _, out| {
-            self.replaced.fetch_add(1, Ordering::Relaxed);
+    fn replace(&self, search: &AhoCorasick, text: &str, out: &mut String) {
+        search.replace_all_with(text, out, |_, _, out| {
+            self.shared.replaced.fetch_add(1, Ordering::Relaxed);
             out.push_str(HIDDEN);
             true
         });
@@ -182,78 +226,9 @@ fn end_of_string(text: &str) -> usize {
 /// Tells how many there are and nothing else.
 impl fmt::Debug for Redactor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Redactor({} forms)", self.forms.as_ref().map_or(0, AhoCorasick::patterns_len))
+        let newest = self.shared.search.read().unwrap_or_else(PoisonError::into_inner);
+        write!(out, "Redactor({} forms)", newest.as_ref().map_or(0, AhoCorasick::patterns_len))
     }
-}
-
-/// Everything that a secret may look like in a text.
-fn forms(secret: &str) -> Vec<String> {
-    let secret = secret.trim();
-    if secret.len() < LEAST || HARMLESS_VALUES.contains(&secret.to_ascii_lowercase().as_str()) {
-        return Vec::new();
-    }
-    let mut forms = Vec::new();
-    let lines = secret.lines().map(str::trim).filter(|line| line.len() >= LEAST_LINE);
-    for text in std::iter::once(secret).chain(lines) {
-        let once = escaped(text);
-        forms.push(once.replace('/', "\\/"));
-        forms.push(escaped(&once));
-        forms.push(escaped_ascii(&once));
-        forms.push(percent(text, &|byte| format!("%{byte:02X}")));
-        forms.push(percent(text, &|byte| format!("%{byte:02x}")));
-        forms.push(once);
-        forms.push(text.to_owned());
-    }
-    for begins_at in 0..3 {
-        forms.extend(base64_core(secret, begins_at, &STANDARD_NO_PAD));
-        forms.extend(base64_core(secret, begins_at, &URL_SAFE_NO_PAD));
-    }
-    forms
-}
-
-/// The inside of a JSON string.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    crate::json_text::write_string(text, &mut out);
-    out.strip_prefix('"').and_then(|inside| inside.strip_suffix('"')).unwrap_or_default().to_owned()
-}
-
-/// The same in ASCII, as some programs write it.
-fn escaped_ascii(escaped: &str) -> String {
-    let mut units = [0; 2];
-    let mut out = String::with_capacity(escaped.len());
-    for letter in escaped.chars() {
-        if letter.is_ascii() {
-            out.push(letter);
-        } else {
-            letter.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
-        }
-    }
-    out
-}
-
-fn percent(text: &str, encoded: &dyn Fn(u8) -> String) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&encoded(byte));
-        }
-    }
-    out
-}
-
-/// The letters that stand for the secret in base64, whatever comes before and after it, where
-/// `begins_at` bytes of a group of three come before.
-fn base64_core(secret: &str, begins_at: usize, engine: &impl base64::Engine) -> Option<String> {
-    let mut bytes = vec![0; begins_at];
-    bytes.extend_from_slice(secret.as_bytes());
-    let encoded = engine.encode(&bytes);
-    // A letter holds six bits; those that also hold bits of a neighbour differ from text to text.
-    let first = (begins_at * 8).div_ceil(6);
-    let end = bytes.len() * 8 / 6;
-    encoded.get(first..end).filter(|core| core.len() >= LEAST).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -308,6 +283,36 @@ mod tests {
     fn without_secrets_the_text_is_not_copied() {
         assert!(matches!(Redactor::default().redact("text"), Cow::Borrowed("text")));
         assert!(matches!(redactor(&["another one"]).redact("text"), Cow::Borrowed("text")));
+    }
+
+    #[test]
+    fn what_one_clone_learns_all_of_them_know_from_then_on() {
+        let redactor = redactor(&["known-from-the-start"]);
+        let (earlier, learner) = (redactor.clone(), redactor.clone());
+        assert_eq!(earlier.redact("learned-later"), "learned-later");
+        learner.learn([&Secret::new("learned-later"), &Secret::new("short")]).unwrap();
+        for clone in [&redactor, &earlier, &learner, &learner.clone()] {
+            assert_eq!(clone.redact("learned-later, known-from-the-start, short"), "***, ***, short");
+            assert_eq!(clone.redact_json(r#"["learned-later"]"#), r#"["***"]"#);
+            assert!(matches!(clone.redact("text"), Cow::Borrowed("text")));
+        }
+        assert_eq!(redactor.replaced(), 12);
+        learner.learn([&Secret::new("learned-later")]).unwrap();
+        assert_eq!(learner.shared.lessons.load(Ordering::Relaxed), 2, "nothing was new the last time");
+    }
+
+    #[test]
+    fn what_several_threads_learn_at_once_is_all_known() {
+        let redactor = Redactor::default();
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let clone = redactor.clone();
+                scope.spawn(move || clone.learn([&Secret::new(format!("secret-{number}-x"))]).unwrap());
+            }
+        });
+        for number in 0..8 {
+            assert_eq!(redactor.redact(&format!("secret-{number}-x")), "***");
+        }
     }
 
     #[test]

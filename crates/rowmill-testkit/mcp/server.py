@@ -54,6 +54,7 @@ TOOLS = {
     "grow": tool("Says that the list of tools has changed."),
     "forget": tool("Forgets every session (HTTP)."),
     "revoke": tool("Makes every token invalid (HTTP)."),
+    "credential": tool("The Authorization header that the call came with (HTTP)."),
 }
 RESOURCES = [
     {"uri": "test://notes/1", "name": "first", "description": "The first note.", "mimeType": "text/plain"},
@@ -174,6 +175,8 @@ def call_tool(peer, key, name, arguments):
         TOOLS["late"] = tool("Came late.")
         peer.tell("notifications/tools/list_changed")
         return text_result("grown")
+    if name == "credential":
+        return text_result(peer.credential)
     if name in ("forget", "revoke"):
         peer.forget(name)
         return text_result("forgotten")
@@ -275,6 +278,7 @@ class Pipes:
     """The client at the other end of stdin and stdout."""
 
     name = "pipes"
+    credential = ""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -323,8 +327,9 @@ def serve_http():
     numbers = iter(range(1, 1_000_000))
 
     class Peer:
-        def __init__(self, session):
+        def __init__(self, session, credential=""):
             self.name = session
+            self.credential = credential
 
         def tell(self, _method):
             pass
@@ -441,7 +446,7 @@ def serve_http():
             if (form.get("client_id"), form.get("client_secret")) != tuple(OPTIONS.oauth.split(":")):
                 return self.reply(401, {"error": "invalid_client"})
             with lock:
-                token = f"token-{next(numbers)}"
+                token = f"token-{next(numbers)}-planted"
                 tokens.add(token)
             count(f"{form['grant_type']} {form.get('scope', '-')}")
             return self.reply(200, {"access_token": token, "token_type": "Bearer", "expires_in": 3600})
@@ -481,7 +486,8 @@ def serve_http():
                 return self.reply(202)
             if OPTIONS.status and message["method"] == "tools/call":
                 return self.reply(OPTIONS.status, b"<html>", "text/html")
-            result = json.dumps(answer(Peer(session), message)).encode()
+            peer = Peer(session, self.headers.get("Authorization") or "")
+            result = json.dumps(answer(peer, message)).encode()
             if OPTIONS.sse and message["method"] == "tools/call":
                 return self.reply(200, b"event: message\ndata: " + result + b"\n\n", "text/event-stream", **headers)
             return self.reply(200, result, **headers)

@@ -5,6 +5,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use rowmill_core::known_secrets::without_value;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
@@ -145,7 +146,7 @@ impl ConfigFile {
         let config = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(&text, span.start));
             invalid(format!("`{shown}` is not valid at line {line}"))
-                .cause(error.message())
+                .cause(without_value(error.message()))
                 .hint("docs/configuration.md lists what the file may say")
         })?;
         Ok(Self { path: Some(path.to_owned()), config })

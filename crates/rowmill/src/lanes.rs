@@ -12,6 +12,7 @@ use rowmill_models::{
     AliasConfig, Connection, Environment, Key, LaneFacts, ModelString, PriceTable, Priced, Providers, Setup,
     attachment_rules, build, lane_facts,
 };
+use rowmill_tools::Person;
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec};
 
 use crate::environment::provider_environment;
@@ -101,6 +102,11 @@ impl<'a> Maker<'a> {
             control,
             told: Mutex::default(),
         })
+    }
+
+    /// Who can sign in to servers, if anyone is present.
+    pub(crate) fn person(&self) -> Option<Person> {
+        self.control.person.clone()
     }
 
     /// The short names for models.

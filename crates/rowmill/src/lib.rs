@@ -97,9 +97,9 @@ pub use rowmill_models::{
     ModelString, PriceConfig, PriceEntry, PriceSource, PriceTable, Priced, Protocol, ProviderConfig,
     Providers, Setting, TokenCounter, alias_origin, catalogue, counter,
 };
-pub use rowmill_tools::McpServerConfig;
+pub use rowmill_tools::{McpServerConfig, Person};
 pub use rowmill_types::{
-    ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, ToolOutput, Usage,
+    ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
 };
 pub use run::{Control, Notice, run};
 pub use spec::{

@@ -11,6 +11,7 @@ use rowmill_data::output::OutputFile;
 use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{Header, WorkFolder};
+use rowmill_tools::Person;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::{self, Stage};
@@ -43,6 +44,9 @@ pub struct Control {
     pub stop: Stop,
     /// The limits that it keeps to; runs with clones of one value share them.
     pub limits: Limits,
+    /// Who is present and can sign in to MCP servers; where nobody is, a server that asks for a
+    /// sign-in is a problem.
+    pub person: Option<Person>,
 }
 
 /// Hears nothing.
@@ -53,7 +57,7 @@ impl Observer for Nobody {
 }
 
 impl Control {
-    /// Nobody watches or stops the run, and it has limits of its own.
+    /// Nobody watches or stops the run or is present, and it has limits of its own.
     #[must_use]
     pub fn quiet() -> Self {
         Self {
@@ -61,6 +65,7 @@ impl Control {
             notice: Arc::new(|_| {}),
             stop: Stop::default(),
             limits: Limits::default(),
+            person: None,
         }
     }
 }

@@ -1,18 +1,14 @@
 //! `rowmill mcp`: sign in to MCP servers, and out.
 
-use std::io::IsTerminal;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rowmill::{ConfigFile, ExitCode, McpLogin, Problem, ProblemCode, environment, mcp_login, mcp_logout};
+use rowmill::{ConfigFile, ExitCode, McpLogin, Problem, ProblemCode, mcp_login, mcp_logout};
 
+use crate::browser::{self, PATIENCE};
 use crate::printer;
 use crate::resolve::current_folder;
 use crate::values::duration;
-
-/// How long the browser is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Sign in to MCP servers, and out.
 #[derive(Debug, Args)]
@@ -85,15 +81,5 @@ pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
 /// Shows the address that a person opens, and opens it where that is possible.
 fn show(address: &str) {
     printer::talk(&format!("open this address to sign in:\n{address}"));
-    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment(name).is_some());
-    let opener = match (cfg!(target_os = "macos"), has_screen) {
-        (true, _) => "open",
-        (false, true) => "xdg-open",
-        (false, false) => return,
-    };
-    if std::io::stderr().is_terminal() {
-        let mut command = Command::new(opener);
-        // Whether it works or not, the address is on the screen.
-        drop(command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn());
-    }
+    browser::open(address);
 }

@@ -2,14 +2,14 @@
 
 use std::io::IsTerminal;
 
-use rowmill::{ConfigFile, ExitCode, Problem, RunReport, StopCause};
+use rowmill::{ConfigFile, Control, ExitCode, Problem, RunReport, StopCause};
 
 use crate::conduct::conduct;
 use crate::flags::RunFlags;
 use crate::layout::stderr_width;
 use crate::resolve::{Resolved, current_folder, resolve};
 use crate::summary_text::{SummaryContext, summary_text};
-use crate::{open_files, printer};
+use crate::{browser, open_files, printer};
 
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
@@ -19,7 +19,10 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
     let columns = std::io::stderr().is_terminal().then(stderr_width);
     let context = SummaryContext::of(&spec, columns);
-    let report = conduct(show, async |control| Box::pin(rowmill::run(spec, control)).await)?;
+    let report = conduct(show, async |control| {
+        let control = Control { person: browser::person(show, control), ..control.clone() };
+        Box::pin(rowmill::run(spec, &control)).await
+    })?;
     tell(&report, show.json_summary, &context);
     Ok(report.exit)
 }

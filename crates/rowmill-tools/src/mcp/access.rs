@@ -4,16 +4,19 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, ClientCredentialsConfig};
+use rowmill_core::redact::Redactor;
 use tokio::sync::Mutex;
 
 use super::login::manager;
 use super::server::{McpServer, OAuth, SignIn, Transport};
+use super::token_file::TokenFile;
 
 /// A grant with the token that it gave.
 pub(super) struct Grant {
     url: String,
-    http: reqwest::Client,
     source: Source,
+    /// Learns every token before it is used.
+    redactor: Redactor,
     granted: Mutex<Option<AuthorizationManager>>,
 }
 
@@ -42,23 +45,23 @@ pub(super) enum Token {
 
 impl Grant {
     /// Tokens for the id and the secret of a client.
-    pub(super) fn of_client(url: &str, oauth: &OAuth, http: reqwest::Client) -> Self {
+    pub(super) fn of_client(url: &str, oauth: &OAuth, redactor: Redactor) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
             client_secret: oauth.client_secret.reveal().to_owned(),
             scopes: oauth.scopes.clone(),
             resource: Some(url.to_owned()),
         };
-        Self::new(url, http, Source::Client(credentials))
+        Self::new(url, Source::Client(credentials), redactor)
     }
 
     /// The tokens of a person who signed in.
-    pub(super) fn of_person(url: &str, file: &Path, http: reqwest::Client) -> Self {
-        Self::new(url, http, Source::Person(file.to_owned()))
+    pub(super) fn of_person(url: &str, file: &Path, redactor: Redactor) -> Self {
+        Self::new(url, Source::Person(file.to_owned()), redactor)
     }
 
-    fn new(url: &str, http: reqwest::Client, source: Source) -> Self {
-        Self { url: url.to_owned(), http, source, granted: Mutex::new(None) }
+    fn new(url: &str, source: Source, redactor: Redactor) -> Self {
+        Self { url: url.to_owned(), source, redactor, granted: Mutex::new(None) }
     }
 
     /// A token that the server takes. All callers share one.
@@ -85,9 +88,10 @@ impl Grant {
     }
 
     async fn ask(&self) -> Result<AuthorizationManager, AuthError> {
+        let mut manager = manager(&self.url, &self.redactor).await?;
         let credentials = match &self.source {
             Source::Person(file) => {
-                let mut manager = manager(&self.url, file).await?;
+                manager.set_credential_store(TokenFile::new(file, self.redactor.clone()));
                 return match manager.initialize_from_store().await? {
                     true => Ok(manager),
                     false => Err(AuthError::AuthorizationRequired),
@@ -95,8 +99,6 @@ impl Grant {
             }
             Source::Client(credentials) => credentials,
         };
-        let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
-        manager.with_client(self.http.clone())?;
         let resolution = manager.resolve_metadata().await?;
         manager.set_metadata(resolution.metadata);
         manager.validate_client_credentials_metadata(credentials)?;
@@ -126,7 +128,7 @@ impl McpServer {
             (SignIn::Browser, _) => format!(
                 "sign in with `rowmill mcp login {}`, or set `access_token`, a header in `headers` or `auth` with \
                  `client_id` and `client_secret` for `{name}`, each with `${{NAME}}` for a variable",
-                bare_address(url)
+                self.address_to_sign_in(url)
             ),
         }
     }

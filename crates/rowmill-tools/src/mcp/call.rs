@@ -5,6 +5,8 @@ use std::error::Error;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use rowmill_core::known_secrets::bare_addresses;
+
 use super::http::refused_unread;
 
 /// A call without an answer.
@@ -56,7 +58,7 @@ pub(super) fn failed_to_send(error: &DynamicTransportError, left: bool) -> Lost 
         // A status below 500 means that the server did not begin.
         StreamableHttpError::UnexpectedServerResponse(text) => refused(text, !text.starts_with("HTTP ")),
         StreamableHttpError::UnexpectedContentType(_) => refused(&chain(failure), left),
-        failure => Lost::broken(chain(failure), left && !refused_unread(failure)),
+        failure => Lost::broken(bare_addresses(&chain(failure)), left && !refused_unread(failure)),
     }
 }
 

@@ -6,7 +6,6 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_core::known_secrets::{bare_addresses, shown_arguments};
 use rowmill_core::time_span;
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde::Deserialize;
@@ -68,6 +67,9 @@ pub struct McpServerConfig {
     /// How many calls are made at once, over all rows: a number, or numbers by names or patterns of
     /// tools.
     pub max_parallel: Option<MaxParallelConfig>,
+    /// What variables put into it before it came here; messages do not show it.
+    #[serde(skip)]
+    pub from_variables: Vec<Secret>,
 }
 
 /// How many calls are made at once, as it is written.
@@ -144,6 +146,7 @@ impl McpServerConfig {
         let transport = self.transport(&name, folder, &filled)?;
         let mut server = McpServer::new(name.clone(), transport);
         server.from_variables = filled.values.into_inner();
+        server.from_variables.extend_from_slice(&self.from_variables);
         server.max_parallel = self.max_parallel.as_ref().map(MaxParallelConfig::limit).unwrap_or_default();
         server.protocol = match self.protocol_mode {
             ProtocolConfig::Auto => ProtocolMode::Auto,
@@ -201,8 +204,8 @@ impl McpServerConfig {
 
     fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
         if !is_address(url) {
-            let shown = bare_addresses(url);
-            return Err(invalid(name, &format!("has a `url` that is no address: `{shown}`"))
+            // It is not shown: whatever stands there by mistake may be a secret.
+            return Err(invalid(name, "has a `url` that is no address")
                 .hint("it begins with `http://` or `https://`"));
         }
         let fields =
@@ -222,9 +225,7 @@ impl McpServerConfig {
         let mut words = match (&self.command, &self.target) {
             (Some(command), _) => vec![command.clone()],
             (None, Some(target)) => split(target).ok_or_else(|| {
-                let words: Vec<String> = target.split_whitespace().map(str::to_owned).collect();
-                let shown = shown_arguments(&words).join(" ");
-                invalid(name, &format!("has a `target` with a quote that is not closed: `{shown}`"))
+                invalid(name, "has a `target` with a quote that is not closed").hint("close it")
             })?,
             (None, None) => Vec::new(),
         };

@@ -105,7 +105,7 @@ fn what_cannot_be_used_is_said_with_what_to_do() {
         ),
         (
             "url = 'ftp://x'",
-            "the MCP server `s` has a `url` that is no address: `ftp://x` (it begins with `http://` or `https://`)",
+            "the MCP server `s` has a `url` that is no address (it begins with `http://` or `https://`)",
         ),
         (
             "url = 'https://x'\nargs = ['y']",

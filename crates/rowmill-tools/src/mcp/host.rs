@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{BoxFuture, join_all};
 use rmcp::model::ClientRequest;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
-use rowmill_types::{Problem, ProblemCode, Secret, ToolOutput};
+use rowmill_core::redact::Redactor;
+use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
 use super::call::{Lost, chain};
 use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
@@ -15,6 +16,7 @@ use super::launch::{Endpoint, NoStart, Remedy, seconds};
 use super::link::Link;
 use super::names::Names;
 use super::output;
+use super::person::Person;
 use super::server::{MaxParallel, McpServer};
 use super::session::Session;
 use super::view::View;
@@ -40,7 +42,8 @@ const INHERITED: &[&str] = &[
 pub struct McpSettings {
     pub(super) parallel: usize,
     pub(super) inherited: BTreeMap<String, String>,
-    pub(super) secrets: Vec<Secret>,
+    pub(super) redactor: Redactor,
+    person: Option<Person>,
 }
 
 impl McpSettings {
@@ -48,13 +51,25 @@ impl McpSettings {
     /// variables that servers inherit.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
-        Self { parallel: parallel.max(1), inherited: known.collect(), secrets: Vec::new() }
+        Self {
+            parallel: parallel.max(1),
+            inherited: known.collect(),
+            redactor: Redactor::default(),
+            person: None,
+        }
     }
 
-    /// Secrets of the run, which no message about a server shows.
+    /// Knows the secrets of the run, which no message about a server shows, and learns the tokens
+    /// that are got from authorization servers.
     #[must_use]
-    pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
-        Self { secrets, ..self }
+    pub fn with_redactor(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
+    }
+
+    /// Who signs in to servers that ask for it; without anyone they do not start.
+    #[must_use]
+    pub fn with_person(self, person: Option<Person>) -> Self {
+        Self { person, ..self }
     }
 }
 
@@ -102,18 +117,24 @@ impl Mcp {
             }
             endpoints.push(Arc::new(Endpoint::new(server, &settings)?));
         }
-        let started = join_all(endpoints.iter().map(begin)).await;
+        let started = join_all(endpoints.iter().map(|endpoint| begin(Arc::clone(endpoint)))).await;
+        let started: Vec<_> = endpoints.iter().zip(started).collect();
+        // Nobody signs in for a run that cannot begin.
+        let is_hopeless = started.iter().any(|(endpoint, outcome)| {
+            outcome.as_ref().is_err_and(|failure| !endpoint.server.wants_person(failure))
+        });
+        let person = settings.person.as_ref().filter(|_| !is_hopeless);
         let mut problem = None;
         let mut host =
             Self { ends: Vec::new(), tools: Vec::new(), by_name: HashMap::new(), rows: Mutex::default() };
-        for (endpoint, outcome) in endpoints.into_iter().zip(started) {
+        for (endpoint, outcome) in started {
+            let outcome = match (outcome, person.filter(|_| problem.is_none())) {
+                (Err(failure), Some(person)) => person.sign_in(endpoint, failure, &settings).await,
+                (outcome, _) => outcome.map_err(|failure| failure.problem(endpoint)),
+            };
             match outcome {
-                Ok((catalogue, session)) => {
-                    let shared = session.map(|session| Link::new(Arc::clone(&endpoint), Some(session)));
-                    let views = endpoint.server.all_views();
-                    host.ends.push(End { endpoint, views, catalogue, shared });
-                }
-                Err(failure) => problem = problem.or_else(|| Some(failure.problem(&endpoint))),
+                Ok(started) => host.ends.push(started.end()),
+                Err(found) => problem = problem.or(Some(found)),
             }
         }
         if let Some(problem) = problem.or_else(|| host.offer().err()) {
@@ -282,18 +303,33 @@ impl ToolHost for Mcp {
     }
 }
 
+/// A server that has told what it offers.
+pub(super) struct Started {
+    endpoint: Arc<Endpoint>,
+    catalogue: Catalogue,
+    session: Option<Session>,
+}
+
+impl Started {
+    fn end(self) -> End {
+        let Self { endpoint, catalogue, session } = self;
+        let shared = session.map(|session| Link::new(Arc::clone(&endpoint), Some(session)));
+        End { views: endpoint.server.all_views(), endpoint, catalogue, shared }
+    }
+}
+
 /// Starts a server and asks what it offers. A server whose rows have connections of their own is
 /// let go again: its first connection belongs to no row.
-async fn begin(endpoint: &Arc<Endpoint>) -> Result<(Catalogue, Option<Session>), NoStart> {
+pub(super) async fn begin(endpoint: Arc<Endpoint>) -> Result<Started, NoStart> {
     let server = &endpoint.server;
     let session = endpoint.open().await?;
     let asking = Catalogue::ask(&session, server);
     let failure = match tokio::time::timeout(server.start_timeout, asking).await {
         Ok(Ok(catalogue)) if server.per_row => {
             session.close().await;
-            return Ok((catalogue, None));
+            return Ok(Started { endpoint, catalogue, session: None });
         }
-        Ok(Ok(catalogue)) => return Ok((catalogue, Some(session))),
+        Ok(Ok(catalogue)) => return Ok(Started { endpoint, catalogue, session: Some(session) }),
         Ok(Err(error)) => (format!("did not tell what it offers ({})", chain(&error)), Remedy::Protocol),
         Err(_) => (
             format!("did not tell what it offers within {}", seconds(server.start_timeout)),

@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
+use rowmill_core::known_secrets::bare_addresses;
 use sse_stream::{Sse, SseStream};
 
 use super::access::{Grant, Token};
@@ -202,8 +203,7 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
         StatusCode::NOT_FOUND if post.session.is_some() => return Err(Failure::SessionExpired),
         StatusCode::TOO_MANY_REQUESTS => return Err(HttpStatusError::new(429, Some(retry)).into()),
         _ if status.is_redirection() => {
-            let text = format!("HTTP {}: it has moved to {location}", status.as_u16());
-            return Err(Failure::UnexpectedServerResponse(text.into()));
+            return Err(Failure::UnexpectedServerResponse(moved(status, &location).into()));
         }
         _ => {}
     }
@@ -224,6 +224,12 @@ async fn refusal(response: Response, post: &Post) -> Result<StreamableHttpPostRe
             Err(Failure::UnexpectedServerResponse(format!("HTTP {}: {shown}", status.as_u16()).into()))
         }
     }
+}
+
+/// What is said of a redirect that is not followed. Servers repeat the query of the request in it.
+fn moved(status: StatusCode, location: &str) -> String {
+    let place = location.split(['?', '#']).next().unwrap_or_default();
+    format!("HTTP {}: it has moved to {}", status.as_u16(), bare_addresses(place))
 }
 
 /// Reads a body; `None` where it is longer than `most`.
@@ -356,5 +362,21 @@ impl StreamableHttpClient for Poster {
         let token = self.token(Token::Kept).await?;
         let client = &self.client;
         client.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MAX_FRAME).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_told_without_user_and_query() {
+        for (location, place) in [
+            ("https://ann:pw@host/new?key=x7q", "https://host/new"),
+            ("/login?token=x7q", "/login"),
+            ("", ""),
+        ] {
+            assert_eq!(moved(StatusCode::FOUND, location), format!("HTTP 302: it has moved to {place}"));
+        }
     }
 }

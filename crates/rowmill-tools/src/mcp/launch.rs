@@ -8,8 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::AuthError;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rowmill_core::known_secrets::bare_addresses;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
@@ -62,6 +64,8 @@ pub(super) enum Remedy {
     Command,
     Address,
     Credential,
+    /// The same, and a person who signs in would do.
+    SignIn,
     Patience,
     Protocol,
 }
@@ -82,7 +86,7 @@ impl NoStart {
                     .to_owned()
             }
             Remedy::Address => "start the server or correct its `url`".to_owned(),
-            Remedy::Credential => server.credential_hint(),
+            Remedy::Credential | Remedy::SignIn => server.credential_hint(),
             Remedy::Patience => {
                 format!("raise `start_timeout` of `{name}`, or look at what the server waits for")
             }
@@ -108,9 +112,9 @@ impl Endpoint {
     /// A header cannot be sent.
     pub(super) fn new(
         server: McpServer,
-        McpSettings { inherited, parallel, secrets }: &McpSettings,
+        McpSettings { inherited, parallel, redactor, .. }: &McpSettings,
     ) -> Result<Self, Problem> {
-        let shown = Shown::new(&server, secrets)?;
+        let shown = Shown::new(&server, redactor.clone())?;
         let http = match &server.transport {
             Transport::Stdio { .. } => None,
             Transport::Http { url, headers, auth } => {
@@ -131,12 +135,11 @@ impl Endpoint {
                     unusable("no HTTP client can be made".to_owned()).cause(chain(&error))
                 };
                 let client = post::client(map).map_err(setup)?;
-                // The token's server is another one: it must not see the headers.
-                let bare = post::client(HeaderMap::new()).map_err(setup)?;
-                let signed_in = server.tokens.as_ref().filter(|_| !says_who_asks(headers));
+                let has_token = server.transport.says_who_asks();
+                let signed_in = server.tokens.as_ref().filter(|file| !has_token && file.is_file());
                 let grant = match (auth, signed_in) {
-                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, bare)),
-                    (None, Some(file)) => Some(Grant::of_person(url, file, bare)),
+                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, redactor.clone())),
+                    (None, Some(file)) => Some(Grant::of_person(url, file, redactor.clone())),
                     (None, None) => None,
                 };
                 Some(Network { client, grant: grant.map(Arc::new) })
@@ -255,10 +258,6 @@ impl Endpoint {
     }
 }
 
-fn says_who_asks(headers: &BTreeMap<String, rowmill_types::Secret>) -> bool {
-    headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
-}
-
 /// Whether a server understood the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handshake {
@@ -287,10 +286,11 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         _ => None,
     };
     let (what, remedy) = match failure {
-        Some(StreamableHttpError::AuthRequired(_)) => {
-            ("asks for a credential (HTTP 401)", Remedy::Credential)
-        }
+        Some(StreamableHttpError::AuthRequired(_)) => ("asks for a credential (HTTP 401)", Remedy::SignIn),
         Some(StreamableHttpError::InsufficientScope(_)) => ("forbids access (HTTP 403)", Remedy::Credential),
+        Some(StreamableHttpError::Auth(
+            AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_),
+        )) => ("gave no token", Remedy::SignIn),
         Some(StreamableHttpError::Auth(_)) => ("gave no token", Remedy::Credential),
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             ("does not answer", Remedy::Address)
@@ -298,7 +298,8 @@ fn unreachable_because(error: &ClientInitializeError) -> (NoStart, Handshake) {
         _ => ("does not speak MCP as expected", Remedy::Protocol),
     };
     let mut no_start = NoStart::new(what, remedy);
-    no_start.cause = Some(failure.map_or_else(|| chain(error), |failure| chain(failure)));
+    // It may be an address that the server sent the request on to.
+    no_start.cause = Some(bare_addresses(&failure.map_or_else(|| chain(error), |failure| chain(failure))));
     (no_start, Handshake::Failed)
 }
 

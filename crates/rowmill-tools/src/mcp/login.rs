@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -10,15 +11,15 @@ use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadataSource, AuthorizationRequest, AuthorizationSession,
 };
 use rowmill_core::known_secrets::bare_addresses;
-use rowmill_core::redact::is_secret_name;
+use rowmill_core::redact::Redactor;
 use rowmill_types::{Problem, ProblemCode, Secret};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::access::bare_address;
 use super::call::chain;
 use super::http as post;
+use super::token_client::{TokenClient, tokens};
 use super::token_file::TokenFile;
 
 /// Where the browser comes back to.
@@ -31,6 +32,7 @@ pub struct Login {
     session: AuthorizationSession,
     listener: TcpListener,
     place: String,
+    redactor: Redactor,
 }
 
 impl fmt::Debug for Login {
@@ -39,19 +41,26 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`.
+/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`, and `redactor` learns
+/// them.
 ///
 /// # Errors
 ///
 /// The server cannot be reached, says nothing of an authorization server, or that one registers
 /// nobody.
-pub async fn begin_login(url: &str, file: &Path, scopes: &[String]) -> Result<Login, Problem> {
-    let fail = |error: AuthError| cannot_sign_in(url, &error);
+pub async fn begin_login(
+    url: &str,
+    file: &Path,
+    scopes: &[String],
+    redactor: Redactor,
+) -> Result<Login, Problem> {
+    let fail = |error: AuthError| cannot_sign_in(url, &error, &redactor);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| {
         Problem::new(ProblemCode::ToolServer, "no port of this machine can be listened to").cause(error)
     })?;
     let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
-    let mut manager = manager(url, file).await.map_err(fail)?;
+    let mut manager = manager(url, &redactor).await.map_err(fail)?;
+    manager.set_credential_store(TokenFile::new(file, redactor.clone()));
     let resolution = manager.resolve_metadata().await.map_err(fail)?;
     if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
         let message = format!("the MCP server at `{}` does not say where to sign in", bare_addresses(url));
@@ -64,17 +73,15 @@ pub async fn begin_login(url: &str, file: &Path, scopes: &[String]) -> Result<Lo
         .with_scopes(scopes.iter().cloned())
         .with_client_name("rowmill");
     let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| fail(error))?;
-    Ok(Login { session, listener, place: bare_addresses(url) })
+    Ok(Login { session, listener, place: bare_addresses(url), redactor })
 }
 
 /// Who speaks with the authorization server of the server at `url`.
-pub(super) async fn manager(url: &str, file: &Path) -> Result<AuthorizationManager, AuthError> {
-    // First, because it brings the cryptography that the manager's own client needs, too.
+pub(super) async fn manager(url: &str, redactor: &Redactor) -> Result<AuthorizationManager, AuthError> {
+    // It is another server: it must not see the headers.
     let client = post::client(HeaderMap::new()).map_err(|error| AuthError::InternalError(chain(&error)))?;
-    let mut manager = AuthorizationManager::new(url).await?;
-    manager.with_client(client)?;
-    manager.set_credential_store(TokenFile::new(file));
-    Ok(manager)
+    let client = TokenClient { client, redactor: redactor.clone() };
+    AuthorizationManager::new_with_oauth_http_client(url, Arc::new(client)).await
 }
 
 impl Login {
@@ -100,7 +107,7 @@ impl Login {
         })??;
         let address = format!("http://127.0.0.1{CALLBACK}?{query}");
         let tokens = self.session.handle_callback_url(&address).await;
-        tokens.map(drop).map_err(|error| cannot_sign_in(&self.place, &error))
+        tokens.map(drop).map_err(|error| cannot_sign_in(&self.place, &error, &self.redactor))
     }
 
     /// The query with which the browser comes back.
@@ -119,10 +126,16 @@ impl Login {
             answer(&mut stream, "200 OK", "Access was denied. You can close this window.").await;
             let message = format!("the sign-in to `{}` was refused", self.place);
             return Err(Problem::new(ProblemCode::ToolServer, message)
-                .cause(query.to_owned())
+                .cause(refusal(query))
                 .hint("give the command again, and allow access"));
         }
     }
+}
+
+/// What a browser brings of a refusal, without what it brings besides to prove whose it is.
+fn refusal(query: &str) -> String {
+    let said: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("error")).collect();
+    said.join("&")
 }
 
 /// The path and query of a request.
@@ -143,9 +156,9 @@ async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
     drop(stream.shutdown().await);
 }
 
-fn cannot_sign_in(url: &str, error: &AuthError) -> Problem {
+fn cannot_sign_in(url: &str, error: &AuthError, redactor: &Redactor) -> Problem {
     Problem::new(ProblemCode::ToolServer, format!("signing in to `{}` failed", bare_addresses(url)))
-        .cause(chain(error))
+        .cause(redactor.redact(&bare_addresses(&chain(error))).into_owned())
         .hint("check the address; a server that registers no clients needs `auth` with `client_id` and `client_secret`")
 }
 
@@ -160,25 +173,7 @@ pub fn token_path(folder: &Path, url: &str) -> PathBuf {
 /// The tokens in a file, for those who keep texts that may hold one; none where it cannot be read.
 #[must_use]
 pub fn kept_tokens(file: &Path) -> Vec<Secret> {
-    let text = std::fs::read(file).unwrap_or_default();
-    let mut found = Vec::new();
-    add_tokens(&serde_json::from_slice(&text).unwrap_or_default(), &mut found);
-    found
-}
-
-fn add_tokens(value: &Value, found: &mut Vec<Secret>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                match field.as_str() {
-                    Some(text) if is_secret_name(name) => found.push(Secret::new(text)),
-                    _ => add_tokens(field, found),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| add_tokens(item, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+    tokens(&std::fs::read(file).unwrap_or_default())
 }
 
 /// Forgets the tokens in a file, and says whether there were any.
@@ -194,5 +189,16 @@ pub fn forget_tokens(file: &Path) -> Result<bool, Problem> {
             let message = format!("the tokens in `{}` cannot be removed", file.display());
             Err(Problem::new(ProblemCode::ToolServer, message).cause(error).hint("check its permissions"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_without_the_state_of_the_sign_in() {
+        let query = "state=x7q&error=access_denied&error_description=no&code=c";
+        assert_eq!(refusal(query), "error=access_denied&error_description=no");
     }
 }

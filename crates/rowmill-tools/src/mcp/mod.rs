@@ -18,6 +18,7 @@ mod login;
 mod names;
 mod one_file;
 mod output;
+mod person;
 mod pipe;
 mod process;
 mod sent;
@@ -26,6 +27,7 @@ mod session;
 mod shown;
 mod tail;
 mod tasks;
+mod token_client;
 mod token_file;
 mod view;
 
@@ -34,6 +36,7 @@ pub use config::{AuthConfig, IdempotentConfig, MaxParallelConfig, McpServerConfi
 pub use filter::Filter;
 pub use host::{Mcp, McpSettings};
 pub use login::{Login, begin_login, forget_tokens, kept_tokens, token_path};
+pub use person::Person;
 pub use server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Reconnect, SignIn, Transport};
 pub use view::View;
 

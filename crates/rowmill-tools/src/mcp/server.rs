@@ -48,7 +48,7 @@ pub struct McpServer {
     pub from_variables: Vec<Secret>,
     /// How a person lets it know who asks.
     pub sign_in: SignIn,
-    /// The file with the tokens of a sign-in, where there was one.
+    /// The file for the tokens of a sign-in, whether it is there or not; without it nobody can sign in.
     pub tokens: Option<PathBuf>,
 }
 
@@ -138,6 +138,16 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Whether a header lets the server know who asks.
+    pub(super) fn says_who_asks(&self) -> bool {
+        match self {
+            Self::Stdio { .. } => false,
+            Self::Http { headers, .. } => {
+                headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+            }
+        }
+    }
+
     /// The command line or the address, whole: it may hold secrets.
     #[must_use]
     pub fn place(&self) -> String {

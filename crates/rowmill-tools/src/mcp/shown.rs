@@ -5,6 +5,7 @@ use rowmill_core::known_secrets::{address_secrets, argument_secrets, header_secr
 use rowmill_core::redact::Redactor;
 use rowmill_types::{Problem, Secret};
 
+use super::access::bare_address;
 use super::server::{McpServer, Transport};
 
 /// What stands in the place of what is not shown.
@@ -13,41 +14,77 @@ const HIDDEN: &str = "***";
 /// Makes messages about a server fit to be shown.
 #[derive(Debug)]
 pub(super) struct Shown {
-    redactor: Redactor,
-    /// How the address may be written, and how it is shown.
-    address: Option<([String; 3], String)>,
+    /// Knows what this server was given.
+    own: Redactor,
+    /// Knows the secrets of the run, which a server may know too, and the tokens that it got.
+    run: Redactor,
+    /// How the address may be written, and how it is shown then.
+    address: Vec<(String, String)>,
     /// The command line or the address.
     pub(super) place: String,
 }
 
 impl Shown {
-    /// `secrets` are those of the run, which a server may know too.
+    /// `run` knows the secrets of the run.
     ///
     /// # Errors
     ///
     /// There are too many of them to be looked for.
-    pub(super) fn new(server: &McpServer, secrets: &[Secret]) -> Result<Self, Problem> {
-        let own = hidden(server);
-        let redactor = Redactor::new(own.iter().chain(secrets))?;
+    pub(super) fn new(server: &McpServer, run: Redactor) -> Result<Self, Problem> {
+        let own = Redactor::new(&hidden(server))?;
         let (place, address) = match &server.transport {
-            Transport::Stdio { command, args, .. } => (command_line(command, args, server), None),
+            Transport::Stdio { command, args, .. } => (command_line(command, args, server), Vec::new()),
             Transport::Http { url, .. } => {
-                let (written, shown) = address(url);
-                (shown.clone(), Some((written, shown)))
+                let (written, place) = address(url);
+                let place = server.without_variables(&place);
+                let bare = bare_address(url);
+                let bare = (bare.clone(), server.without_variables(&bare));
+                // The bare one is a part of the others, so it comes last.
+                let forms = written.into_iter().map(|form| (form, place.clone())).chain([bare]);
+                (place.clone(), forms.filter(|(form, shown)| form != shown).collect())
             }
         };
-        Ok(Self { redactor, address, place })
+        let place = run.redact(&place).into_owned();
+        Ok(Self { own, run, address, place })
+    }
+
+    /// The same problem, with nothing in it that must not be shown.
+    pub(super) fn clean_problem(&self, problem: Problem) -> Problem {
+        Problem {
+            message: self.clean(&problem.message),
+            cause: problem.cause.map(|cause| self.clean(&cause)),
+            ..problem
+        }
     }
 
     /// The text without anything that must not be shown.
     pub(super) fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        if let Some((written, shown)) = &self.address {
-            for form in written.iter().filter(|form| *form != shown) {
-                text = text.replace(form, shown);
-            }
+        for (form, shown) in &self.address {
+            text = text.replace(form, shown);
         }
-        self.redactor.redact(&text).into_owned()
+        // First whole secrets: a token may hold the id of its client, and must not be left without it.
+        self.own.redact(&self.run.redact(&text)).into_owned()
+    }
+}
+
+impl McpServer {
+    /// The address of a server, for a person who is to sign in there.
+    pub(super) fn address_to_sign_in(&self, url: &str) -> String {
+        self.without_variables(&bare_address(url))
+    }
+
+    /// An address whose path has nothing that came from a variable. Where all of it did, it is a
+    /// place like any other.
+    fn without_variables(&self, address: &str) -> String {
+        let host = address.find("://").map_or(0, |scheme| scheme + "://".len());
+        let path = address.get(host..).and_then(|rest| rest.find('/')).map_or(address.len(), |at| host + at);
+        let (origin, path) = address.split_at(path);
+        let mut path = path.to_owned();
+        for value in self.from_variables.iter().map(Secret::reveal).filter(|value| value.len() > 1) {
+            path = path.replace(value, HIDDEN);
+        }
+        format!("{origin}{path}")
     }
 }
 
@@ -118,7 +155,9 @@ mod tests {
 
     #[test]
     fn credentials_are_hidden_and_settings_are_not() {
-        let shown = Shown::new(&network("http://host/mcp"), &[Secret::new("key-of-the-run")]).unwrap();
+        let shown =
+            Shown::new(&network("http://host/mcp"), Redactor::new([&Secret::new("key-of-the-run")]).unwrap())
+                .unwrap();
         assert_eq!(shown.place, "http://host/mcp");
         assert_eq!(shown.clean("true: tok-12345678, key-of-the-run"), "true: ***, ***");
     }
@@ -126,10 +165,34 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_user_password_and_query() {
         let url = "https://ann:pw@host/mcp?k=abc&long=0123456789";
-        let shown = Shown::new(&network(url), &[]).unwrap();
+        let shown = Shown::new(&network(url), Redactor::default()).unwrap();
         assert_eq!(shown.place, "https://host/mcp?***");
         let text = format!("error sending request for url ({url}): 0123456789");
         assert_eq!(shown.clean(&text), "error sending request for url (https://host/mcp?***): ***");
+    }
+
+    #[test]
+    fn a_path_is_shown_without_values_of_variables_and_a_whole_address_as_a_place() {
+        for (url, variable, place) in [
+            ("https://host/s/x7q/mcp", "x7q", "https://host/s/***/mcp"),
+            ("https://host/s/x7q/mcp?k=v", "x7q", "https://host/s/***/mcp?***"),
+            ("https://host.test/mcp", "https://host.test/mcp", "https://host.test/mcp"),
+            ("https://host.test/mcp", "host.test", "https://host.test/mcp"),
+        ] {
+            let mut server = network(url);
+            server.from_variables = vec![Secret::new(variable)];
+            let shown = Shown::new(&server, Redactor::default()).unwrap();
+            assert_eq!(shown.place, place);
+            let bare = place.trim_end_matches("?***");
+            assert_eq!(server.address_to_sign_in(url), bare);
+        }
+        let mut server = network("https://host/s/x7q/mcp?k=v");
+        server.from_variables = vec![Secret::new("x7q")];
+        let shown = Shown::new(&server, Redactor::default()).unwrap();
+        assert_eq!(shown.clean("(https://host/s/x7q/mcp/)"), "(https://host/s/***/mcp/)", "it was sent on");
+        let run = Redactor::new([&Secret::new("key-of-the-run")]).unwrap();
+        let shown = Shown::new(&network("https://host/key-of-the-run/mcp"), run).unwrap();
+        assert_eq!(shown.place, "https://host/***/mcp", "a variable of the run is known by its name");
     }
 
     #[test]
@@ -139,7 +202,7 @@ mod tests {
         let transport = Transport::Stdio { command: "npx".to_owned(), args, env: BTreeMap::new(), cwd: None };
         let mut server = McpServer::new("s", transport);
         server.from_variables = vec![Secret::new("host1")];
-        let shown = Shown::new(&server, &[]).unwrap();
+        let shown = Shown::new(&server, Redactor::default()).unwrap();
         assert_eq!(shown.place, "npx -y server --api-key *** --token=*** AUTH=*** --db ***/db");
     }
 }

@@ -7,21 +7,29 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
+use rowmill_core::redact::Redactor;
+
+use super::token_client::learn_tokens;
 
 /// The tokens of one server.
 #[derive(Debug, Clone)]
 pub(super) struct TokenFile {
     path: PathBuf,
+    /// Learns what is read: another process may have renewed the tokens.
+    redactor: Redactor,
 }
 
 impl TokenFile {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+    pub(super) fn new(path: &Path, redactor: Redactor) -> Self {
+        Self { path: path.to_owned(), redactor }
     }
 
     fn read(&self) -> io::Result<Option<StoredCredentials>> {
         match std::fs::read(&self.path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
+            Ok(text) => {
+                learn_tokens(&self.redactor, &text).map_err(|problem| io::Error::other(problem.message))?;
+                serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,12 +1,13 @@
 //! Configuration files of fast-agent: MCP servers and model references that cards name and
 //! `rowmill.toml` does not have.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rowmill_cards::{Card, yaml_to_json};
 use rowmill_tools::{McpServerConfig, ProtocolConfig, Span};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::{Map, Value};
 
 use super::load::{Environment, LoadedCards};
@@ -181,7 +182,13 @@ impl FastAgentConfig {
             return Err(wrong("is not a mapping".to_owned())
                 .hint("correct it, or put the server into `rowmill.toml`"));
         };
-        let entry = expanded(entry, environment).map_err(|variable| {
+        let from_variables: RefCell<Vec<Secret>> = RefCell::default();
+        let noted = |name: &str| {
+            let value = environment(name)?;
+            from_variables.borrow_mut().push(Secret::new(value.as_str()));
+            Some(value)
+        };
+        let entry = expanded(entry, &noted).map_err(|variable| {
             wrong(format!("needs `{variable}`, which is not set"))
                 .hint(format!("set it: `export {variable}=…`"))
         })?;
@@ -197,7 +204,8 @@ impl FastAgentConfig {
         if text("transport").as_deref() == Some("sse") {
             ignored.push(format!("`transport: sse` of `{name}`, which is asked by streamable HTTP"));
         }
-        Ok(self.taken_over(&entry))
+        let from_variables = from_variables.into_inner();
+        Ok(McpServerConfig { from_variables, ..self.taken_over(&entry) })
     }
 
     /// What both know of a server.
@@ -253,12 +261,15 @@ fn merge(under: &mut Value, over: Value) {
     }
 }
 
+/// Looks up a variable, and may note what it found.
+type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// The entry with `${NAME}` and `${NAME:default}` replaced; the error is a name that is not set.
-fn expanded(entry: &Map<String, Value>, environment: &Environment) -> Result<Map<String, Value>, String> {
+fn expanded(entry: &Map<String, Value>, environment: &Lookup<'_>) -> Result<Map<String, Value>, String> {
     entry.iter().map(|(key, value)| Ok((key.clone(), filled(value, environment)?))).collect()
 }
 
-fn filled(value: &Value, environment: &Environment) -> Result<Value, String> {
+fn filled(value: &Value, environment: &Lookup<'_>) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(filled_text(text, environment)?),
         Value::Array(values) => {
@@ -269,7 +280,7 @@ fn filled(value: &Value, environment: &Environment) -> Result<Value, String> {
     })
 }
 
-fn filled_text(text: &str, environment: &Environment) -> Result<String, String> {
+fn filled_text(text: &str, environment: &Lookup<'_>) -> Result<String, String> {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inner, behind)) = after.split_once('}') else { break };

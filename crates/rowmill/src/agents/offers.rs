@@ -7,12 +7,14 @@ use std::time::Duration;
 use rowmill_cards::{Card, LifecycleHook as CardHook};
 use rowmill_core::limits::Parallel;
 use rowmill_core::ports::{Hooks, ToolHost};
+use rowmill_core::redact::Redactor;
 use rowmill_tools::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, ParallelLimits,
-    PythonSettings, PythonTools, Shell, Skills, kept_tokens,
+    PythonSettings, PythonTools, Shell, Skills,
 };
-use rowmill_types::{Problem, Secret, ToolSpec};
+use rowmill_types::{Problem, ToolSpec};
 
+use super::load::LoadedCards;
 use super::servers::{Servers, check_configured, secrets, servers};
 use crate::environment::{self, environment};
 use crate::lanes::Maker;
@@ -43,19 +45,19 @@ pub(super) struct Offers {
     pub(super) skill_texts: Vec<Option<String>>,
     pub(super) hosts: Vec<(Vec<Names>, Arc<dyn ToolHost>)>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
-    pub(super) secrets: Vec<Secret>,
     /// How many calls are made at once.
     pub(super) limits: ParallelLimits,
 }
 
-/// What the tools of members are made with, besides the cards.
+/// What the tools of members are made with.
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a WorkSpec,
     pub(super) maker: &'a Maker<'a>,
-    /// What variables put into the cards.
-    pub(super) from_variables: &'a [Secret],
+    pub(super) loaded: &'a LoadedCards,
     /// The model strings of the members.
     pub(super) models: &'a [String],
+    /// Learns what must be in no file.
+    pub(super) redactor: &'a Redactor,
 }
 
 /// Starts what the members need. What was started before something fails is ended by being dropped.
@@ -67,7 +69,6 @@ pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<
         skill_texts: vec![None; members.len()],
         hosts: Vec::new(),
         hooks: None,
-        secrets: environment::secrets(),
         limits: ParallelLimits::default(),
     };
     // What can be checked without starting a process comes first.
@@ -125,14 +126,14 @@ impl Offers {
         if settings.is_empty() {
             return Ok(());
         }
-        settings.secrets.clone_from(&self.secrets);
+        settings.secrets = environment::secrets();
         let is_kept_back =
             |name: &String| environment(name).is_some() && !spec.agents.python_env.contains(name);
         let keys = with.maker.key_variables(with.models.iter().chain(&spec.fallback_models));
         settings.without = keys.into_iter().filter(is_kept_back).collect();
         python_notices(spec, &settings).into_iter().for_each(|notice| with.maker.tell(notice));
         let python = Arc::new(PythonTools::start(settings).await?);
-        self.secrets.extend_from_slice(python.secrets());
+        with.redactor.learn(python.secrets())?;
         let mut names = Vec::new();
         for (member, card) in members.iter().enumerate() {
             for function in &card.function_tools {
@@ -153,18 +154,17 @@ impl Offers {
 
     async fn add_servers(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
         let spec = with.spec;
-        let Servers { all, seen } = servers(spec, members, with.from_variables)?;
+        let Servers { all, seen } = servers(spec, members, &with.loaded.from_variables)?;
         if all.is_empty() {
             return Ok(());
         }
-        self.secrets.extend(secrets(&all));
         let timeouts: Vec<(String, Duration)> =
             all.iter().map(|server| (server.name.clone(), server.timeout)).collect();
-        let settings = McpSettings::new(places(spec), &environment).with_secrets(self.secrets.clone());
-        let token_files: Vec<_> = all.iter().filter_map(|server| server.tokens.clone()).collect();
+        with.redactor.learn(&secrets(&all))?;
+        let settings = McpSettings::new(places(spec), &environment)
+            .with_redactor(with.redactor.clone())
+            .with_person(with.maker.person());
         let mcp = Mcp::start(all, settings).await?;
-        // Tokens that ran out were renewed at the start.
-        self.secrets.extend(token_files.iter().flat_map(|file| kept_tokens(file)));
         mcp.notices().into_iter().for_each(|text| with.maker.tell(Notice::Info(text)));
         mcp.limits().for_each(|(tools, most)| self.limits.add(tools, most));
         let mut names = Vec::new();

@@ -29,6 +29,7 @@ pub(super) fn completed(
     if whole.protocol_mode == ProtocolConfig::Auto {
         whole.protocol_mode = entry.protocol_mode;
     }
+    whole.from_variables.extend_from_slice(&entry.from_variables);
     match (address(&whole), is_same_place(&whole, entry)) {
         // It is another server that happens to have the same name.
         (_, Some(false)) => return Ok(whole),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rowmill_cards::{Card, one_problem};
-use rowmill_core::known_secrets::{address_secrets, argument_secrets, header_secrets, variable_secrets};
+use rowmill_core::known_secrets::{
+    address_secrets, argument_secrets, header_secrets, variable_secrets, without_value,
+};
 use rowmill_data::FetchSettings;
 use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View, kept_tokens};
 use rowmill_types::{Problem, ProblemCode, Secret};
@@ -45,7 +47,7 @@ pub(super) fn servers(
                 .map_err(|error| {
                     let message = format!("the MCP server `{}` cannot be used", connect.name);
                     card.problem(("mcp_connect", &connect.name), message)
-                        .cause(error)
+                        .cause(without_value(&error.to_string()))
                         .hint("docs/mcp.md lists its settings")
                 })?;
             let config = match spec.agents.servers.get(&connect.name) {
@@ -151,7 +153,7 @@ fn server(
     }
     send_token(&mut server, &FetchSettings::from_environment(&environment).hub);
     if let Transport::Http { url, .. } = &server.transport {
-        server.tokens = token_file(url).filter(|file| file.is_file());
+        server.tokens = token_file(url);
     }
     Ok(server)
 }

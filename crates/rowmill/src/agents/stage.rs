@@ -65,7 +65,7 @@ pub(super) fn plain(
         model: model.to_string(),
         identity,
         rules,
-        redactor: redactor(secrets)?,
+        redactor: redactor(&secrets)?,
         recorder: None,
     })
 }
@@ -83,7 +83,8 @@ pub(crate) async fn stage(
         .iter()
         .map(|card| model_of(spec, maker, card, members.first().copied()))
         .collect::<Result<_, _>>()?;
-    let with = Surroundings { spec, maker, from_variables: &loaded.from_variables, models: &models };
+    let redactor = redactor(&[])?;
+    let with = Surroundings { spec, maker, loaded, models: &models, redactor: &redactor };
     let mut offers = offers(with, &members).await?;
     let routes = routes.add_stubs(&mut offers);
     routes.check(&spec.agents, &members, &offers)?;
@@ -91,7 +92,6 @@ pub(crate) async fn stage(
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
-    let mut secrets = std::mem::take(&mut offers.secrets);
     let cast = cast(spec, &members, &routes, &mut offers, schema)?.with_transcripts(traced);
     let (host, recorder) = host(spec, hosts, std::mem::take(&mut offers.limits), &cast)?;
     let mut stage = Stage {
@@ -126,10 +126,11 @@ pub(crate) async fn stage(
             access: access_of(card, model),
         };
         let lanes = maker.lanes(&asks)?;
-        secrets.extend_from_slice(&lanes.secrets);
+        redactor.learn(&lanes.secrets)?;
         stage.add(index, asks.instruction.clone(), lanes);
     }
-    stage.redactor = redactor(secrets)?;
+    // The clone knows without a lock what was learned so far.
+    stage.redactor = redactor.clone();
     if let Some(recorder) = &stage.recorder {
         recorder.redact_with(stage.redactor.clone());
     }
@@ -149,9 +150,8 @@ impl Stage {
 }
 
 /// Looks for these secrets, and for those that the environment holds.
-fn redactor(mut secrets: Vec<Secret>) -> Result<Redactor, Problem> {
-    secrets.extend(environment::secrets());
-    Redactor::new(&secrets)
+fn redactor(secrets: &[Secret]) -> Result<Redactor, Problem> {
+    Redactor::new(secrets.iter().chain(&environment::secrets()))
 }
 
 /// One host for all tools, which writes down what they give if that is wanted.

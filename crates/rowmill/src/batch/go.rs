@@ -161,6 +161,7 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
         }),
         stop: settings.stop.child(),
         limits: settings.limits.clone(),
+        person: None,
     }
 }
 

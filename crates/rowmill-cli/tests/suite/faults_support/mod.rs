@@ -136,6 +136,25 @@ pub(crate) fn parse_lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Gives a command a terminal, and passes on what it shows and what is typed.
+const TERMINAL: &str = r#"
+import os, pty, select, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+open_ends = [terminal, 0]
+while terminal in open_ends:
+    for end in select.select(open_ends, [], [])[0]:
+        try:
+            text = os.read(end, 65536)
+        except OSError:
+            text = b""  # The command has ended.
+        os.write(1 if end == terminal else terminal, text)
+        if not text:
+            open_ends.remove(end)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
 /// A command that is about to be started.
 pub(crate) struct Run {
     command: Command,
@@ -206,11 +225,24 @@ impl Run {
     pub(crate) fn under(self, first: &str) -> Self {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(format!("{first}; exec \"$0\" \"$@\""));
-        shell.arg(self.command.get_program()).args(self.command.get_args()).env_clear();
+        Self { command: self.within(shell), stdin: None }
+    }
+
+    /// Starts on a terminal of its own: standard output has what it shows, and what is written to
+    /// standard input is typed.
+    pub(crate) fn start_on_terminal(self) -> Child {
+        let mut python = Command::new("python3");
+        python.args(["-c", TERMINAL]);
+        self.within(python).stdin(Stdio::piped()).env("TERM", "xterm").spawn().unwrap()
+    }
+
+    /// Another command that is given this one, with all that it has.
+    fn within(self, mut other: Command) -> Command {
+        other.arg(self.command.get_program()).args(self.command.get_args()).env_clear();
         let set = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        shell.envs(set).current_dir(self.command.get_current_dir().unwrap());
-        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self { command: shell, stdin: None }
+        other.envs(set).current_dir(self.command.get_current_dir().unwrap());
+        other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        other
     }
 
     /// Runs to the end; `None` if it cannot be started.

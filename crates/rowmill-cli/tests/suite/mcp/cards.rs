@@ -310,7 +310,7 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
 fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fewer() {
     let home = home(1, &own_entry("t", &["--many", "120"], ""), &card("servers: [t]"));
     let simulator = Simulator::start_blocking(Script::new());
-    let told = ["`openai.m` is offered 140 tools, and `openai` takes 128 at most", "`tools` of a server"];
+    let told = ["`openai.m` is offered 141 tools, and `openai` takes 128 at most", "`tools` of a server"];
     let openai = |home: &Home| {
         let run = home.run().model(&simulator, "openai.m").env("PATH", env!("PATH"));
         run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]).ends_with(0)

@@ -5,4 +5,5 @@ mod ends;
 mod kit;
 mod people;
 mod recovery;
+mod sign_in;
 mod starts;

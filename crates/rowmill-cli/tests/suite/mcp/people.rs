@@ -13,7 +13,7 @@ use crate::faults_support::{Home, assert_all_ok};
 use crate::mcp::kit::{OwnServer, call, calling, card, files, home, run};
 
 /// The head of the answer to a GET request.
-fn get(address: &str) -> String {
+pub(super) fn get(address: &str) -> String {
     let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
@@ -23,7 +23,7 @@ fn get(address: &str) -> String {
 }
 
 /// Where an answer sends a browser.
-fn location(answer: &str) -> &str {
+pub(super) fn location(answer: &str) -> &str {
     answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn sign_in(home: &Home, server: &str) -> (String, bool) {
     (said, child.wait().unwrap().success())
 }
 
-fn token_files(home: &Home) -> Vec<PathBuf> {
+pub(super) fn token_files(home: &Home) -> Vec<PathBuf> {
     let folder = home.path(".local/state/rowmill/mcp");
     if !folder.exists() {
         return Vec::new();
@@ -107,21 +107,26 @@ fn a_person_signs_in_once_and_runs_use_and_renew_the_tokens_until_they_sign_out(
 }
 
 #[test]
-fn a_token_that_is_refused_in_the_middle_of_a_run_is_renewed() {
+fn a_token_that_is_renewed_in_the_middle_of_a_run_is_in_no_file_but_its_own() {
     let server = OwnServer::start(&["--people", "yes"]);
     let entry = format!("mcp_connect:\n  - target: {}?login\n    name: docs", server.url);
     let home = home(3, "", &card(&entry));
     assert!(sign_in(&home, &server.url).1);
     let script = Script::new().reply(|seen| match seen.turn {
         1 => call("docs__revoke", json!({})),
-        2 => call("docs__echo", json!({"text": seen.prompt})),
-        _ => Answer::Text(seen.last.to_owned()),
+        2 => call("docs__credential", json!({})),
+        _ => Answer::Text(format!("{}: {}", seen.prompt, seen.last)),
     });
     let simulator = Simulator::start_blocking(script);
-    run(&home, &simulator).args(&["--parallel", "1"]).ends_with(0);
+    let kept = ["--export-traces", "traces", "--checkpoint-turns", "--record-tools", "recorded"];
+    let ended = run(&home, &simulator).args(&["--parallel", "1"]).args(&kept).ends_with(0);
     let envelopes = home.envelopes();
     assert_all_ok(&envelopes, 3);
-    assert_eq!(envelopes[2]["result"], "row 3");
+    assert_eq!(envelopes[2]["result"], "row 3: Bearer ***");
+    ended.says(&["known secrets were replaced by `***`"]);
+    let holds = |path: &&PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains("planted");
+    let all = files(&home.path(""));
+    assert_eq!(all.iter().filter(holds).cloned().collect::<Vec<_>>(), token_files(&home));
 }
 
 #[test]

@@ -80,8 +80,10 @@ fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
     let url = format!("http://${{WHO}}:${{SECRET}}@{free}/mcp?key=${{SHORT}}&more=${{SECRET}}");
     let network = format!("mcp_connect:\n  bad:\n    url: {url}\n    headers: {{X-Shop: \"${{SHOP}}\"}}");
     let program = "mcp_connect:\n  bad:\n    command: /no/such/program\n    args: [--dsn, \"${SHOP}/db\", --api-key, \"${SHORT}\"]";
+    let path = format!("mcp_connect:\n  bad:\n    url: http://{free}/${{SHORT}}/${{SECRET}}/mcp");
     for (fields, place) in [
         (network.as_str(), format!("does not answer: `http://{free}/mcp?***`")),
+        (path.as_str(), format!("does not answer: `http://{free}/***/***/mcp`")),
         (program, "cannot be started: `/no/such/program --dsn ***/db --api-key ***`".to_owned()),
     ] {
         let home = home(1, "", &card(fields));
@@ -95,4 +97,37 @@ fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
             assert!(!ended.err.contains(value), "{name} is in {}", ended.err);
         }
     }
+}
+
+#[test]
+fn what_stands_in_the_wrong_field_is_not_shown() {
+    let text = "mcp_connect:\n  bad:\n    command: \"true\"\n    args: \"--api-key ${SECRET}\"";
+    let number =
+        "mcp_connect:\n  bad:\n    url: http://x/mcp\n    auth: {client_id: me, client_secret: 47114711}";
+    let address = "mcp_connect:\n  bad:\n    url: ${SECRET}";
+    let written = format!("[mcp.servers.bad]\nurl = \"http://x/mcp\"\nheaders = \"X-Key: {SECRET}\"\n");
+    for (config, fields, expected) in [
+        ("", text, "write `args: […]`"),
+        ("", number, "invalid type: integer, expected a string"),
+        ("", address, "has a `url` that is no address"),
+        (written.as_str(), "servers: [bad]", "invalid type: string, expected a map"),
+    ] {
+        let home = home(1, config, &card(fields));
+        let simulator = Simulator::start_blocking(Script::new());
+        let ended = run(&home, &simulator).env("SECRET", SECRET).ends_with(1);
+        ended.says(&[expected]);
+        assert!(!ended.err.contains(SECRET) && !ended.err.contains("47114711"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn what_a_variable_put_into_a_server_of_fast_agent_is_not_shown() {
+    let home = home(1, "", &card("servers: [bad]"));
+    let server =
+        "mcp:\n  servers:\n    bad:\n      command: /no/such/program\n      args: [--dsn, \"${SHOP}/db\"]\n";
+    home.write("fastagent.config.yaml", server);
+    let simulator = Simulator::start_blocking(Script::new());
+    let ended = run(&home, &simulator).env("SHOP", "corner-shop").ends_with(1);
+    ended.says(&["cannot be started: `/no/such/program --dsn ***/db`"]);
+    assert!(!ended.err.contains("corner-shop"), "{}", ended.err);
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{McpServer, OAuth, Reconnect, Transport};
+use rowmill_core::redact::Redactor;
+use rowmill_tools::{Mcp, McpServer, OAuth, Reconnect, Transport};
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::mcp::kit::{Events, Network, call, problem, start, text};
+use crate::mcp::kit::{Events, Network, call, problem, settings, start, text};
 
 /// A server that is tried once and is not left alone afterwards.
 fn impatient(network: &Network) -> McpServer {
@@ -139,6 +140,25 @@ async fn a_grant_gives_a_token_and_another_when_that_is_refused() {
     mcp.close().await;
     let grants = std::fs::read_to_string(count).unwrap();
     assert_eq!(grants, "client_credentials read\nclient_credentials read\n");
+}
+
+#[tokio::test]
+async fn a_token_is_known_as_a_secret_before_the_server_sees_it() {
+    let network = Network::new(&["--oauth", "me:sesame-open"]).await;
+    let auth =
+        OAuth { client_id: "me".to_owned(), client_secret: Secret::new("sesame-open"), scopes: Vec::new() };
+    let transport = Transport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth: Some(auth) };
+    let run = Redactor::default();
+    let settings = settings().with_redactor(run.clone());
+    let mcp = Mcp::start(vec![McpServer::new("t", transport)], settings).await.unwrap();
+    let first = text(&mcp, 1, "credential", json!({})).await;
+    assert_eq!(text(&mcp, 1, "revoke", json!({})).await, "forgotten");
+    let second = text(&mcp, 1, "credential", json!({})).await;
+    assert!(first != second && second.ends_with("-planted"), "{first} {second}");
+    for seen in [first, second] {
+        assert_eq!(run.redact(&seen), "Bearer ***");
+    }
+    mcp.close().await;
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ fn only(names: &[&str]) -> Filter {
 #[tokio::test]
 async fn tools_of_all_pages_are_offered_with_their_schemas() {
     let mcp = start(ours(&["--page", "3"])).await;
-    assert_eq!(mcp.tools().len(), 20);
+    assert_eq!(mcp.tools().len(), 21);
     let add = mcp.tools().iter().find(|tool| tool.spec.name == "t__add").unwrap();
     assert_eq!(add.spec.description.as_deref(), Some("Adds two numbers."));
     let expected =
@@ -152,7 +152,7 @@ async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_sai
     let events = Network::new(&["--task", "add", "--sse"]).await;
     for server in [ours(&["--task", "add"]), network.server(), events.server()] {
         let mcp = start(server).await;
-        assert_eq!(mcp.tools().len(), 19);
+        assert_eq!(mcp.tools().len(), 20);
         assert!(!names(&mcp).contains(&"t__add") && names(&mcp).contains(&"t__echo"));
         let notices = mcp.notices();
         assert!(notices.len() == 1 && notices[0].ends_with("which are not offered: `add`"), "{notices:?}");

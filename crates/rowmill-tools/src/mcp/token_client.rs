@@ -1,0 +1,91 @@
+//! How authorization servers are asked: what they give is known as a secret before it is used.
+
+use reqwest::Client;
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+use rowmill_core::redact::{Redactor, is_secret_name};
+use rowmill_types::{Problem, Secret};
+use serde_json::Value;
+
+/// The longest answer that is read.
+const LONGEST: usize = 1024 * 1024;
+/// Fields whose names are those of secrets and whose values are settings.
+const SETTINGS: [&str; 3] = ["token_type", "issued_token_type", "token_endpoint_auth_method"];
+
+/// Asks authorization servers.
+pub(super) struct TokenClient {
+    pub(super) client: Client,
+    /// Learns every secret that they give.
+    pub(super) redactor: Redactor,
+}
+
+impl OAuthHttpClient for TokenClient {
+    fn execute(&self, asked: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(self.ask(asked))
+    }
+}
+
+impl TokenClient {
+    async fn ask(&self, asked: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+        // What is fetched says where things are; what is posted for gives tokens and clients.
+        let gives_secrets = asked.request.method() == http::Method::POST;
+        let mut request = reqwest::Request::try_from(asked.request)?;
+        *request.timeout_mut() = asked.timeout;
+        let mut response = self.client.execute(request).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if body.len() + chunk.len() > LONGEST {
+                return Err("the answer of the authorization server is too long".into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if gives_secrets {
+            learn_tokens(&self.redactor, &body).map_err(|problem| problem.message)?;
+        }
+        let mut answer = http::Response::new(body);
+        *answer.status_mut() = response.status();
+        *answer.headers_mut() = response.headers().clone();
+        Ok(answer)
+    }
+}
+
+/// Makes the secrets in a JSON text known; a text that is none has none.
+pub(super) fn learn_tokens(redactor: &Redactor, text: &[u8]) -> Result<(), Problem> {
+    redactor.learn(&tokens(text))
+}
+
+/// The secrets in a JSON text, going by the names of its fields.
+pub(super) fn tokens(text: &[u8]) -> Vec<Secret> {
+    let mut found = Vec::new();
+    add_tokens(&serde_json::from_slice(text).unwrap_or_default(), &mut found);
+    found
+}
+
+fn add_tokens(value: &Value, found: &mut Vec<Secret>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter().filter(|(name, _)| !SETTINGS.contains(&name.as_str())) {
+                match field.as_str() {
+                    Some(text) if is_secret_name(name) => found.push(Secret::new(text)),
+                    _ => add_tokens(field, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_tokens(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_client_secrets_are_secrets_and_settings_are_none() {
+        let text = br#"{"access_token": "a", "token_type": "Bearer", "expires_in": 5, "scope": "read",
+            "more": [{"id_token": "i", "client_id": "c"}], "client_secret": "s",
+            "token_endpoint_auth_method": "client_secret_basic", "registration_access_token": "r"}"#;
+        let found: Vec<_> = tokens(text).iter().map(|secret| secret.reveal().to_owned()).collect();
+        assert_eq!(found, ["a", "i", "s", "r"]);
+        assert!(tokens(b"access_token=a").is_empty());
+    }
+}
