@@ -1,5 +1,7 @@
 //! What a run begins from: nothing, or what an earlier run left.
 
+use std::collections::BTreeSet;
+
 use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::Sink;
 use rowmill_core::record::{EnvelopeHead, Record};
@@ -106,8 +108,11 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
         Some(before) => {
-            let Header { fingerprint, schema, texts, .. } = now;
-            Header { fingerprint, schema, texts, finished: false, ..before }
+            let Header { fingerprint, schema, texts, reads, .. } = now;
+            // Rows that stay were made from what the earlier part of the run read.
+            let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
+            let reads = reads.into_iter().collect();
+            Header { fingerprint, schema, texts, reads, finished: false, ..before }
         }
         None => now,
     };

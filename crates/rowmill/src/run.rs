@@ -19,7 +19,7 @@ use crate::begin::{Begun, begin, give_up, sinks};
 use crate::budget_notices;
 use crate::columns::{same_prompt_text, wanted_columns};
 use crate::environment::environment;
-use crate::files::{check_attached, files};
+use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
 use crate::ids::NumberedInput;
 use crate::inputs::{self, warnings};
@@ -124,7 +124,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     inputs::fetch(&mut spec, control).await?;
     let writes = paths::writes(&spec, &folder);
     if let Some(cards) = &texts.cards {
-        paths::check_apart(&paths::card_files(&cards.files), &writes, None)?;
+        paths::check_apart(&paths::card_files(&spec, cards), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
     let wanted = wanted_columns(&spec, &texts.template);
@@ -132,9 +132,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| {
-            prepare::rows(spec, &folder, &warn, &wanted)
-                .and_then(|rows| check_attached(spec, &*rows.dataset, &writes).map(|()| rows))
-                .inspect_err(|_| WorkFolder::take_back(&folder))
+            let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
+            check_attached(spec, &*rows.dataset, (&folder, &writes))?;
+            Ok(rows)
         }
     })
     .await?;
@@ -144,9 +144,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     // Tools are started once nothing else can be wrong.
     let stage = match model {
         Some(stage) => stage,
-        None => {
-            staged(&spec, &mut texts, &http, control).await.inspect_err(|_| WorkFolder::take_back(&folder))?
-        }
+        None => staged(&spec, &mut texts, &http, control).await?,
     };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
@@ -195,7 +193,8 @@ struct Prepared {
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
     let Prepared { started, run, folder, made, http, texts, rows, stage } = prepared;
     let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
-    let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
+    let files = files(&spec, &*rows.dataset, rules, &http)?;
+    let files = files.map(|files| kept_apart(&spec, &folder, files)).transpose()?;
     let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
     let folder = WorkFolder::open(&folder)?;
     let (spec, Begun { output, lock, traces, beginning }) = blocking(spec, {
@@ -262,7 +261,12 @@ fn new_run(
     let by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
     let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
     let header = Header::new(run, &seconds(started), &fingerprint, None);
-    let header = Header { schema: texts.schema_text.clone(), texts: texts.kept(redactor), ..header };
+    let header = Header {
+        schema: texts.schema_text.clone(),
+        texts: texts.kept(redactor),
+        reads: paths::made_from(spec, texts.cards.as_ref()),
+        ..header
+    };
     Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })
 }
 
