@@ -1,12 +1,14 @@
 //! What was there before a run and is not of that run stays, whatever flag names its place.
 
 use std::fs;
+use std::process::Stdio;
 
 use rowmill_testkit::{Script, Simulator};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::faults_support::{Home, assert_all_ok};
-use crate::paths::{ASK, refused};
-use crate::support::Place;
+use crate::paths::{ASK, contents, refused};
+use crate::support::{Place, finish, numbered_rows, wait_for};
 
 const IO: &[&str] = &["-i", "rows.jsonl", "-o", "out.jsonl"];
 const SIDES: [&str; 3] = ["--error-output", "--telemetry-output", "--summary-output"];
@@ -97,6 +99,46 @@ fn a_copy_of_standard_input_takes_the_place_of_no_file_in_the_work_folder() {
     place.pipe(b"{\"n\":1}\n", &[&io[..], ASK].concat()).ok();
     assert_eq!(place.read(".out.jsonl.rowmill/input.spool"), "something of mine");
     assert_eq!(place.names(".out.jsonl.rowmill"), ["input.spool", "run.json"], "its own copy is gone");
+}
+
+#[test]
+fn an_input_that_cannot_be_used_leaves_no_output_and_takes_none_away() {
+    let place = with_rows();
+    place.run(&[IO, ASK].concat()).ok();
+    place.write("broken.parquet", "no parquet");
+    place.write("broken.json", "nonsense");
+    for output in [&["-o", "new.jsonl"][..], &["-o", "new.csv"], &["-o", "out.jsonl"]] {
+        for input in ["broken.parquet", "broken.json", "missing.jsonl"] {
+            refused(&place, &[output, &["--overwrite", "-i", input]].concat(), &["error[RM10"]);
+        }
+        let before = contents(&place);
+        for (format, rows, prompt) in
+            [("jsonl", numbered_rows(300).as_str(), "{{m}}"), ("json", "nonsense", "{{n}}")]
+        {
+            let stream = ["--overwrite", "--input-format", format, "-p", prompt];
+            place.pipe(rows.as_bytes(), &[output, &stream, ASK].concat()).code(1).says("error[RM10");
+            assert!(contents(&place) == before, "{output:?} {format}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_first_row_is_stopped_at_once_and_leaves_nothing() {
+    let place = with_rows();
+    let before = contents(&place);
+    let mut command = place.command(&[&["run", "-i", "-", "-o", "out.jsonl"], ASK].concat());
+    let mut child = command.args(["--input-format", "jsonl"]).stdin(Stdio::piped()).spawn().unwrap();
+    let stdin = child.stdin.take();
+    // Signals are heard from here on.
+    wait_for(|| {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        (u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child).code(130).says("interrupted before the first row; nothing was sent");
+    drop(stdin);
+    assert!(contents(&place) == before);
 }
 
 #[test]

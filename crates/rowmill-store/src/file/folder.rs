@@ -237,13 +237,38 @@ impl WorkFolder {
     ///
     /// It cannot be written.
     pub fn write_header(&self, header: &Header) -> Result<(), Problem> {
-        let path = self.path.join(HEADER);
-        let fresh = self.path.join(NEW_HEADER);
+        self.prepare_header(header)?;
+        self.put_header()
+    }
+
+    /// Writes a header that does not count before [`WorkFolder::put_header`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn prepare_header(&self, header: &Header) -> Result<(), Problem> {
+        let path = self.path.join(NEW_HEADER);
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
-        fs::write(&fresh, bytes)
-            .and_then(|()| fs::rename(&fresh, &path))
-            .map_err(|error| cannot_write(&path, &error))
+        fs::write(&path, bytes).map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// Puts the header that was prepared in the place of the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// The folder may not be changed.
+    pub fn put_header(&self) -> Result<(), Problem> {
+        let path = self.path.join(HEADER);
+        fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// Takes back what was made for a run whose header was not put in its place.
+    pub fn give_up(&self, header: &Header) {
+        for file in [self.path.join(NEW_HEADER), self.ledger(header), self.reserve()] {
+            // What is not there needs no removing, and a leftover does no harm.
+            drop(fs::remove_file(file));
+        }
     }
 
     pub(super) fn reserve(&self) -> PathBuf {
@@ -269,8 +294,8 @@ impl WorkFolder {
         }
     }
 
-    /// Removes the run that has its ledger here. A copy of standard input stays: it was
-    /// made for the run that is about to begin.
+    /// Removes header and ledger of the run that is here. Everything else is of the run that is
+    /// about to begin.
     ///
     /// # Errors
     ///
@@ -285,7 +310,6 @@ impl WorkFolder {
         if let Some(header) = header {
             self.forget_ledger(&header);
         }
-        self.forget_answers();
         Ok(())
     }
 
@@ -297,6 +321,7 @@ impl WorkFolder {
     pub fn clear(&self) -> Result<(), Problem> {
         self.tidy();
         self.forget_run()?;
+        self.forget_answers();
         self.forget_envelopes();
         // A folder with other files in it is the user's and stays.
         drop(fs::remove_dir(&self.path));
