@@ -192,7 +192,7 @@ impl Everything {
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // Between the look for a free port and the start of the server somebody else may take it.
         let started = (0..10).find_map(|_| Self::try_start(port.unwrap_or_else(free)));
-        started.expect("the server does not start")
+        started.unwrap_or_else(|| panic!("the server does not start"))
     }
 
     fn try_start(port: u16) -> Option<Self> {
