@@ -52,10 +52,10 @@ pub(crate) fn conduct<T>(
         let outcome = outcome.unwrap_or_else(exit_now);
         progress.finish();
         outcome
-    })?;
+    });
     // A thread that still waits for standard input must not hold up the end.
     runtime.shutdown_background();
-    Ok(done)
+    done
 }
 
 /// Whether the end of the work is waited for.

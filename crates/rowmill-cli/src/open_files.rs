@@ -1,6 +1,6 @@
 //! The limit on open files: raised where the run needs it, and kept to where it cannot be.
 
-use rowmill::{Notice, Parallel, WorkSpec};
+use rowmill::{Notice, Parallel, Problem, ProblemCode, WorkSpec};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a run needs besides its calls: standard streams, input, outputs, ledger, cache, timers.
@@ -11,6 +11,25 @@ const SERVERS: u64 = 32;
 const PER_CALL: (u64, u64) = (1, 4);
 /// With nothing set, fewer calls at once than this are worth a word.
 const FEW: usize = 128;
+
+/// Checks, before any file is opened, that a command can do its work at all. Where it cannot, half of it
+/// would fail in places that can say no more than that a file cannot be opened.
+///
+/// # Errors
+///
+/// This machine allows too few open files.
+pub(crate) fn check() -> Result<(), Problem> {
+    let needed = OTHERS + open_now() + PER_CALL.0;
+    match raise_to(needed) {
+        Some(allowed) if allowed < needed => {
+            let message = format!("this machine allows {allowed} open files, and rowmill needs {needed}");
+            Err(Problem::new(ProblemCode::OpenFiles, message).hint(
+                "raise the limit with `ulimit -n 1024` in the same shell, then give the same command again",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Raises the limit on open files to what a run needs, and lets it make no more calls at once than
 /// what there is allows. Tells where that is fewer than were asked for.

@@ -1,12 +1,12 @@
 //! Copying a stream into a file, so that it can be read more than once.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::Dataset;
+use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::{Problem, ProblemCode};
+use tempfile::{Builder, TempPath};
 
 use crate::dataset::stream_format;
 use crate::files::{FilesDataset, open_bytes};
@@ -15,7 +15,15 @@ use crate::{FileList, InputFile, InputSpec};
 /// How much is copied at once.
 const BLOCK: usize = 256 * 1024;
 
-/// Copies the bytes of an input into a new file and gives the dataset of that file.
+/// A copy of a stream. It is gone with the last who reads it.
+#[derive(Debug)]
+struct Copied {
+    rows: FilesDataset,
+    _copy: TempPath,
+}
+
+/// Copies the bytes of an input into a new file in `folder`, whose name begins and ends so, and gives
+/// the dataset of that file.
 ///
 /// Its identity keeps the name of the input, so that the place of the copy does not
 /// look like a change of the input.
@@ -23,16 +31,20 @@ const BLOCK: usize = 256 * 1024;
 /// # Errors
 ///
 /// The input cannot be read, its format is not known, or the copy cannot be written.
-pub fn spool(spec: &InputSpec, into: &Path) -> Result<Arc<dyn Dataset>, Problem> {
+pub fn spool(
+    spec: &InputSpec,
+    folder: &Path,
+    (begin, end): (&str, &str),
+) -> Result<Arc<dyn Dataset>, Problem> {
     let format = stream_format(spec)?;
     let mut input = open_bytes(&spec.location)?;
     let not_written = |error: io::Error| {
-        Problem::new(ProblemCode::WriteFailed, format!("input cannot be copied to `{}`", into.display()))
+        Problem::new(ProblemCode::WriteFailed, format!("input cannot be copied to `{}`", folder.display()))
             .cause(error)
             .hint("make room or choose another `--work-dir`")
     };
-    // The rows may be private, and `create_new` neither follows nor replaces what is there.
-    let mut copy = create_private(into).map_err(not_written)?;
+    // The rows may be private: nobody else may read the file.
+    let copy = Builder::new().prefix(begin).suffix(end).tempfile_in(folder).map_err(not_written)?;
     let mut block = vec![0; BLOCK];
     loop {
         let count = match input.read(&mut block) {
@@ -46,20 +58,28 @@ pub fn spool(spec: &InputSpec, into: &Path) -> Result<Arc<dyn Dataset>, Problem>
                     .hint("nothing was sent; run the command again"));
             }
         };
-        copy.write_all(block.get(..count).unwrap_or_default()).map_err(not_written)?;
+        copy.as_file().write_all(block.get(..count).unwrap_or_default()).map_err(not_written)?;
     }
-    let name = spec.location.name();
-    let file = InputFile { path: into.into(), name: name.clone() };
-    Ok(Arc::new(FilesDataset::new(FileList { name, files: vec![file], identity: None }, format)))
+    let (name, copy) = (spec.location.name(), copy.into_temp_path());
+    let file = InputFile { path: copy.to_path_buf(), name: name.clone() };
+    let rows = FilesDataset::new(FileList { name, files: vec![file], identity: None }, format);
+    Ok(Arc::new(Copied { rows, _copy: copy }))
 }
 
-#[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
+impl Dataset for Copied {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        self.rows.open()
+    }
 
-#[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+    fn rereadable(&self) -> bool {
+        self.rows.rereadable()
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.rows.identity()
+    }
+
+    fn untyped(&self) -> bool {
+        self.rows.untyped()
+    }
 }

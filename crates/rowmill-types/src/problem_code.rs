@@ -109,7 +109,7 @@ problem_codes! {
         "Run again with `--resume` when the provider is back.";
     UnknownPrice = "RM2006", "`--max-cost` was given, but the price of the model or the length of its answers is not known; nothing was sent.",
         "Give the price in `rowmill.toml`, or bound answers with `?max_tokens=` in the model string.";
-    OpenFiles = "RM2007", "This machine allows the run so few open files that not a single connection can be made.",
+    OpenFiles = "RM2007", "This machine allows so few open files that the command cannot do its work, or a run not make a single connection.",
         "Raise the limit with `ulimit -n 1024` in the same shell, then give the same command with `--resume`.";
     SameFailure = "RM2008", "None of the first fifty rows was ok, and nearly all of them failed for the same reason, so the rest was not sent.",
         "Look at the example in the message, put right what is wrong, then run again with `--resume`, which tries these rows again; `--keep-going` sends all rows regardless.";

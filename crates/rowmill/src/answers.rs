@@ -9,7 +9,7 @@ use rowmill_store::answers::SqliteAnswers;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
 
-use crate::run::{Control, Notice};
+use crate::inputs::Tell;
 use crate::spec::RunSpec;
 
 /// Opens the store that `--cache` or `--dedupe` asks for. Without a cache, answers are kept
@@ -18,19 +18,18 @@ pub(crate) fn answers(
     spec: &RunSpec,
     folder: &WorkFolder,
     identity: String,
-    control: &Control,
+    warn: Tell,
 ) -> Result<Option<Answers>, Problem> {
     let (place, kept_before) = match (&spec.work.cache, spec.work.dedupe) {
         (Some(folder), _) => (folder.clone(), Reused::Cache),
         (None, true) => (folder.answers(), Reused::Duplicate),
         (None, false) => return Ok(None),
     };
-    Ok(Some(Answers { kept_before, ..cached(&place, identity, control)? }))
+    Ok(Some(Answers { kept_before, ..cached(&place, identity, warn)? }))
 }
 
 /// Opens a store of answers that earlier runs may have filled.
-pub(crate) fn cached(folder: &Path, identity: String, control: &Control) -> Result<Answers, Problem> {
-    let notice = control.notice.clone();
-    let store = SqliteAnswers::open(folder, Arc::new(move |text| notice(Notice::Warning(text))))?;
+pub(crate) fn cached(folder: &Path, identity: String, warn: Tell) -> Result<Answers, Problem> {
+    let store = SqliteAnswers::open(folder, warn)?;
     Ok(Answers { store: Arc::new(store), identity, kept_before: Reused::Cache })
 }

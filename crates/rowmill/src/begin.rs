@@ -1,17 +1,19 @@
 //! Making the files of a run ours, and finding out what it begins from.
 
 use std::fs;
+use std::path::Path;
 
-use rowmill_data::output::{Claim, LineSink, OutputFile, Part};
+use rowmill_data::output::{Claim, LineSink, OutputFile, Part, check_takes_files};
+use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
-use rowmill_engine::Sinks;
+use rowmill_engine::{Answers, Sinks};
 use rowmill_store::file::{FolderLock, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::prepare;
-use crate::resume::{Beginning, NewRun, fresh, resumed};
+use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
 use crate::sides::sides;
-use crate::spec::{Existing, Output, RunSpec};
+use crate::spec::{Output, RunSpec};
 use crate::traces;
 
 /// What is ours for the length of the run, and what it begins from.
@@ -19,18 +21,30 @@ pub(crate) struct Begun {
     pub(crate) output: Option<OutputFile>,
     pub(crate) lock: FolderLock,
     pub(crate) traces: Option<TraceFolder>,
+    pub(crate) answers: Option<Answers>,
     pub(crate) beginning: Beginning,
 }
 
+/// Opens the store of answers, where one is wanted.
+pub(crate) type OpenAnswers =
+    Box<dyn FnOnce(&RunSpec, &WorkFolder) -> Result<Option<Answers>, Problem> + Send>;
+
 /// Makes the output, the work folder and the folder of traces ours and finds out what there is to
-/// go on with.
-pub(crate) fn begin(spec: &RunSpec, folder: &WorkFolder, new: NewRun) -> Result<Begun, Problem> {
+/// go on with. Whatever an earlier run left is given up last, when nothing can refuse the run any more.
+pub(crate) fn begin(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    new: NewRun,
+    open_answers: OpenAnswers,
+) -> Result<Begun, Problem> {
     let output = claim(spec, folder)?;
     let begun = folder.lock().and_then(|lock| {
         check_sides(spec)?;
+        check_folders(spec)?;
         let traces = traces::claim(spec)?;
-        match beginning(spec, folder, output.as_ref(), new) {
-            Ok(beginning) => Ok((lock, traces, beginning)),
+        let begun = beginning(spec, folder, output.as_ref(), (new, open_answers));
+        match begun {
+            Ok((beginning, answers)) => Ok((lock, traces, beginning, answers)),
             Err(problem) => {
                 if let Some(traces) = traces {
                     traces.discard();
@@ -40,12 +54,39 @@ pub(crate) fn begin(spec: &RunSpec, folder: &WorkFolder, new: NewRun) -> Result<
         }
     });
     match begun {
-        Ok((lock, traces, beginning)) => Ok(Begun { output, lock, traces, beginning }),
+        Ok((lock, traces, beginning, answers)) => Ok(Begun { output, lock, traces, answers, beginning }),
         Err(problem) => {
-            give_up(spec, output);
+            give_up(output);
             Err(problem)
         }
     }
+}
+
+/// Checks that folders take the files that are made in them later: tables, copies that take the place
+/// of a file, what goes with rows and what tools gave. Nobody wants to pay for a run to learn of it.
+fn check_folders(spec: &RunSpec) -> Result<(), Problem> {
+    let beside = |path: &Path| {
+        // What a link leads to is replaced, and not the link. A device is not replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if path.exists() && !path.is_file() {
+            return Ok(());
+        }
+        check_takes_files(path.parent().unwrap_or(Path::new("")))
+    };
+    match &spec.output {
+        Output::Table(table) => match &table.target {
+            TableTarget::File(path) => beside(path)?,
+            TableTarget::Folder { path, .. } => check_takes_files(path)?,
+            TableTarget::Stdout => {}
+        },
+        Output::File(path) if spec.existing.resumes() => beside(path)?,
+        Output::File(_) | Output::Stdout => {}
+    }
+    if let Some(path) = spec.error_output.as_deref().filter(|_| spec.existing.resumes()) {
+        beside(path)?;
+    }
+    let folders = [&spec.files.archive, &spec.work.agents.record_tools];
+    folders.into_iter().flatten().try_for_each(|folder| check_takes_files(folder))
 }
 
 /// Checks that the files beside the output can be opened, before the output of an earlier run is
@@ -65,8 +106,8 @@ fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
 }
 
 /// Removes an output that is new and empty: it would only be in the way of the next run.
-pub(crate) fn give_up(spec: &RunSpec, output: Option<OutputFile>) {
-    if let Some(output) = output.filter(|_| spec.existing == Existing::Refuse) {
+pub(crate) fn give_up(output: Option<OutputFile>) {
+    if let Some(output) = output {
         output.discard();
     }
 }
@@ -94,11 +135,23 @@ fn beginning(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    new: NewRun,
-) -> Result<Beginning, Problem> {
+    (new, open_answers): (NewRun, OpenAnswers),
+) -> Result<(Beginning, Option<Answers>), Problem> {
     if spec.existing.resumes() {
-        return resumed(spec, folder, output, new);
+        let answers = open_answers(spec, folder)?;
+        return Ok((resumed(spec, folder, output, new)?, answers));
     }
+    let prepared = prepare_fresh(spec, folder, new.header)?;
+    folder.forget_answers();
+    let answers = match open_answers(spec, folder) {
+        Ok(answers) => answers,
+        Err(problem) => {
+            folder.forget_answers();
+            folder.give_up(&prepared.header);
+            return Err(problem);
+        }
+    };
+    // From here on what was there is gone.
     if let Some(output) = output {
         output.cut(0)?;
     }
@@ -106,7 +159,7 @@ fn beginning(
         // They are of an older run, whose output was a table.
         folder.forget_envelopes();
     }
-    fresh(spec, folder, new.header)
+    Ok((fresh(spec, folder, prepared)?, answers))
 }
 
 /// Opens what envelopes, errors and telemetry are written to.

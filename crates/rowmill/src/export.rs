@@ -13,7 +13,7 @@ use rowmill_store::file::{Header, Line, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::ids::KnownBy;
-use crate::paths::{MadeFolders, ReadPath, check_apart, table_target};
+use crate::paths::{MadeFolders, ReadPath, check_apart, made_from_files, table_target};
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
 use crate::texts::text_of;
 
@@ -167,11 +167,13 @@ impl Found {
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);
         // A header that cannot be read is told of when the table is made.
         let header = self.folder.as_ref().and_then(|folder| folder.header().ok().flatten());
+        let made_from = header.as_ref().map(|header| made_from_files(&header.reads)).unwrap_or_default();
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
         let schema = spec.schema.as_deref().and_then(local_path);
         run.map(|path| ReadPath::new("the run itself", path))
             .chain(schema.map(|path| ReadPath::new("`--json-schema`", path)))
             .chain(input.map(|path| ReadPath::new("the input of the run", path)))
+            .chain(made_from)
             .collect()
     }
 

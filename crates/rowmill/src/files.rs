@@ -1,18 +1,25 @@
 //! The files that go with the rows of a run.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rowmill_core::ports::{Attachments, Dataset, Room};
-use rowmill_data::{AttachmentSpec, Extractor, Format, attachments, folder_of_input, local_files};
+use rowmill_data::{
+    AttachmentSpec, Extractor, Format, attachments, folder_of_input, local_files, local_path,
+};
 use rowmill_http::HttpClient;
-use rowmill_types::{AttachmentRules, Problem, ProblemCode, Row};
+use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Problem, ProblemCode, Row, RowError};
 use serde_json::Value;
 
-use crate::paths::{ReadPath, WrittenPath, check_apart};
-use crate::spec::RunSpec;
+use crate::paths::{ReadPath, WrittenPath, check_apart, writes};
+use crate::sides::sides;
+use crate::spec::{Existing, RunSpec};
 
-/// As many rows are looked at before the run for files that it would write over.
+/// As many rows are looked at before the run for files that it would write to, where it replaces
+/// nothing that is there already.
 const MOST_CHECKED: usize = 100_000;
 /// How many of them one read may bring.
 const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
@@ -44,32 +51,53 @@ pub(crate) fn files(
     })))
 }
 
-/// Checks that no file that goes with one of the first rows is written by the run. Of an input that
-/// can be read only once, nothing is known before.
+/// Whether every row has to be looked at before the first is worked on: files go with rows, and the
+/// run replaces something that is there.
+///
+/// What is replaced is gone before the row comes that wants to send it, so it does not do to look
+/// when a file is attached. An input that can be read only once is copied first, because that needs
+/// nothing new; a draft that takes the place of the output at the end would have to be found and gone
+/// on with by every resume, `export` and `results`. Where nothing is replaced, nothing can be lost.
+pub(crate) fn must_look_through(spec: &RunSpec, work_folder: &Path) -> bool {
+    if spec.files.attach.is_empty() {
+        return false;
+    }
+    // What a run wrote beside its output is replaced by that of the next without being asked for.
+    sides(spec).any(|(_, path)| holds_something(path))
+        || spec.existing == Existing::Overwrite
+            && writes(spec, work_folder).iter().any(|write| holds_something(&write.path))
+}
+
+fn holds_something(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0)
+        || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Checks that no file that goes with a row is written by the run, as far as it can be known before.
 pub(crate) fn check_attached(
     spec: &RunSpec,
     dataset: &dyn Dataset,
-    writes: &[WrittenPath],
+    (work_folder, writes): (&Path, &[WrittenPath]),
 ) -> Result<(), Problem> {
     if spec.files.attach.is_empty() || !dataset.rereadable() {
         return Ok(());
     }
-    let base = base(spec)?;
+    let most = if must_look_through(spec, work_folder) { usize::MAX } else { MOST_CHECKED };
+    let (base, fields) = (base(spec)?, &spec.files.attach);
     let (mut source, mut rows, mut seen) = (dataset.open()?, Vec::new(), 0);
     let mut more = true;
-    while more && seen < MOST_CHECKED {
+    while more && seen < most {
         more = source.read(&mut rows, ROOM)?;
         seen += rows.len();
         let good = rows.drain(..).filter_map(Result::ok);
-        let reads: Vec<ReadPath> =
-            good.flat_map(|row| attached_paths(spec, &row)).map(|path| attached(&base, &path)).collect();
+        let reads: Vec<ReadPath> = good.flat_map(|row| attached(fields, &base, &row)).collect();
         check_apart(&reads, writes, None)?;
     }
     Ok(())
 }
 
-/// The paths in the fields of a row that name files. What is wrong with them is that row's failure.
-fn attached_paths(spec: &RunSpec, row: &Row) -> Vec<String> {
+/// The files that the fields of a row name. What is wrong with them is that row's failure.
+fn attached(fields: &[String], base: &Path, row: &Row) -> Vec<ReadPath> {
     let texts = |json: &str| match serde_json::from_str::<Value>(json) {
         Ok(Value::String(text)) => vec![text],
         Ok(Value::Array(values)) => {
@@ -77,11 +105,46 @@ fn attached_paths(spec: &RunSpec, row: &Row) -> Vec<String> {
         }
         _ => Vec::new(),
     };
-    spec.files.attach.iter().filter_map(|field| row.field(field)).flat_map(texts).collect()
+    let texts = fields.iter().filter_map(|field| row.field(field)).flat_map(texts);
+    let paths = texts.filter_map(|text| local_path(&text));
+    paths.map(|path| ReadPath::new("`--attach`", base.join(path))).collect()
 }
 
-fn attached(base: &Path, text: &str) -> ReadPath {
-    ReadPath::new("`--attach`", base.join(text.strip_prefix("file://").unwrap_or(text)))
+/// Sends no file that the run writes, whatever was known of the rows before.
+#[derive(Debug)]
+struct KeptApart {
+    files: Arc<dyn Attachments>,
+    fields: Vec<String>,
+    base: PathBuf,
+    writes: Arc<[WrittenPath]>,
+}
+
+impl Attachments for KeptApart {
+    fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
+        let (reads, writes) = (attached(&self.fields, &self.base, row), Arc::clone(&self.writes));
+        async move {
+            let checked = tokio::task::spawn_blocking(move || check_apart(&reads, &writes, None)).await;
+            let refused = match checked {
+                Ok(checked) => checked.err().map(|problem| problem.message),
+                Err(error) => Some(format!("a file of the row could not be looked at: {error}")),
+            };
+            match refused {
+                Some(message) => Err(RowError::new(ErrorKind::Attachment, message)),
+                None => self.files.load(row).await,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The same files, save those that a run with this work folder writes.
+pub(crate) fn kept_apart(
+    spec: &RunSpec,
+    work_folder: &Path,
+    files: Arc<dyn Attachments>,
+) -> Result<Arc<dyn Attachments>, Problem> {
+    let writes = writes(spec, work_folder).into();
+    Ok(Arc::new(KeptApart { files, fields: spec.files.attach.clone(), base: base(spec)?, writes }))
 }
 
 /// The folder that relative paths in rows start from: that of the input, unless the input is a

@@ -14,6 +14,7 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::environment;
 use crate::fetching::fetch_notices;
+use crate::files::must_look_through;
 use crate::run::{Control, Notice};
 use crate::spec::RunSpec;
 
@@ -53,10 +54,8 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Dataset>, Problem> {
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
-    if reads_twice && !input.rereadable() {
-        // A run that was killed may have left its copy, which no resume can use.
-        WorkFolder::take_back(folder);
-        input = spool(&spec.input, &WorkFolder::open(folder)?.spool())?;
+    if !input.rereadable() && (reads_twice || must_look_through(spec, folder)) {
+        input = spool(&spec.input, WorkFolder::open(folder)?.path(), WorkFolder::SPOOL)?;
     }
     let documents = input.own_id().is_some();
     let all_rows = Arc::clone(&input);

@@ -43,6 +43,7 @@ pub mod extend;
 mod fetching;
 mod files;
 mod finish;
+mod first_rows;
 mod head;
 mod ids;
 mod inputs;

@@ -1,5 +1,7 @@
 //! What a run begins from: nothing, or what an earlier run left.
 
+use std::collections::BTreeSet;
+
 use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::Sink;
 use rowmill_core::record::{EnvelopeHead, Record};
@@ -43,13 +45,52 @@ pub(crate) struct Beginning {
     pub(crate) spent: Spend,
 }
 
-/// Starts a new run: whatever was there is replaced.
-pub(crate) fn fresh(spec: &RunSpec, folder: &WorkFolder, header: Header) -> Result<Beginning, Problem> {
-    folder.forget_run()?;
-    let header = Header { telemetry: telemetry_base(spec, 0), ..header };
+/// A new run for which everything is ready that takes room on the disk.
+pub(crate) struct PreparedRun {
+    pub(crate) header: Header,
+    ledger: FileLedger,
+}
+
+/// Makes a new run ready beside whatever is there.
+pub(crate) fn prepare_fresh(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    header: Header,
+) -> Result<PreparedRun, Problem> {
+    // A header that cannot be read names no ledger that anyone could go on with.
+    let generation = folder.header().ok().flatten().map_or(1, |before| before.generation + 1);
+    let header = Header { telemetry: telemetry_base(spec, 0), generation, ..header };
     // Emptied before the header names it, so that no line of an older run can count.
-    let ledger = FileLedger::open(folder, &header, 0, reserved_rows(spec))?;
-    folder.write_header(&header)?;
+    let ledger = FileLedger::open(folder, &header, 0, reserved_rows(spec));
+    let made = ledger.and_then(|ledger| folder.prepare_header(&header).map(|()| ledger));
+    match made {
+        Ok(ledger) => Ok(PreparedRun { header, ledger }),
+        Err(problem) => {
+            folder.give_up(&header);
+            Err(without_run(problem))
+        }
+    }
+}
+
+/// Nothing can be resumed of a run that did not begin.
+fn without_run(problem: Problem) -> Problem {
+    match &problem.hint {
+        Some(hint) if hint.starts_with("the disk is full") => {
+            problem.hint("the disk is full: make room and give the same command again; nothing was sent")
+        }
+        _ => problem,
+    }
+}
+
+/// Starts a new run: whatever was there is replaced.
+pub(crate) fn fresh(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    prepared: PreparedRun,
+) -> Result<Beginning, Problem> {
+    let PreparedRun { header, ledger } = prepared;
+    folder.forget_run()?;
+    folder.put_header()?;
     Ok(Beginning {
         ledger,
         telemetry: telemetry_sink(spec, 0)?,
@@ -106,8 +147,11 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
         Some(before) => {
-            let Header { fingerprint, schema, texts, .. } = now;
-            Header { fingerprint, schema, texts, finished: false, ..before }
+            let Header { fingerprint, schema, texts, reads, .. } = now;
+            // Rows that stay were made from what the earlier part of the run read.
+            let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
+            let reads = reads.into_iter().collect();
+            Header { fingerprint, schema, texts, reads, finished: false, ..before }
         }
         None => now,
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::limits::{Budget, RateFlags};
-use rowmill_core::ports::{Dataset, Event, Observer};
+use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_data::output::OutputFile;
 use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
@@ -16,12 +16,13 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::{self, Stage};
 use crate::answers::answers;
-use crate::begin::{Begun, begin, give_up, sinks};
+use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::budget_notices;
 use crate::columns::{same_prompt_text, wanted_columns};
 use crate::environment::environment;
-use crate::files::{check_attached, files};
+use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
+use crate::first_rows::first_rows;
 use crate::ids::NumberedInput;
 use crate::inputs::{self, warnings};
 use crate::notices::{tell_beginning, tell_end, tell_made_and_changed};
@@ -129,33 +130,35 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     inputs::fetch(&mut spec, control).await?;
     let writes = paths::writes(&spec, &folder);
     if let Some(cards) = &texts.cards {
-        paths::check_apart(&paths::card_files(&cards.files), &writes, None)?;
+        paths::check_apart(&paths::card_files(&spec, cards), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
     let wanted = wanted_columns(&spec, &texts.template);
-    let (spec, rows) = blocking(spec, {
+    let looked_at = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| {
-            prepare::rows(spec, &folder, &warn, &wanted)
-                .and_then(|rows| check_attached(spec, &*rows.dataset, &writes).map(|()| rows))
-                .inspect_err(|_| WorkFolder::take_back(&folder))
+            let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
+            check_attached(spec, &*rows.dataset, (&folder, &writes))?;
+            let source = first_rows(&rows, &spec.work.stop_rules)?;
+            Ok((rows, source))
         }
-    })
-    .await?;
+    });
+    let (spec, (rows, source)) = unless_stopped(looked_at, control).await?;
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
         (control.notice)(Notice::Warning(text));
     }
     // Tools are started once nothing else can be wrong.
     let stage = match model {
         Some(stage) => stage,
+        // Servers may take a minute to start, and whoever stops the run then does not want to wait for it.
         None => {
-            staged(&spec, &mut texts, &http, control).await.inspect_err(|_| WorkFolder::take_back(&folder))?
+            unless_stopped(Box::pin(agents::of_cards(&spec, &mut texts, &http, control)), control).await?
         }
     };
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
-    let prepared = Prepared { started, run, folder, made, http, texts, rows, stage };
+    let prepared = Prepared { started, run, folder, made, http, texts, rows, source, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
@@ -167,16 +170,13 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     done
 }
 
-/// Starts the agents. Servers may take a minute to start, and whoever stops the run then does not
-/// want to wait for it.
-async fn staged(
-    spec: &RunSpec,
-    texts: &mut Texts,
-    http: &HttpClient,
+/// Does what comes before the first row, unless the run is stopped meanwhile.
+async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, Problem>>,
     control: &Control,
-) -> Result<Stage, Problem> {
+) -> Result<T, Problem> {
     tokio::select! {
-        stage = Box::pin(agents::of_cards(spec, texts, http, control)) => stage,
+        done = work => done,
         () = control.stop.drained() => {
             let message = "interrupted before the first row; nothing was sent";
             Err(Problem::new(ProblemCode::Interrupted, message).hint("give the same command again"))
@@ -193,32 +193,33 @@ struct Prepared {
     http: HttpClient,
     texts: Texts,
     rows: prepare::Rows,
+    source: Box<dyn RowSource>,
     stage: Stage,
 }
 
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, made, http, texts, rows, stage } = prepared;
+    let Prepared { started, run, folder, made, http, texts, rows, source, stage } = prepared;
     let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
-    let files = files(&spec, &*rows.dataset, rules, &http).inspect_err(|_| WorkFolder::take_back(&folder))?;
+    let files = files(&spec, &*rows.dataset, rules, &http)?;
+    let files = files.map(|files| kept_apart(&spec, &folder, files)).transpose()?;
     let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
     let folder = WorkFolder::open(&folder)?;
-    let (spec, Begun { output, lock, traces, beginning }) = blocking(spec, {
-        let folder = folder.clone();
-        move |spec| begin(spec, &folder, new)
+    let (spec, Begun { output, lock, traces, answers, beginning }) = blocking(spec, {
+        let (folder, warn) = (folder.clone(), warnings(control));
+        let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
+        move |spec| begin(spec, &folder, new, open_answers)
     })
     .await?;
     let Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
         beginning;
-    let answers = answers(&spec, &folder, identity, control);
-    let opened = answers.and_then(|answers| {
-        let mut sinks = sinks(&spec, output.as_ref(), telemetry)?;
+    let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
-        Ok((answers, traces::begin(&spec, traced, &mut sinks)?, sinks))
+        Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
     });
-    let (answers, traces, sinks) = match opened {
+    let (traces, sinks) = match opened {
         Ok(opened) => opened,
-        Err(problem) => return Err(refused(&spec, output, &made, problem)),
+        Err(problem) => return Err(refused(output, &made, problem)),
     };
     let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
@@ -233,7 +234,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     };
     let plan = Plan {
         run: run.clone(),
-        source: rows.dataset.open()?,
+        source,
         selector: rows.selector,
         ids: known_by.ids(rows.ids),
         id_check: rows.id_check,
@@ -267,7 +268,12 @@ fn new_run(
     let by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
     let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
     let header = Header::new(run, &seconds(started), &fingerprint, None);
-    let header = Header { schema: texts.schema_text.clone(), texts: texts.kept(redactor), ..header };
+    let header = Header {
+        schema: texts.schema_text.clone(),
+        texts: texts.kept(redactor),
+        reads: paths::made_from(spec, texts.cards.as_ref()),
+        ..header
+    };
     Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })
 }
 
@@ -291,9 +297,9 @@ async fn carry_out(
 }
 
 /// Takes back what was made for a run that cannot begin.
-fn refused(spec: &RunSpec, output: Option<OutputFile>, made: &MadeFolders, problem: Problem) -> Problem {
+fn refused(output: Option<OutputFile>, made: &MadeFolders, problem: Problem) -> Problem {
     made.remove_new_files();
-    give_up(spec, output);
+    give_up(output);
     problem
 }
 

@@ -19,7 +19,7 @@ use clap::error::ErrorKind;
 use rowmill::Problem;
 
 use crate::args::{Arguments, BatchCommand, Command, command};
-use crate::printer;
+use crate::{open_files, printer};
 
 pub(crate) use cache::CacheFlags;
 pub(crate) use card::CardFlags;
@@ -36,7 +36,15 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(&error),
     };
-    let outcome = match arguments.command {
+    let code = open_files::check().and_then(|()| carry_out(arguments.command)).unwrap_or_else(|problem| {
+        printer::talk(&printer::problem_text(&problem));
+        problem.exit()
+    });
+    ExitCode::from(code as u8)
+}
+
+fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
+    match command_line {
         Command::Run(flags) | Command::Batch(crate::args::Batch { command: BatchCommand::Run(flags) }) => {
             run::run(*flags)
         }
@@ -56,13 +64,8 @@ pub fn main() -> ExitCode {
             Ok(rowmill::ExitCode::Ok)
         }
         Command::Man => manual(),
-        Command::ExtractText { media_type } => return extract_text(&media_type),
-    };
-    let code = outcome.unwrap_or_else(|problem| {
-        printer::talk(&printer::problem_text(&problem));
-        problem.exit()
-    });
-    ExitCode::from(code as u8)
+        Command::ExtractText { media_type } => Ok(extract_text(&media_type)),
+    }
 }
 
 /// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
@@ -96,12 +99,12 @@ fn internal(error: std::io::Error) -> Problem {
 
 /// The other end of `--extract text`: a document in, its text out, and whatever goes wrong ends
 /// this process and no other.
-fn extract_text(media_type: &str) -> ExitCode {
+fn extract_text(media_type: &str) -> rowmill::ExitCode {
     match rowmill::extract_main(media_type, &mut std::io::stdin().lock(), &mut std::io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => rowmill::ExitCode::Ok,
         Err(message) => {
             printer::talk(&message);
-            ExitCode::FAILURE
+            rowmill::ExitCode::Stopped
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `rowmill simulate`: a provider on this machine, until it is told to stop.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use rowmill::{ExitCode, Problem, ProblemCode};
@@ -9,6 +10,9 @@ use rowmill_simulator::{Rules, Script, Simulator};
 use crate::printer;
 use crate::signals::Signals;
 use crate::simulate_flags::SimulateFlags;
+
+/// How every line of a log of calls begins.
+const LOG_LINE: &[u8] = b"{\"call\":";
 
 /// Runs the command.
 pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
@@ -72,8 +76,24 @@ fn rules(path: &Path) -> Result<Rules, Problem> {
     })
 }
 
-/// A new file for the log of calls.
+/// A new file for the log of calls. An earlier log is replaced, and nothing else.
 fn create(path: &Path) -> Result<File, Problem> {
+    let mut first = Vec::new();
+    // What is not there, or no regular file, holds nothing that could be lost.
+    if path.is_file()
+        && let Ok(file) = File::open(path)
+        && file.take(LOG_LINE.len() as u64).read_to_end(&mut first).is_ok()
+        && !first.is_empty()
+        && first != LOG_LINE
+    {
+        let message = format!(
+            "`{}`, given to `--log-requests`, holds what rowmill did not write there",
+            path.display()
+        );
+        return Err(
+            Problem::new(ProblemCode::OutputExists, message).hint("choose another path, or move it away")
+        );
+    }
     File::create(path).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, format!("`{}` cannot be written", path.display()))
             .cause(error)

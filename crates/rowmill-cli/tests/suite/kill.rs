@@ -60,7 +60,7 @@ impl Account {
 
     /// Takes in what a resume said.
     fn resumed(&mut self, ended: &Ended) {
-        let Some((_, rest)) = ended.err.split_once("are tried again, ") else {
+        let Some((_, rest)) = ended.err.split_once(" tried again, ") else {
             return; // It died before it could say anything.
         };
         self.sent_again.push(rest.split(' ').next().unwrap().parse().unwrap());

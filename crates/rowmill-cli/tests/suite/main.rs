@@ -45,6 +45,7 @@ mod money;
 mod outages;
 mod paths;
 mod paths_kept;
+mod paths_read;
 mod pipes;
 mod plan;
 mod policies;

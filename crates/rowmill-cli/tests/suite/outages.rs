@@ -210,13 +210,23 @@ fn a_soft_limit_on_open_files_is_raised_and_nothing_is_said_of_it() {
 }
 
 #[test]
-fn with_next_to_no_open_files_a_run_ends_well_or_says_what_is_the_matter() {
+fn with_too_few_open_files_a_command_says_so_in_one_message_and_leaves_nothing_behind() {
     let simulator = Simulator::start_blocking(Script::new());
-    for files in [10, 14, 18, 22, 26, 30] {
-        let home = Home::with_rows(5);
-        let ended = home.run().on(&simulator).under(&format!("ulimit -n {files}")).end();
-        assert!(!ended.err.contains("is down"), "{files}: {}", ended.err);
-        let told = ended.err.contains("open files");
-        assert!(ended.code == Some(0) || told, "{files}: {:?}, {}", ended.code, ended.err);
+    let home = Home::with_rows(5);
+    let before = home.names();
+    // With three, not even the libraries of the program can be loaded.
+    for files in (4..=14).chain([18, 22, 26, 30, 34]) {
+        let head = home.command("head", &["in.jsonl"]);
+        for run in [home.run().on(&simulator), home.plan().on(&simulator), head] {
+            let ended = run.under(&format!("ulimit -n {files}")).ends_with(1);
+            let message =
+                format!("error[RM2007]: this machine allows {files} open files, and rowmill needs ");
+            ended.says(&[&message, "help: raise the limit with `ulimit -n 1024`"]);
+            assert_eq!(ended.err.lines().count(), 2, "{}", ended.err);
+            assert_eq!(home.names(), before);
+        }
     }
+    assert_eq!(simulator.stats().requests, 0);
+    home.run().on(&simulator).under("ulimit -n 40").ends_with(0);
+    home.run().on(&simulator).args(&["--overwrite"]).under("ulimit -S -n 6").ends_with(0);
 }

@@ -1,12 +1,14 @@
 //! What was there before a run and is not of that run stays, whatever flag names its place.
 
 use std::fs;
+use std::process::Stdio;
 
 use rowmill_testkit::{Script, Simulator};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::faults_support::{Home, assert_all_ok};
-use crate::paths::{ASK, refused};
-use crate::support::Place;
+use crate::paths::{ASK, contents, refused};
+use crate::support::{Place, finish, numbered_rows, wait_for};
 
 const IO: &[&str] = &["-i", "rows.jsonl", "-o", "out.jsonl"];
 const SIDES: [&str; 3] = ["--error-output", "--telemetry-output", "--summary-output"];
@@ -76,12 +78,8 @@ fn a_resume_empties_no_file_beside_the_output_that_no_run_wrote() {
 #[test]
 fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
     let place = with_rows();
-    for name in ["input.spool", "ledger-2.jsonl", "run.json.new", "answers/answers.sqlite"] {
+    for name in ["ledger-2.jsonl", "run.json.new", "answers/answers.sqlite"] {
         for folder in ["mine", ".out.jsonl.rowmill"] {
-            if (name, folder) == ("input.spool", ".out.jsonl.rowmill") {
-                // A killed run leaves its copy of standard input there.
-                continue;
-            }
             place.write(&format!("{folder}/{name}"), "something of mine");
             let named: &[&str] = if folder == "mine" { &["--work-dir", folder] } else { &[] };
             for existing in ["--overwrite", "--resume"] {
@@ -91,6 +89,56 @@ fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
             fs::remove_dir_all(place.path(folder)).unwrap();
         }
     }
+}
+
+#[test]
+fn a_copy_of_standard_input_takes_the_place_of_no_file_in_the_work_folder() {
+    let place = with_rows();
+    place.write(".out.jsonl.rowmill/input.spool", "something of mine");
+    let io = ["--input-format", "jsonl", "-o", "out.jsonl", "--sample", "5"];
+    place.pipe(b"{\"n\":1}\n", &[&io[..], ASK].concat()).ok();
+    assert_eq!(place.read(".out.jsonl.rowmill/input.spool"), "something of mine");
+    assert_eq!(place.names(".out.jsonl.rowmill"), ["input.spool", "run.json"], "its own copy is gone");
+}
+
+#[test]
+fn an_input_that_cannot_be_used_leaves_no_output_and_takes_none_away() {
+    let place = with_rows();
+    place.run(&[IO, ASK].concat()).ok();
+    place.write("broken.parquet", "no parquet");
+    place.write("broken.json", "nonsense");
+    for output in [&["-o", "new.jsonl"][..], &["-o", "new.csv"], &["-o", "out.jsonl"]] {
+        for input in ["broken.parquet", "broken.json", "missing.jsonl"] {
+            refused(&place, &[output, &["--overwrite", "-i", input]].concat(), &["error[RM10"]);
+        }
+        let before = contents(&place);
+        for (format, rows, prompt) in
+            [("jsonl", numbered_rows(300).as_str(), "{{m}}"), ("json", "nonsense", "{{n}}")]
+        {
+            let stream = ["--overwrite", "--input-format", format, "-p", prompt];
+            place.pipe(rows.as_bytes(), &[output, &stream, ASK].concat()).code(1).says("error[RM10");
+            assert!(contents(&place) == before, "{output:?} {format}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_first_row_is_stopped_at_once_and_leaves_nothing() {
+    let place = with_rows();
+    let before = contents(&place);
+    let mut command = place.command(&[&["run", "-i", "-", "-o", "out.jsonl"], ASK].concat());
+    let mut child = command.args(["--input-format", "jsonl"]).stdin(Stdio::piped()).spawn().unwrap();
+    let stdin = child.stdin.take();
+    // Signals are heard from here on.
+    wait_for(|| {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        (u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child).code(130).says("interrupted before the first row; nothing was sent");
+    drop(stdin);
+    assert!(contents(&place) == before);
 }
 
 #[test]
@@ -152,45 +200,4 @@ fn a_folder_of_traces_replaces_only_what_runs_wrote_there() {
         place.run(&[IO, &["--export-traces", "traces", "--overwrite"], ASK].concat()).ok();
     }
     assert_eq!(place.json("traces/manifest.jsonl").len(), 2);
-}
-
-#[test]
-fn an_export_does_not_replace_the_input_of_the_run() {
-    let place = with_rows();
-    place.run(&[IO, ASK].concat()).ok();
-    let before = place.read("rows.jsonl");
-    let ended = place.rowmill(&["export", "out.jsonl", "-o", "rows.jsonl", "--overwrite"]).code(1);
-    ended.says("error[RM1303]").says("the input of the run");
-    assert_eq!(place.read("rows.jsonl"), before);
-}
-
-#[test]
-fn files_that_skills_and_functions_may_read_are_not_written_over() {
-    let place = with_rows();
-    let card = "---\nname: worker\nfunction_tools: [tools.py:look]\nskills: [../skills]\n---\nWork.";
-    place.write("cards/worker.md", card);
-    place.write("cards/tools.py", "import helper\ndef look(x: str) -> str:\n    \"l\"\n    return x\n");
-    place.write("cards/helper.py", "A = 1\n");
-    place.write("skills/one/SKILL.md", "---\nname: one\ndescription: d\n---\nguide");
-    place.write("skills/one/more/extra.txt", "extra");
-    for file in ["cards/helper.py", "skills/one/more/extra.txt"] {
-        for flag in SIDES {
-            let io = [IO, &["--agent-card", "cards/worker.md", flag, file, "--overwrite"]].concat();
-            refused(&place, &io, &["error[RM1303]", flag, file]);
-        }
-    }
-}
-
-#[test]
-fn files_that_go_with_rows_are_not_written_over() {
-    let place = Place::new();
-    place.write("rows.jsonl", "{\"f\":\"a.txt\"}\n{\"f\":[\"a.txt\",\"b.txt\"]}\n");
-    place.write("a.txt", "first");
-    place.write("b.txt", "second");
-    let io = ["-i", "rows.jsonl", "--attach", "f", "--overwrite"];
-    refused(&place, &[&io[..], &["-o", "b.txt"]].concat(), &["error[RM1303]", "`--attach`"]);
-    for flag in SIDES {
-        let side = ["-o", "out.jsonl", flag, "b.txt"];
-        refused(&place, &[&io[..], &side].concat(), &["error[RM1303]", flag, "`--attach`"]);
-    }
 }

@@ -98,7 +98,7 @@ fn a_sampled_pipe_is_checked_before_the_first_call_and_leaves_nothing_behind() {
 #[test]
 fn a_copy_of_a_pipe_that_a_killed_run_left_is_no_hindrance() {
     let place = Place::new();
-    place.write(".out.jsonl.rowmill/input.spool", "{\"n\":\"stale\"}\n");
+    place.write(".out.jsonl.rowmill/rowmill-input-x7Qa2b.spool", "{\"n\":\"stale\"}\n");
     let flags =
         ["--input-format", "jsonl", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}", "--sample", "5"];
     place.pipe(b"{\"n\":\"new\"}\n", &flags).ok();

@@ -198,6 +198,42 @@ fn a_standard_output_that_takes_nothing_stops_the_run_and_the_ledger_keeps_every
     assert_eq!(simulator.stats().answers, 50);
 }
 
+#[test]
+fn a_run_that_a_full_disk_refuses_leaves_nothing_behind_and_takes_nothing_away() {
+    let home = Home::with_rows(3);
+    let Some(disk) = SmallDisk::mount(&home, "disk", "1m") else { return };
+    let simulator = Simulator::start_blocking(Script::new());
+    let run = |output: &str, args: &[&str]| {
+        let io = ["-i", "in.jsonl", "-o", &disk.path(output), "--parallel", "1"];
+        home.run_with(&io).on(&simulator).args(args)
+    };
+    run("out.jsonl", &[]).ends_with(0);
+    // Less than the reserve of a ledger is left.
+    fs::write(disk.path("filler"), vec![b'x'; 960 * 1024]).unwrap();
+    let header = disk.path(".out.jsonl.rowmill/run.json");
+    let kept = || (fs::read(disk.path("out.jsonl")).unwrap(), fs::read(&header).unwrap());
+    let (before, files) = (kept(), names(&disk.folder));
+    let full = [
+        "error[RM1401]: cannot write",
+        "No space left on device",
+        "help: the disk is full: make room and give the same command again; nothing was sent",
+    ];
+    for (output, args) in [
+        ("new.jsonl", &[][..]),
+        ("new.jsonl", &["--overwrite"]),
+        ("out.jsonl", &["--overwrite"]),
+        ("new.csv", &[]),
+        ("out.jsonl", &["--overwrite", "--dedupe"]),
+    ] {
+        run(output, args).ends_with(1).says(&full);
+        assert_eq!(names(&disk.folder), files, "{output} {args:?}");
+        assert_eq!(kept(), before, "{output} {args:?}");
+    }
+    assert_eq!(simulator.stats().requests, 3, "nothing was sent");
+    disk.grow();
+    run("out.jsonl", &["--overwrite"]).ends_with(0);
+}
+
 /// Checks that a run is refused before anything is sent or made.
 #[track_caller]
 fn refused(home: &Home, run: Run, code: i32, texts: &[&str]) {
@@ -234,6 +270,57 @@ fn paths_that_cannot_be_used_are_refused_by_name_with_a_remedy() {
     }
     let blocked = run("in.jsonl", "out.jsonl").args(&["--work-dir", "in.jsonl/work"]);
     refused(&home, blocked, 1, &["error[RM1302]", "in.jsonl/work", "--work-dir"]);
+}
+
+/// Whether the program can be run by somebody for whom permissions count.
+fn permissions_count(home: &Home) -> bool {
+    fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o777)).unwrap();
+    let help = home.command("models", &[]).by_nobody().try_end();
+    if help.is_none() {
+        println!("skipped: the program cannot be run by another user here");
+    }
+    help.is_some()
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_first_call() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_rows(3);
+    if !permissions_count(&home) {
+        return;
+    }
+    let run = |args: &[&str]| {
+        let io = ["-i", "in.jsonl", "--work-dir", "work", "--overwrite"];
+        home.run_with(&io).on(&simulator).args(args).by_nobody()
+    };
+    run(&["-o", "out.jsonl", "--export-traces", "closed"]).ends_with(0);
+    fs::write(home.path("locked"), "").unwrap();
+    let mode = |name: &str, mode: u32| {
+        fs::set_permissions(home.path(name), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode("locked", 0o444);
+    // What is in the folder may be written, but nothing new can be put there.
+    mode("closed", 0o555);
+    let before = (home.names(), names(&home.path("closed")), home.read("out.jsonl"));
+    for (args, named) in [
+        (&["-o", "out.jsonl", "--summary-output", "locked"][..], "`locked`"),
+        (&["-o", "out.jsonl", "--error-output", "locked"], "`locked`"),
+        (&["-o", "out.jsonl", "--telemetry-output", "locked"], "`locked`"),
+        (&["-o", "out.jsonl", "--summary-output", "closed/s.json"], "`closed/s.json`"),
+        (&["-o", "out.jsonl", "--error-output", "closed/e.jsonl"], "`closed/e.jsonl`"),
+        (&["-o", "out.jsonl", "--telemetry-output", "closed/t.jsonl"], "`closed/t.jsonl`"),
+        (&["-o", "out.jsonl", "--export-traces", "closed"], "`closed`"),
+        (&["-o", "closed/out.csv"], "closed`"),
+        (&["--output-dir", "closed", "--split-by", "input.p"], "closed`"),
+        (&["-o", "closed/out.jsonl"], "`closed/out.jsonl`"),
+    ] {
+        let ended = run(args).ends_with(1);
+        ended.says(&["error[RM1401]: cannot write", named, "Permission denied"]);
+        let after = (home.names(), names(&home.path("closed")), home.read("out.jsonl"));
+        assert_eq!(after, before, "{args:?}");
+    }
+    assert_eq!(simulator.stats().requests, 3, "nothing was sent");
+    mode("closed", 0o755);
 }
 
 /// Permissions mean nothing to root, so these runs are made by somebody else.

@@ -1,6 +1,7 @@
 //! Going on with an earlier run: rows that moved, limits, streams, locks and work folders.
 
 use crate::faults_support::{Home, assert_all_ok, names, parse_lines};
+use crate::support::wait_for;
 use rowmill_testkit::{Script, Simulator};
 use serde_json::{Value, json};
 
@@ -185,8 +186,10 @@ fn telemetry_that_a_crash_tore_is_made_whole_again() {
     let files = ["--telemetry-output", "telemetry.jsonl", "--parallel", "4"];
     let running = home.run().on(&simulator).args(&files).start();
     simulator.wait_until_blocking(|stats| stats.requests == 24);
+    // Telemetry follows the ledger in its own time, and there must be something to tear.
+    let is_whole = |text: &String| text.ends_with('\n') && text.lines().count() == 20;
+    let telemetry = wait_for(|| Some(home.read("telemetry.jsonl")).filter(is_whole));
     running.kill();
-    let telemetry = home.read("telemetry.jsonl");
     home.write("telemetry.jsonl", telemetry.get(..telemetry.len() / 2).unwrap());
     simulator.release();
     home.run().on(&simulator).args(&files).args(&["--resume"]).ends_with(0).resumed(20, 0, 4);

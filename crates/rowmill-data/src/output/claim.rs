@@ -26,6 +26,8 @@ pub enum Claim {
 pub struct OutputFile {
     file: File,
     path: PathBuf,
+    /// Whether there was no such file before.
+    is_new: bool,
     /// How long the file has to be after what was written.
     written: Arc<AtomicU64>,
 }
@@ -64,13 +66,14 @@ impl OutputFile {
     /// As [`OutputFile::check`]; or it cannot be opened, or another run has it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, "--output", claim)?;
+        let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
         lock(&file, path)?;
         // What a crash left while it was to take the place of this file; it was not complete.
         drop(fs::remove_file(replacement_path(path)));
-        Ok(Self { file, path: path.to_owned(), written: Arc::default() })
+        Ok(Self { file, path: path.to_owned(), is_new, written: Arc::default() })
     }
 
     /// What appends to the file.
@@ -114,10 +117,12 @@ impl OutputFile {
         self.file.set_len(length).map_err(|error| cannot_write(&self.path, &error))
     }
 
-    /// Removes the file again.
+    /// Gives the file up before anything was written: one that is new goes again.
     pub fn discard(self) {
-        // One that cannot be removed is empty and told of by the next run.
-        drop(fs::remove_file(&self.path));
+        if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
+            // One that cannot be removed is empty and told of by the next run.
+            drop(fs::remove_file(&self.path));
+        }
     }
 
     /// Removes a torn last line and adds a missing newline.
@@ -157,6 +162,19 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), Problem> {
             Err(Problem::new(ProblemCode::OutputBusy, message).hint("wait for it, or choose another output"))
         }
         Err(TryLockError::Error(error)) => Err(cannot_write(path, &error)),
+    }
+}
+
+/// Checks that new files can be made in a folder, which must exist, and leaves none there.
+///
+/// # Errors
+///
+/// It may not be written to, or the disk is full.
+pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    match tempfile::Builder::new().prefix(".rowmill-").tempfile_in(folder) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(cannot_write(folder, &error)),
     }
 }
 

@@ -10,7 +10,7 @@ mod scan;
 mod settle;
 mod sink;
 
-pub use claim::{Claim, OutputFile, names_open_file};
+pub use claim::{Claim, OutputFile, check_takes_files, names_open_file};
 pub(crate) use claim::{cannot_write, check_folder_of};
 pub use envelopes::{Envelopes, Newer};
 pub use ids::replace_ids;

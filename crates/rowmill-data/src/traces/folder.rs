@@ -13,7 +13,9 @@ use serde::Deserialize;
 use super::name::is_file_name;
 use super::sink::TraceSink;
 use super::spans;
-use crate::output::{Claim, LineSink, Part, cannot_write, check_folder_of, each_replaced, settle_lines};
+use crate::output::{
+    Claim, LineSink, Part, cannot_write, check_folder_of, check_takes_files, each_replaced, settle_lines,
+};
 
 const FLAG: &str = "--export-traces";
 const MANIFEST: &str = "manifest.jsonl";
@@ -104,7 +106,11 @@ impl TraceFolder {
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, claim)?;
         fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
-        let [manifest, _] = Self::files(path);
+        check_takes_files(path)?;
+        let [manifest, spans] = Self::files(path);
+        if spans.exists() {
+            OpenOptions::new().append(true).open(&spans).map_err(|error| cannot_write(&spans, &error))?;
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(&manifest).map_err(|error| cannot_write(&manifest, &error))?;

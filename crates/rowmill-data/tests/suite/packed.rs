@@ -153,7 +153,7 @@ fn pipes_and_spooled_copies_are_unpacked_too() {
             move || std::fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(&bytes).unwrap()
         });
         let data = if spooled {
-            spool(&spec, &folder.path().join("copy")).unwrap()
+            spool(&spec, folder.path(), ("copy-", ".spool")).unwrap()
         } else {
             dataset(&spec).unwrap()
         };

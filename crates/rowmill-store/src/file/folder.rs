@@ -14,7 +14,6 @@ use crate::answers::SqliteAnswers;
 const HEADER: &str = "run.json";
 const NEW_HEADER: &str = "run.json.new";
 const RESERVE: &str = "reserve";
-const SPOOL: &str = "input.spool";
 const ANSWERS: &str = "answers";
 const ENVELOPES: &str = "envelopes.jsonl";
 
@@ -46,7 +45,18 @@ fn beginning(file: &Path) -> &'static [u8] {
     }
 }
 
+/// Whether a file has the name of a copy of standard input.
+fn is_spool(file: &Path) -> bool {
+    let (begin, end) = WorkFolder::SPOOL;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
+}
+
 impl WorkFolder {
+    /// How the name of a copy of standard input begins and ends. What stands between is random, so
+    /// that only runs give such names, and a file that has one is nobody else's.
+    pub const SPOOL: (&str, &str) = ("rowmill-input-", ".spool");
+
     /// The folder at `path`, made if it is missing.
     ///
     /// # Errors
@@ -131,7 +141,9 @@ impl WorkFolder {
     #[must_use]
     pub fn owns(name: &str) -> bool {
         let is_ledger = name.starts_with("ledger-") && name.ends_with(".jsonl");
-        is_ledger || [HEADER, NEW_HEADER, RESERVE, SPOOL, ANSWERS, ENVELOPES].contains(&name)
+        is_ledger
+            || is_spool(Path::new(name))
+            || [HEADER, NEW_HEADER, RESERVE, ANSWERS, ENVELOPES].contains(&name)
     }
 
     /// A file in the folder at `path` that has the name of one of ours and is not: such a folder
@@ -159,14 +171,11 @@ impl WorkFolder {
             Err(_) => {
                 let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
                 let answers = SqliteAnswers::files_in(&path.join(ANSWERS));
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let is_default = name.starts_with('.') && name.ends_with(".rowmill");
                 entries
                     .filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(Self::owns))
                     .chain(answers)
-                    // A run that was killed while it read standard input leaves its copy. In a folder
-                    // with a name that only runs give it is one; anywhere else it may be somebody's.
-                    .filter(|file| !(is_default && file.ends_with(SPOOL)))
+                    // A run that was killed while it read standard input leaves its copy.
+                    .filter(|file| !is_spool(file))
                     .find(|file| file.is_file() && !is_ours(file, beginning(file)))
             }
         }
@@ -176,7 +185,7 @@ impl WorkFolder {
     #[must_use]
     pub fn files_in(path: &Path) -> Vec<PathBuf> {
         let ledger = Self::of(path).header().ok().flatten().map_or(1, |header| header.generation);
-        let names = [HEADER, RESERVE, SPOOL, ENVELOPES].map(str::to_owned);
+        let names = [HEADER, RESERVE, ENVELOPES].map(str::to_owned);
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
     }
 
@@ -228,27 +237,38 @@ impl WorkFolder {
     ///
     /// It cannot be written.
     pub fn write_header(&self, header: &Header) -> Result<(), Problem> {
-        let path = self.path.join(HEADER);
-        let fresh = self.path.join(NEW_HEADER);
+        self.prepare_header(header)?;
+        self.put_header()
+    }
+
+    /// Writes a header that does not count before [`WorkFolder::put_header`].
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn prepare_header(&self, header: &Header) -> Result<(), Problem> {
+        let path = self.path.join(NEW_HEADER);
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
-        fs::write(&fresh, bytes)
-            .and_then(|()| fs::rename(&fresh, &path))
-            .map_err(|error| cannot_write(&path, &error))
+        fs::write(&path, bytes).map_err(|error| cannot_write(&path, &error))
     }
 
-    /// Where standard input is kept when it has to be read twice.
-    #[must_use]
-    pub fn spool(&self) -> PathBuf {
-        self.path.join(SPOOL)
+    /// Puts the header that was prepared in the place of the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// The folder may not be changed.
+    pub fn put_header(&self) -> Result<(), Problem> {
+        let path = self.path.join(HEADER);
+        fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))
     }
 
-    /// Takes back what was put into the folder at `path` before a run began: the copy of
-    /// standard input, and the folder itself if nothing else is in it.
-    pub fn take_back(path: &Path) {
-        // What is not there needs no removing.
-        drop(fs::remove_file(path.join(SPOOL)));
-        drop(fs::remove_dir(path));
+    /// Takes back what was made for a run whose header was not put in its place.
+    pub fn give_up(&self, header: &Header) {
+        for file in [self.path.join(NEW_HEADER), self.ledger(header), self.reserve()] {
+            // What is not there needs no removing, and a leftover does no harm.
+            drop(fs::remove_file(file));
+        }
     }
 
     pub(super) fn reserve(&self) -> PathBuf {
@@ -257,7 +277,10 @@ impl WorkFolder {
 
     /// Removes everything but the run's header and ledger.
     pub fn tidy(&self) {
-        for file in [self.reserve(), self.spool()] {
+        // A run that was killed while it read standard input left its copy.
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let spools = entries.map(|entry| entry.path()).filter(|path| is_spool(path));
+        for file in spools.chain([self.reserve()]) {
             // What is not there needs no removing, and a leftover does no harm.
             drop(fs::remove_file(file));
         }
@@ -271,8 +294,8 @@ impl WorkFolder {
         }
     }
 
-    /// Removes the run that has its ledger here. A copy of standard input stays: it was
-    /// made for the run that is about to begin.
+    /// Removes header and ledger of the run that is here. Everything else is of the run that is
+    /// about to begin.
     ///
     /// # Errors
     ///
@@ -287,7 +310,6 @@ impl WorkFolder {
         if let Some(header) = header {
             self.forget_ledger(&header);
         }
-        self.forget_answers();
         Ok(())
     }
 
@@ -299,6 +321,7 @@ impl WorkFolder {
     pub fn clear(&self) -> Result<(), Problem> {
         self.tidy();
         self.forget_run()?;
+        self.forget_answers();
         self.forget_envelopes();
         // A folder with other files in it is the user's and stays.
         drop(fs::remove_dir(&self.path));

@@ -48,6 +48,9 @@ pub struct Header {
     /// The texts behind the digests of the fingerprint, to show what changed.
     #[serde(default)]
     pub texts: RunTexts,
+    /// Full paths of what the run was made from, so that nothing made of its results replaces it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -78,6 +81,7 @@ impl Header {
             history: History::default(),
             schema: None,
             texts: RunTexts::default(),
+            reads: Vec::new(),
         }
     }
 

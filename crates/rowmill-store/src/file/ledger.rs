@@ -51,7 +51,11 @@ impl FileLedger {
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
         let reserve_bytes = (reserved_rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
-        set_aside(&reserve, reserve_bytes).map_err(|error| cannot_write(&reserve, &error))?;
+        set_aside(&reserve, reserve_bytes).map_err(|error| {
+            // What fitted of it would only take room.
+            drop(fs::remove_file(&reserve));
+            cannot_write(&reserve, &error)
+        })?;
         Ok(Self { file, path, length, reserve, reserve_bytes, reserved_rows, lines: Vec::new() })
     }
 

@@ -15,6 +15,7 @@ mod models;
 mod offers;
 mod routes;
 mod server_entry;
+mod server_files;
 mod servers;
 mod stage;
 
@@ -25,4 +26,5 @@ pub(crate) use fast_agent_config::with_fast_agent_config;
 pub(crate) use load::{CardFlags, LoadedCards, load};
 pub(crate) use load_sources::cards_in;
 pub(crate) use routes::{routes_text, with_routes};
+pub(crate) use server_files::server_files;
 pub(crate) use stage::{Stage, stage};

@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::items::ID_FIELD;
 use crate::counting::NoLedger;
-use crate::resume::{Beginning, NewRun, fresh, resumed};
+use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
 use crate::run::{blocking, run_id, seconds};
 use crate::spec::{Existing, Output, RunSpec};
 use crate::work::WorkSpec;
@@ -110,7 +110,7 @@ pub(super) async fn begin(
         }
         let beginning = match existing.resumes() {
             true => resumed(spec, &folder, None, NewRun { header, input: None }).map_err(hint)?,
-            false => fresh(spec, &folder, header)?,
+            false => fresh(spec, &folder, prepare_fresh(spec, &folder, header).map_err(hint)?)?,
         };
         Ok((folder, lock, beginning))
     })

@@ -14,6 +14,7 @@ use super::ledger::Speaker;
 use super::settings::Settings;
 use super::shelf::Shelf;
 use crate::answers::cached;
+use crate::inputs::warnings;
 use crate::run::Control;
 
 /// Who works on items, made ready.
@@ -80,7 +81,9 @@ where
     /// Opens the cache, where one is wanted.
     pub(super) fn answers(&self, settings: &Settings, control: &Control) -> Result<Option<Answers>, Problem> {
         match (&settings.work.cache, self) {
-            (Some(folder), Self::Same(ready)) => cached(folder, ready.identity.clone(), control).map(Some),
+            (Some(folder), Self::Same(ready)) => {
+                cached(folder, ready.identity.clone(), warnings(control)).map(Some)
+            }
             _ => Ok(None),
         }
     }

@@ -10,5 +10,5 @@ mod writes;
 pub(crate) use check::check_apart;
 pub(crate) use folders::MadeFolders;
 pub use identity::same_file;
-pub(crate) use reads::{ReadPath, card_files, reads};
+pub(crate) use reads::{ReadPath, card_files, made_from, made_from_files, reads};
 pub(crate) use writes::{WrittenPath, table_target, writes};

@@ -1,12 +1,17 @@
 //! What a run reads.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
 use rowmill_data::{Location, local_files, local_path};
 
-use crate::agents::cards_in;
+use crate::agents::{LoadedCards, cards_in, server_files};
 use crate::spec::{Prompt, RunSpec, Schema};
+
+/// So many files of an input are kept by their names with the run; of more, their folders.
+const MOST_NAMED: usize = 1000;
 
 /// A file that is read.
 #[derive(Debug)]
@@ -27,6 +32,13 @@ impl ReadPath {
 /// that reads a file belongs here.
 pub(crate) fn reads(spec: &RunSpec) -> Vec<ReadPath> {
     let mut reads = input_files(spec);
+    reads.extend(named_files(spec));
+    reads
+}
+
+/// Everything but the input.
+fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
+    let mut reads = Vec::new();
     let texts = [
         ("`--template`", if let Prompt::Source(source) = &spec.prompt { Some(source) } else { None }),
         ("`--instruction`", spec.instruction.as_ref()),
@@ -65,9 +77,41 @@ pub(crate) fn reads(spec: &RunSpec) -> Vec<ReadPath> {
     reads
 }
 
-/// The files that agent cards were found to name.
-pub(crate) fn card_files(files: &[PathBuf]) -> Vec<ReadPath> {
-    files.iter().map(|path| ReadPath::new("an agent card or what it reads", path)).collect()
+/// The files that agent cards were found to name, and what their MCP servers are started with.
+pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards) -> Vec<ReadPath> {
+    let mut reads: Vec<ReadPath> =
+        cards.files.iter().map(|path| ReadPath::new("an agent card or what it reads", path)).collect();
+    reads.extend(server_files(&spec.work, cards));
+    reads
+}
+
+/// What is kept with a run of what it was made from, so that nothing that is made of its results is
+/// written over it: full paths of files, and of folders where the input has very many files.
+pub(crate) fn made_from(spec: &RunSpec, cards: Option<&LoadedCards>) -> Vec<String> {
+    let input = match &spec.input.location {
+        // Copies of what is elsewhere, and what cannot be found again.
+        Location::Files(_) | Location::Stdin => Vec::new(),
+        _ => input_files(spec),
+    };
+    let folder_of = |read: &ReadPath| read.path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    let mut paths: BTreeSet<PathBuf> = match input.len() {
+        many if many > MOST_NAMED => input.iter().map(folder_of).collect(),
+        _ => input.into_iter().map(|read| read.path).collect(),
+    };
+    paths.extend(named_files(spec).into_iter().map(|read| read.path));
+    paths.extend(cards.into_iter().flat_map(|cards| card_files(spec, cards)).map(|read| read.path));
+    let here = std::env::current_dir().unwrap_or_default();
+    // A path that is no text cannot be kept in a header.
+    paths.iter().filter_map(|path| here.join(path).to_str().map(str::to_owned)).collect()
+}
+
+/// The files that [`made_from`] kept.
+pub(crate) fn made_from_files(kept: &[String]) -> Vec<ReadPath> {
+    let files = kept.iter().flat_map(|kept| match fs::read_dir(kept) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![PathBuf::from(kept)],
+    });
+    files.map(|file| ReadPath::new("what the run was made from", file)).collect()
 }
 
 fn input_files(spec: &RunSpec) -> Vec<ReadPath> {

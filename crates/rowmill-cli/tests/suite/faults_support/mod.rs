@@ -89,22 +89,30 @@ impl Home {
 
     /// A run whose input and output are given, and the prompt if it is not the field `p`.
     pub(crate) fn run_with(&self, args: &[&str]) -> Run {
-        self.command("run", args)
+        self.work("run", args)
     }
 
     /// A look ahead at a run over `in.jsonl`.
     pub(crate) fn plan(&self) -> Run {
-        self.command("plan", &["-i", "in.jsonl"])
+        self.work("plan", &["-i", "in.jsonl"])
     }
 
-    fn command(&self, name: &str, args: &[&str]) -> Run {
+    /// Another command, with these arguments and no others.
+    pub(crate) fn command(&self, name: &str, args: &[&str]) -> Run {
+        self.start_of(&[&[name], args].concat())
+    }
+
+    fn work(&self, name: &str, args: &[&str]) -> Run {
+        let prompt: &[&str] = if args.contains(&"-p") { &[] } else { &["-p", "{{p}}"] };
+        self.start_of(&[&[name, "--retry-wait", "1ms", "--no-final-summary"], prompt, args].concat())
+    }
+
+    fn start_of(&self, args: &[&str]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rowmill"));
         command
             .current_dir(self.folder.path())
             .env_clear()
             .env("TMPDIR", self.folder.path())
-            .args([name, "--retry-wait", "1ms", "--no-final-summary"])
-            .args(["-p", "{{p}}"].iter().filter(|_| !args.contains(&"-p")))
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -190,15 +190,23 @@ pub(crate) struct Everything {
 impl Everything {
     pub(crate) fn start(port: Option<u16>) -> Self {
         let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let port = port.unwrap_or_else(free);
+        // Between the look for a free port and the start of the server somebody else may take it.
+        let started = (0..10).find_map(|_| Self::try_start(port.unwrap_or_else(free)));
+        started.unwrap_or_else(|| panic!("the server does not start"))
+    }
+
+    fn try_start(port: u16) -> Option<Self> {
         let mut command = Command::new(installed("mcp-server-everything"));
         command.arg("streamableHttp").env("PORT", port.to_string());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("listening on port")), "the server does not start");
+        if !lines.any(|line| line.unwrap().contains("listening on port")) {
+            child.wait().unwrap();
+            return None;
+        }
         // What it prints from now on is read, or it would wait for a reader.
         thread::spawn(move || lines.for_each(drop));
-        Self { child, port }
+        Some(Self { child, port })
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -4,6 +4,9 @@ use rowmill_testkit::{Script, Simulator};
 
 use crate::mcp::kit::{OwnServer, card, entry, files, home, own_entry, processes, run};
 
+/// An address where nothing is: a port that is looked for and found free may be taken a moment later.
+const NOBODY: &str = "127.0.0.1:1";
+
 const SECRET: &str = "planted-4711-secret";
 
 /// Runs two rows with a server that works and one that does not; nothing comes of it but this.
@@ -47,8 +50,7 @@ fn a_program_that_is_not_there_or_does_not_work_is_one_error_before_the_first_ro
 
 #[test]
 fn an_address_where_nothing_is_or_that_refuses_is_one_error_before_the_first_row() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = format!("[mcp.servers.bad]\nurl = \"http://{free}/mcp\"\n");
+    let nobody = format!("[mcp.servers.bad]\nurl = \"http://{NOBODY}/mcp\"\n");
     refused(&nobody, &["the MCP server `bad` does not answer", "start the server or correct its `url`"]);
 
     let server = OwnServer::start(&["--token", "another"]);
@@ -76,14 +78,13 @@ fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
 
 #[test]
 fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://${{WHO}}:${{SECRET}}@{free}/mcp?key=${{SHORT}}&more=${{SECRET}}");
+    let url = format!("http://${{WHO}}:${{SECRET}}@{NOBODY}/mcp?key=${{SHORT}}&more=${{SECRET}}");
     let network = format!("mcp_connect:\n  bad:\n    url: {url}\n    headers: {{X-Shop: \"${{SHOP}}\"}}");
     let program = "mcp_connect:\n  bad:\n    command: /no/such/program\n    args: [--dsn, \"${SHOP}/db\", --api-key, \"${SHORT}\"]";
-    let path = format!("mcp_connect:\n  bad:\n    url: http://{free}/${{SHORT}}/${{SECRET}}/mcp");
+    let path = format!("mcp_connect:\n  bad:\n    url: http://{NOBODY}/${{SHORT}}/${{SECRET}}/mcp");
     for (fields, place) in [
-        (network.as_str(), format!("does not answer: `http://{free}/mcp?***`")),
-        (path.as_str(), format!("does not answer: `http://{free}/***/***/mcp`")),
+        (network.as_str(), format!("does not answer: `http://{NOBODY}/mcp?***`")),
+        (path.as_str(), format!("does not answer: `http://{NOBODY}/***/***/mcp`")),
         (program, "cannot be started: `/no/such/program --dsn ***/db --api-key ***`".to_owned()),
     ] {
         let home = home(1, "", &card(fields));

@@ -1,0 +1,61 @@
+//! The first rows of an input, read before anything is written: an input that cannot be read, or lacks
+//! a column, then costs nobody the output of an earlier run.
+
+use std::collections::VecDeque;
+
+use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_engine::StopRules;
+use rowmill_types::{Problem, SourceRow};
+
+use crate::prepare::Rows;
+
+/// As many rows are read at once while a run goes on.
+const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
+
+/// A source with its first rows.
+struct Begun {
+    first: VecDeque<SourceRow>,
+    source: Box<dyn RowSource>,
+    /// Whether there may be more than the first rows.
+    more: bool,
+}
+
+/// Opens the input and waits for its first rows, unless none is wanted or the run's own clock says how
+/// long a stream is waited for.
+///
+/// # Errors
+///
+/// The input cannot be read, or its first rows lack a column.
+pub(crate) fn first_rows(rows: &Rows, rules: &StopRules) -> Result<Box<dyn RowSource>, Problem> {
+    let mut source = rows.dataset.open()?;
+    let ends_at_once = rows.selector.is_finished() || rules.max_errors == Some(0);
+    if ends_at_once || rules.deadline.is_some() && !rows.dataset.rereadable() {
+        return Ok(source);
+    }
+    let mut first = Vec::new();
+    let more = source.read(&mut first, ROOM)?;
+    Ok(Box::new(Begun { first: first.into(), source, more }))
+}
+
+impl RowSource for Begun {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        if self.first.is_empty() {
+            return if self.more { self.source.read(batch, room) } else { Ok(false) };
+        }
+        let count = room.rows.max(1).min(self.first.len());
+        batch.extend(self.first.drain(..count));
+        Ok(self.more || !self.first.is_empty())
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        let count = usize::try_from(rows).unwrap_or(usize::MAX).min(self.first.len());
+        self.first.drain(..count);
+        let rest = rows - count as u64;
+        let passed = if rest > 0 && self.more { self.source.skip(rest)? } else { 0 };
+        Ok(count as u64 + passed)
+    }
+
+    fn position(&self) -> Position {
+        self.source.position()
+    }
+}
