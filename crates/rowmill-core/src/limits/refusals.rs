@@ -35,8 +35,8 @@ pub(super) struct Refusals {
 }
 
 impl Default for Refusals {
-    /// Nothing is known in the provider's favour: until a few calls were answered, the first
-    /// refusal is taken seriously.
+    /// Nothing is known in the provider's favour: until a call was answered, the first refusal
+    /// is taken seriously.
     fn default() -> Self {
         Self { refused: 0.5, all: 1.0, counted: 0, was_answered: false, are_the_rule: true }
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_is_taken_seriously_until_a_few_calls_were_answered() {
+    fn the_first_refusal_is_taken_seriously_until_calls_were_answered() {
         for first in [1, 8] {
             let mut refusals = Refusals::default();
             refusals.refused(first);

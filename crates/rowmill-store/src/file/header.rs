@@ -30,6 +30,9 @@ pub struct Header {
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
+    /// Set until the run comes to the end of its input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// What the run cannot have spent more than before the last part of this ledger began.
     #[serde(default)]
     pub spent: Spend,
@@ -48,6 +51,14 @@ pub struct Header {
     /// The texts behind the digests of the fingerprint, to show what changed.
     #[serde(default)]
     pub texts: RunTexts,
+}
+
+/// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// How many rows it is for, where all of them were read before it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -72,6 +83,7 @@ impl Header {
             telemetry,
             generation: 1,
             finished: false,
+            unfinished: Some(Unfinished::default()),
             spent: Spend::default(),
             counted: 0,
             turns_from: 0,
