@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rowmill::{Event, Money, Observer, WaitReason};
+use rowmill::{BudgetLimits, Event, Money, Observer, WaitReason};
 
 use crate::live_lines::LiveLines;
 use crate::numbers::{counted, grouped, rate, time};
@@ -44,6 +44,10 @@ struct Counts {
     draining: AtomicBool,
     /// Picodollars.
     cost: AtomicU64,
+    budget: BudgetLimits,
+    /// What earlier parts of the run spent, in picodollars and in tokens.
+    cost_before: AtomicU64,
+    tokens_before: AtomicU64,
     waiting: Mutex<Option<Waiting>>,
     /// The last grave reason that was told, and when.
     told: Mutex<Option<(WaitReason, Instant)>>,
@@ -92,7 +96,7 @@ impl Progress {
         let screen = if live { LiveLines::on_terminal() } else { LiveLines::default() };
         let every = show.every.filter(|_| show.progress);
         let wanted = AtomicU64::new(show.wanted.unwrap_or(u64::MAX));
-        let counts = Arc::new(Counts { wanted, ..Counts::default() });
+        let counts = Arc::new(Counts { wanted, budget: show.budget, ..Counts::default() });
         let ended = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let mut progress = Self { counts, screen, every, began, painter: None, ended };
@@ -155,6 +159,10 @@ impl Observer for Watcher {
                 counts.bytes_read.store(position.read, Relaxed);
                 counts.bytes_total.store(position.total.unwrap_or(0), Relaxed);
                 counts.skipped.fetch_add(*skipped, Relaxed);
+            }
+            Event::SpentBefore { spent } => {
+                counts.cost_before.store(spent.cost.pico(), Relaxed);
+                counts.tokens_before.store(spent.tokens, Relaxed);
             }
             Event::Taken { rows } => {
                 counts.in_flight.fetch_add(*rows as u64, Relaxed);
@@ -301,10 +309,35 @@ impl Counts {
             add(Importance::Stopping, "stopping".to_owned());
         } else if self.waits_gravely() {
             // Nobody knows how long it will take.
+        } else if let Some(rows) = self.rows_to_budget(total) {
+            let in_time = match Duration::try_from_secs_f64(rows as f64 / per_second) {
+                Ok(left) if rows > 0 => format!(" in about {}", time(left)),
+                _ => " soon".to_owned(),
+            };
+            let rows = counted(processed + rows, "row");
+            add(Importance::TimeLeft, format!("budget reached{in_time}, after about {rows}"));
         } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
             add(Importance::TimeLeft, format!("about {} left", time(left)));
         }
         parts
+    }
+
+    /// How many more rows the budget is enough for, where that is fewer than there are.
+    fn rows_to_budget(&self, total: Option<u64>) -> Option<u64> {
+        let processed = self.processed.load(Relaxed);
+        let rows_for = |limit: u64, before: &AtomicU64, now: &AtomicU64| {
+            let used = now.load(Relaxed);
+            let left = limit.saturating_sub(before.load(Relaxed)).saturating_sub(used);
+            let rows = u128::from(left) * u128::from(processed) / u128::from(used.max(1));
+            (used > 0).then(|| u64::try_from(rows).unwrap_or(u64::MAX))
+        };
+        let cost = self.budget.cost.and_then(|limit| rows_for(limit.pico(), &self.cost_before, &self.cost));
+        let tokens = self.budget.tokens.and_then(|limit| rows_for(limit, &self.tokens_before, &self.tokens));
+        let rows = cost.into_iter().chain(tokens).min()?;
+        let left = total.map_or(u64::MAX, |total| {
+            total.saturating_sub(processed).saturating_sub(self.skipped.load(Relaxed))
+        });
+        (rows < left).then_some(rows)
     }
 
     /// How many rows there will be: counted once all are read, before that estimated
@@ -357,19 +390,5 @@ fn can_move_cursor() -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use rowmill_testkit::conformance::check_observer;
-
-    use super::*;
-
-    #[test]
-    fn progress_keeps_the_contract_of_observers() {
-        for (progress, every) in [(true, Some(1)), (true, None), (false, None)] {
-            let show =
-                Show { progress, every, envelopes_on_stdout: false, wanted: Some(10), json_summary: false };
-            let progress = Progress::start(show);
-            assert_eq!(check_observer(&*progress.observer()), Vec::<String>::new(), "{show:?}");
-            progress.finish();
-        }
-    }
-}
+#[path = "progress_tests.rs"]
+mod tests;

@@ -35,6 +35,8 @@ pub(crate) struct Show {
     pub(crate) envelopes_on_stdout: bool,
     /// At most how many rows there will be, where a flag says so.
     pub(crate) wanted: Option<u64>,
+    /// What the run may spend.
+    pub(crate) budget: BudgetLimits,
     pub(crate) json_summary: bool,
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         max_outage: flags.max_outage.unwrap_or(usual.max_outage),
         fallback_models: fallback_models(flags.fallback_model, defaults),
         stop_rules,
-        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
+        budget: show.budget,
         dedupe: flags.dedupe,
         cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
@@ -141,6 +143,7 @@ fn show(flags: &CommonFlags, output: &Output) -> Show {
         every: flags.progress_every,
         envelopes_on_stdout: output.is_stdout(),
         wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
+        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
         json_summary: has_json_summary(flags, output),
     }
 }

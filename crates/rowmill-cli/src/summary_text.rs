@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use rowmill::{ErrorKind, FailureExample, Money, Output, RowId, RunReport, RunSpec, StopCause, TableTarget};
+use rowmill::{
+    FailureExample, FailureGroup, Money, Output, RowId, RunReport, RunSpec, StopCause, TableTarget,
+};
 
 use crate::layout::{cut, folded, printable};
 use crate::numbers::{counted, grouped, rate, time};
 use crate::printer::next_step;
 
-/// The most types of failures that an example is shown of.
+/// The most groups of failures that an example is shown of.
 const EXAMPLES: usize = 5;
 /// The most columns of an example's message.
 const MESSAGE: usize = 240;
@@ -132,20 +134,28 @@ fn stopped_line(report: &RunReport) -> Option<String> {
     Some(format!("stopped: {why}; rows that are not counted here were not sent"))
 }
 
-/// A failed row of each of the most frequent types.
+/// A failed row of each of the most frequent groups of failures, and how many are like it.
 fn examples(report: &RunReport) -> Vec<String> {
-    let failures = &report.summary.numbers.failures;
-    let mut examples: Vec<(&ErrorKind, &FailureExample)> = report.failure_examples.iter().collect();
-    examples.sort_by_key(|(kind, _)| std::cmp::Reverse(failures.get(kind).copied().unwrap_or(0)));
-    let line = |(kind, example): (&ErrorKind, &FailureExample)| {
+    let mut groups: Vec<(&FailureGroup, &FailureExample)> = report.failure_examples.iter().collect();
+    groups.sort_by_key(|(_, example)| std::cmp::Reverse(example.rows));
+    let line = |(group, example): &(&FailureGroup, &FailureExample)| {
         let row = match &example.id {
             RowId::Number(number) => format!("row {number}"),
             RowId::Text(id) => format!("row {} (id {})", example.number, cut(&printable(id), 40)),
         };
+        let rows = match example.rows {
+            1 => row,
+            rows => format!("{} such as {row}", counted(rows, "row")),
+        };
         let message = cut(&printable(&example.message), MESSAGE);
-        format!("{:INDENT$}{kind}: {row}: {message}", "")
+        format!("{:INDENT$}{}: {rows}: {message}", "", group.kind)
     };
-    examples.into_iter().take(EXAMPLES).map(line).collect()
+    let mut lines: Vec<String> = groups.iter().take(EXAMPLES).map(line).collect();
+    let rest: u64 = groups.iter().skip(EXAMPLES).map(|(_, example)| example.rows).sum();
+    if rest > 0 {
+        lines.push(format!("{:INDENT$}… and {} that failed in other ways", "", counted(rest, "row")));
+    }
+    lines
 }
 
 fn cost_line(report: &RunReport) -> Option<String> {

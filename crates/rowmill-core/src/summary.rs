@@ -18,7 +18,21 @@ pub struct FailureExample {
     pub id: RowId,
     /// What its error says.
     pub message: String,
+    /// How many rows failed like it.
+    pub rows: u64,
 }
+
+/// Failures that differ in nothing but names and numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailureGroup {
+    /// The type of the errors.
+    pub kind: ErrorKind,
+    /// What they say, with `…` for what differs from row to row.
+    pub message: String,
+}
+
+/// More groups than this are not told apart; what a type of error says then varies too much.
+const MOST_GROUPS: usize = 200;
 
 /// Counts rows, times and tokens while a run goes on. Constant in size.
 #[derive(Debug, Default)]
@@ -27,6 +41,8 @@ pub struct Tally {
     pub input_rows: u64,
     /// Rows that the selection chose.
     pub selected_rows: u64,
+    /// How many rows the selection chooses in all, once the last was read.
+    pub all_rows: Option<u64>,
     /// Chosen rows that were done already.
     pub skipped_rows: u64,
     /// Rows that ended in this run.
@@ -35,8 +51,8 @@ pub struct Tally {
     pub failed_rows: u64,
     /// Failures by type.
     pub failures: BTreeMap<ErrorKind, u64>,
-    /// A failed row of each type, the one with the lowest number.
-    pub failure_examples: BTreeMap<ErrorKind, FailureExample>,
+    /// A failed row of each group of failures, the one with the lowest number.
+    pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
     /// Calls made, repeated ones included.
     pub calls: u64,
     /// Calls that failed and were tried again or given up, by type.
@@ -83,12 +99,21 @@ impl Tally {
     }
 
     fn keep_example(&mut self, report: &RowReport<'_>, error: &RowError) {
-        let kept = self.failure_examples.get(&error.kind);
-        if kept.is_none_or(|kept| report.number < kept.number) {
-            let (number, id) = (report.number, report.id.clone());
-            let example = FailureExample { number, id, message: error.message.clone() };
-            self.failure_examples.insert(error.kind, example);
+        let mut group = FailureGroup { kind: error.kind, message: pattern_of(&error.message) };
+        if self.failure_examples.len() >= MOST_GROUPS && !self.failure_examples.contains_key(&group) {
+            group.message = "…".to_owned();
         }
+        let new = || FailureExample {
+            number: report.number,
+            id: report.id.clone(),
+            message: error.message.clone(),
+            rows: 0,
+        };
+        let kept = self.failure_examples.entry(group).or_insert_with(new);
+        if report.number < kept.number {
+            *kept = FailureExample { rows: kept.rows, ..new() };
+        }
+        kept.rows += 1;
     }
 
     fn add_call(&mut self, call: &CallReport) {
@@ -158,6 +183,41 @@ impl Tally {
             },
         }
     }
+}
+
+/// A message with `…` in place of what differs from row to row: numbers, words with digits in
+/// them, and values in quotes or backticks.
+fn pattern_of(message: &str) -> String {
+    let mut pattern = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(first) = rest.chars().next() {
+        let quoted = ['`', '"', '\'']
+            .contains(&first)
+            .then(|| rest.get(1..)?.find(first).map(|end| end + 2))
+            .flatten()
+            // An apostrophe inside a word begins nothing.
+            .filter(|_| !pattern.ends_with(char::is_alphanumeric));
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let is_value =
+            |text: &str| text.len() > 24 || text.contains(|c: char| c.is_ascii_digit() || c == ' ');
+        let (length, varies) = match quoted {
+            // The name of a field says what is wrong; a value is one of many.
+            Some(length) => (length, rest.get(..length).is_some_and(is_value)),
+            None if is_word(first) => {
+                let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                (word, rest.get(..word).is_some_and(|word| word.contains(|c: char| c.is_ascii_digit())))
+            }
+            None => (first.len_utf8(), false),
+        };
+        let (piece, after) = rest.split_at(length);
+        if !varies {
+            pattern.push_str(piece);
+        } else if !pattern.ends_with('…') {
+            pattern.push('…');
+        }
+        rest = after;
+    }
+    pattern
 }
 
 fn milliseconds(duration: Duration) -> f64 {
@@ -265,4 +325,24 @@ pub struct CacheSummary {
     pub rows_with_cache_activity: u64,
     /// The same, of the rows processed.
     pub row_cache_activity_percent: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_differ_in_ids_numbers_and_values_have_one_pattern() {
+        for (one, other) in [
+            ("row 17: expected `,` at line 1 column 33", "row 4: expected `,` at line 1 column 9"),
+            ("request req_8f3a failed", "request req_0c1b failed"),
+            ("'a long text' is too short", "'another text' is too short"),
+            ("answer 'x1' isn't one of them", "answer 'y27' isn't one of them"),
+        ] {
+            assert_eq!(pattern_of(one), pattern_of(other));
+        }
+        assert_ne!(pattern_of("`label` is missing"), pattern_of("`score` is missing"), "other fields");
+        assert_eq!(pattern_of("it isn't there, is it?"), "it isn't there, is it?");
+        assert_eq!(pattern_of("日本 `x 1"), "日本 `x …");
+    }
 }

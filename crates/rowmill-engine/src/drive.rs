@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
 use crate::aside::RowsAside;
-use crate::feed::{Batch, Feed};
+use crate::feed::{Batch, Feed, rows_up_to_the_end};
 use crate::heads::Head;
 use crate::intake::Intake;
 use crate::lane::NoTicket;
@@ -268,6 +268,7 @@ impl Driver {
             Some(Err(problem)) => self.end_early(StopCause::Problem(problem)),
             None => {
                 self.feed = None;
+                self.tally.all_rows = Some(self.tally.selected_rows);
                 self.observer.observe(&Event::AllRead);
             }
         }
@@ -360,10 +361,14 @@ impl Driver {
     fn close_feed(&mut self) {
         self.is_closed = true;
         let had_rows = self.head.take().is_some() | !self.intake.is_empty();
-        if self.feed.take().is_some() || had_rows {
+        let feed = self.feed.take();
+        if feed.is_some() || had_rows {
             self.observer.observe(&Event::Draining);
         }
         self.intake.clear();
+        if let Some(unread) = feed.and_then(rows_up_to_the_end) {
+            self.tally.all_rows = Some(self.tally.selected_rows + unread);
+        }
         // Rows that wait between two tries have nothing in flight and end now.
         self.stop.drain();
     }

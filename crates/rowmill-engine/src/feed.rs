@@ -10,7 +10,7 @@ use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use crate::IdCheck;
 use crate::prepared::Recalled;
@@ -66,6 +66,18 @@ pub(crate) struct Feed {
     pub(crate) ledger: Box<dyn LedgerReader>,
     /// Whether something is made out of answers, those of an earlier run included.
     pub(crate) finishes: bool,
+}
+
+/// How many rows the feed has ready, if they are the last.
+pub(crate) fn rows_up_to_the_end(mut feed: mpsc::Receiver<Result<Batch, Problem>>) -> Option<u64> {
+    let mut rows = 0;
+    loop {
+        match feed.try_recv() {
+            Ok(Ok(batch)) => rows += batch.selected,
+            Err(TryRecvError::Disconnected) => return Some(rows),
+            Ok(Err(_)) | Err(TryRecvError::Empty) => return None,
+        }
+    }
 }
 
 impl Feed {

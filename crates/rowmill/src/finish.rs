@@ -17,7 +17,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::ids::KnownBy;
 use crate::prepare::claim;
 use crate::report::{RunReport, RunSummary, exit_code, status};
-use crate::resume::compact;
+use crate::resume::{compact, unfinished};
 use crate::run::seconds;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 
@@ -103,7 +103,9 @@ fn tidy(
         }
     }
     let all_ok = end.stopped.is_none() && failed_rows == 0;
+    let ended = Header { unfinished: unfinished(end), ..header.clone() };
     if spec.keep_temp == KeepTemp::Ledger {
+        folder.write_header(&ended)?;
         folder.tidy();
         return Ok(true);
     }
@@ -113,7 +115,10 @@ fn tidy(
     }
     match output {
         // Rows that were cut go on from their turns, which only the ledger has.
-        Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => folder.tidy(),
+        Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
+            folder.write_header(&ended)?;
+            folder.tidy();
+        }
         Some(_) => {
             compact(spec, folder, &known_by.header_at_end(header), (end, all_ok))?;
             if all_ok {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
     FetchEvent, FetchSettings, Fetcher, Location, Purpose, WantedColumn, bring, check_columns,
-    checked_stream, columns_dataset, dataset, spool, sql_dataset, where_dataset,
+    checked_stream, columns_dataset, dataset, empty_columns, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -68,6 +68,9 @@ pub(crate) fn open(
         // Rows that `--where` leaves out have the same columns, and are not searched for others.
         query if query.columns.is_empty() => check_columns(&*all_rows, wanted)?,
         query => check_columns(&*columns_dataset(all_rows, &query.columns)?, wanted)?,
+    }
+    if spec.query.is_empty() && !documents {
+        empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text));
     }
     if documents && narrowed.own_id().is_none() {
         check_documents(spec)?;

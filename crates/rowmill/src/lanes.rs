@@ -140,6 +140,7 @@ impl<'a> Maker<'a> {
             self.tell_info(setup.connection.address_notice.clone());
             let facts = lane_facts(&setup);
             let priced = priced(&self.prices, &setup.model);
+            self.check_name(&setup.model, priced.as_ref());
             self.check_tools(&setup.model, &facts, asks.tools.len());
             first.get_or_insert_with(|| (setup.model.clone(), identity(&setup), attachment_rules(&setup)));
             let budgets = [("--max-cost", self.spec.budget), ("--max-row-cost", self.spec.agents.row_budget)];
@@ -182,6 +183,25 @@ impl Maker<'_> {
                 "`{}.{}` is offered {tools} tools, and `{}` takes {most} at most in one request; offer fewer with \
                  `tools` of a server or of the card, such as `tools: {{files: [\"read_*\"]}}`",
                 model.provider, model.model, model.provider
+            )));
+        }
+    }
+
+    /// Says which models may be meant by a name that is not known but nearly so.
+    fn check_name(&self, model: &ModelString, priced: Option<&Priced<'_>>) {
+        let near: Vec<String> = match priced {
+            None => self.prices.near(&model.provider, &model.model),
+            Some(_) => Vec::new(),
+        }
+        .iter()
+        .map(|name| format!("`{}.{name}`", model.provider))
+        .collect();
+        if !near.is_empty() {
+            self.tell(Notice::Warning(format!(
+                "`{}.{}` is not among the models that rowmill knows of, and is asked for as it is; did you mean {}?",
+                model.provider,
+                model.model,
+                near.join(" or ")
             )));
         }
     }

@@ -1,6 +1,7 @@
 //! What a person is told when a run begins and ends.
 
 use rowmill_core::limits::Spend;
+use rowmill_core::ports::Event;
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_engine::RunEnd;
@@ -49,6 +50,9 @@ pub(crate) fn tell_beginning(
                 counted(rows, "row")
             )));
         }
+    }
+    if spent != Spend::default() {
+        control.observer.observe(&Event::SpentBefore { spent });
     }
     if spent.cost > Money::ZERO {
         (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use rowmill_core::history::History;
 use rowmill_core::limits::RateFlags;
 use rowmill_core::resume::ResumeCounts;
-use rowmill_core::summary::{FailureExample, Numbers};
+use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
 use rowmill_engine::StopCause;
-use rowmill_types::{ErrorKind, ExitCode};
+use rowmill_types::ExitCode;
 use serde::Serialize;
 
 /// How a run ended.
@@ -22,8 +22,8 @@ pub struct RunReport {
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted; a resume sends them again.
     pub unknown_rows: u64,
-    /// A failed row of each type of failure.
-    pub failure_examples: BTreeMap<ErrorKind, FailureExample>,
+    /// A failed row of each group of failures that say the same.
+    pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
     /// What rows used, to foresee another run.
     pub history: History,
     /// The limits of the model that are known by now, per minute.

@@ -9,7 +9,7 @@ use rowmill_core::resume::Resume;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_engine::RunEnd;
-use rowmill_store::file::{FileLedger, Header, Line, SinkBase, WorkFolder, scan};
+use rowmill_store::file::{FileLedger, Header, Line, SinkBase, Unfinished, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::ids::{KnownBy, NumberedInput, known_by};
@@ -151,7 +151,8 @@ pub(crate) fn resumed(
             // Rows that stay were made from what the earlier part of the run read.
             let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
             let reads = reads.into_iter().collect();
-            Header { fingerprint, schema, texts, reads, finished: false, ..before }
+            let unfinished = Some(Unfinished::default());
+            Header { fingerprint, schema, texts, reads, finished: false, unfinished, ..before }
         }
         None => now,
     };
@@ -235,12 +236,18 @@ pub(crate) fn compact(
         turns_from: 0,
         history: judged_by.clone(),
         finished: all_ok,
+        unfinished: unfinished(end),
         ..header.clone()
     };
     folder.write_header(&next)?;
     folder.forget_ledger(header);
     folder.tidy();
     Ok(())
+}
+
+/// What is still to be done after the end of this part of the run.
+pub(crate) fn unfinished(end: &RunEnd) -> Option<Unfinished> {
+    end.stopped.is_some().then_some(Unfinished { rows: end.tally.all_rows })
 }
 
 /// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the

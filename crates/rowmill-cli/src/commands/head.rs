@@ -1,10 +1,12 @@
 //! `rowmill head`: the first rows of an input, its columns, and what a template makes of it.
 
 use clap::Args;
+use rowmill::results::unfinished;
 use rowmill::{ColumnSeen, ExitCode, Format, Head, HeadRow, HeadSpec, InputSpec, Location, Problem, Prompt};
 use rowmill::{Kind, ProblemCode};
 use serde_json::{Value, json};
 
+use super::results::unfinished_lines;
 use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
 use crate::numbers::{counted, grouped, size};
 use crate::printer;
@@ -48,7 +50,9 @@ pub(crate) struct HeadFlags {
 /// Runs the command.
 pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let prompt = flags.prompt.map(Prompt::Inline).or(flags.template.map(Prompt::Source));
-    let input = InputSpec::new(Location::parse(&flags.input)?, flags.input_format);
+    let location = Location::parse(&flags.input)?;
+    let output = if let Location::File(path) = &location { Some(path.clone()) } else { None };
+    let input = InputSpec::new(location, flags.input_format);
     let spec = HeadSpec { input, rows: usize::try_from(flags.rows).unwrap_or(usize::MAX), prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
@@ -59,7 +63,12 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
         ..problem
     };
     let head = runtime.block_on(rowmill::head(spec)).map_err(without_flag)?;
-    printer::data(&if flags.json { as_json(&head) } else { as_text(&head, screen_width()) });
+    let run = output.and_then(|path| unfinished(&path, head.count?));
+    let width = screen_width();
+    if let Some(run) = run.filter(|_| !flags.json) {
+        printer::talk(&unfinished_lines(run, width).join("\n"));
+    }
+    printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) });
     Ok(ExitCode::Ok)
 }
 

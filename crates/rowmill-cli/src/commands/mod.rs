@@ -19,6 +19,7 @@ use clap::error::ErrorKind;
 use rowmill::Problem;
 
 use crate::args::{Arguments, BatchCommand, Command, command};
+use crate::other_tools::with_tip;
 use crate::{open_files, printer};
 
 pub(crate) use cache::CacheFlags;
@@ -34,7 +35,7 @@ pub fn main() -> ExitCode {
     crate::private::hide_memory();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return wrong_arguments(&error),
+        Err(error) => return wrong_arguments(error),
     };
     let code = open_files::check().and_then(|()| carry_out(arguments.command)).unwrap_or_else(|problem| {
         printer::talk(&printer::problem_text(&problem));
@@ -69,10 +70,13 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
 }
 
 /// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
-fn wrong_arguments(error: &clap::Error) -> ExitCode {
+fn wrong_arguments(error: clap::Error) -> ExitCode {
+    let command = std::env::args().nth(1);
+    let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
+    let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
     // A screen that is gone cannot be told anything.
     drop(error.print());
-    let command = std::env::args().nth(1).filter(|name| name == "run" || name == "plan");
+    let command = command.filter(|name| name == "run" || name == "plan");
     if let (Some(name), ErrorKind::MissingRequiredArgument) = (command, error.kind()) {
         printer::talk(&format!(
             "\nExample:\n  rowmill {name} -i rows.jsonl -o results.jsonl -m simulated --prompt 'Classify: {{{{text}}}}'"

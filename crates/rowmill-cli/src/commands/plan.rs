@@ -5,6 +5,7 @@ use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanReport, Problem};
 use crate::args::PlanFlags;
 use crate::conduct::conduct;
 use crate::numbers::{counted, grouped, time};
+use crate::planned_budget::PlannedBudget;
 use crate::resolve::{Resolved, current_folder, resolve};
 use crate::{open_files, printer};
 
@@ -13,20 +14,26 @@ pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
     let file = ConfigFile::find(&current_folder())?;
     let Resolved { mut spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let sample_calls = flags.sample_calls;
+    let limits = spec.work.budget;
     // Nothing is said of it: a plan makes few calls, if any.
     drop(open_files::fit(&mut spec.work));
     let planned = conduct(show, async |control| Box::pin(rowmill::plan(spec, sample_calls, control)).await)?;
     let Some(report) = planned else { return Ok(ExitCode::Interrupted) };
+    let budget = PlannedBudget::of(&report, limits);
     if flags.json {
         // Plain data, so it is always JSON.
-        printer::data(&serde_json::to_string_pretty(&report).unwrap_or_default());
+        let mut whole = serde_json::to_value(&report).unwrap_or_default();
+        if let (Some(budget), Some(fields)) = (budget, whole.as_object_mut()) {
+            fields.insert("budget".to_owned(), budget.json());
+        }
+        printer::data(&serde_json::to_string_pretty(&whole).unwrap_or_default());
     } else {
-        printer::data(&text(&report));
+        printer::data(&text(&report, budget.as_ref()));
     }
     Ok(ExitCode::Ok)
 }
 
-fn text(report: &PlanReport) -> String {
+fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
     let mut lines = vec![format!("{}: {}", report.model, rows(report))];
     lines.push(format!(
         "input:  {} tokens, counted by {}",
@@ -57,6 +64,7 @@ fn text(report: &PlanReport) -> String {
     if let Some(cost) = report.batch_cost_usd {
         lines.push(format!("        {} through the provider's batch interface", money(cost)));
     }
+    lines.extend(budget.map(|budget| budget.text(report)));
     lines.push(match report.seconds {
         Some(seconds) => {
             format!(

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rowmill::results::{self, Diff, Distribution, FieldSummary, Results, ResultsSpec, TelemetrySummary};
+use rowmill::results::{
+    self, Diff, Distribution, FieldSummary, Results, ResultsSpec, TelemetrySummary, UnfinishedRun,
+};
 use rowmill::{ExitCode, Kind, Problem};
 
-use crate::layout::{Side, Table, cut, printable, screen_width};
+use crate::layout::{Side, Table, cut, folded, printable, screen_width};
 use crate::numbers::{counted, grouped};
 use crate::printer;
 use crate::values::whole;
@@ -98,12 +100,28 @@ fn text(found: &Results, width: usize) -> String {
             width,
         ));
     }
+    if let Some(unfinished) = &found.unfinished {
+        lines.extend(unfinished_lines(*unfinished, width));
+    }
     lines.extend(failures(found, width));
     lines.extend(fields(&found.fields, width));
     if let Some(telemetry) = &found.telemetry {
         lines.extend(telemetry_lines(telemetry, width));
     }
     lines.join("\n")
+}
+
+/// Says that a run is not at its end, and what goes on with it.
+pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<String> {
+    let missing = match unfinished.missing {
+        Some(1) => "1 row is missing".to_owned(),
+        Some(rows) => format!("{} rows are missing", grouped(rows)),
+        None => "rows are missing".to_owned(),
+    };
+    let text = format!(
+        "the run is not finished, and {missing}; its command with `--resume` in place of `--overwrite` goes on"
+    );
+    folded(&text, width, 2)
 }
 
 fn failures(found: &Results, width: usize) -> Vec<String> {

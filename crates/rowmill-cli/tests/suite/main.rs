@@ -42,6 +42,7 @@ mod limits;
 mod mcp;
 mod models;
 mod money;
+mod newcomers;
 mod outages;
 mod paths;
 mod paths_kept;

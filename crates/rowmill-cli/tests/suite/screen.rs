@@ -104,7 +104,7 @@ fn on_a_terminal_the_end_of_a_run_is_for_people_and_json_only_if_asked_for() {
     for line in [
         "5 rows: 2 ok, 3 failed in ",
         "failed: 1 MissingTemplateField, 2 BadRequest",
-        "        BadRequest: row 2 (id b): ",
+        "        BadRequest: 2 rows such as row 2 (id b): ",
         "        MissingTemplateField: row 5 (id e): Missing",
         "tokens: ",
         "reused: 1 row asked the same as another row",

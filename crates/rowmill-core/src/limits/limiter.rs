@@ -8,7 +8,7 @@ use super::bucket::{Bucket, Flying, Mark, Used};
 use super::estimate::Estimate;
 use super::pause::Pause;
 use super::rates::{Pace, RateFlags};
-use super::refusals::{Refusal, Refusals, Standing};
+use super::refusals::{Refusal, Refusals};
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
 
@@ -39,6 +39,8 @@ pub enum Admission {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
     sent: Duration,
+    /// Which call it is, in the order in which they were sent.
+    number: u64,
     bytes: usize,
     marks: [Mark; KINDS],
 }
@@ -64,6 +66,8 @@ pub struct Limiter {
     /// What calls in flight were charged, whether there are buckets or not.
     flying: [Flying; KINDS],
     slots: Slots,
+    /// How many calls were sent.
+    sent: u64,
     estimate: Estimate,
     /// Whether the provider sets the longest answer that a request allows aside.
     reserves: bool,
@@ -90,6 +94,7 @@ impl Limiter {
             set: set.map(|limit| limit.map(|limit| Bucket::set(limit, now))),
             flying: [Flying::default(); KINDS],
             slots: Slots::new(parallel),
+            sent: 0,
             estimate: Estimate::new(None),
             reserves: false,
             max_output: None,
@@ -193,7 +198,8 @@ impl Limiter {
             }
             self.flying[kind].begin(mark);
         }
-        let charge = Charge { sent: now, bytes: need.bytes, marks };
+        self.sent += 1;
+        let charge = Charge { sent: now, number: self.sent, bytes: need.bytes, marks };
         Admission::Granted(charge)
     }
 
@@ -248,11 +254,11 @@ impl Limiter {
     ) {
         self.slots.answered(charge.sent, now);
         self.priming = false;
-        self.refusals.answered(self.slots.in_flight());
+        self.refusals.answered(charge.number);
         self.pauses = 0;
         self.exhaustions = 0;
-        if !self.refusals.are_the_rule() {
-            self.pause.doubt(charge.sent);
+        if !self.refusals.are_the_rule() && self.pause.doubt(charge.sent) {
+            self.slots.restore(now);
         }
         let used = usage.map(|usage| {
             self.estimate.saw(charge.bytes, usage);
@@ -304,19 +310,17 @@ impl Limiter {
         let asked = after.filter(|wait| !wait.is_zero());
         let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
         let is_reached = self.is_reached(charge, rates, now);
-        let standing = match is_reached {
-            true => Standing::Rule,
-            false => self.refusals.refused(self.slots.in_flight()),
-        };
-        match standing {
-            Standing::Alone => self.slots.end(),
-            Standing::Frequent => self.slots.fewer(charge.sent, now),
-            // The buckets say when to go on; how many are in flight was not the cause.
-            Standing::Rule if knows_limits && is_reached => self.slots.end(),
-            Standing::Rule => self.slots.refused(charge.sent, now),
+        if !is_reached {
+            self.refusals.refused(charge.number);
+            if !self.refusals.are_the_rule() {
+                self.slots.refused_alone(charge.sent, now);
+                return Refusal::RowAlone(asked);
+            }
         }
-        if standing != Standing::Rule {
-            return Refusal::RowAlone(asked);
+        match knows_limits && is_reached {
+            // The buckets say when to go on; how many are in flight was not the cause.
+            true => self.slots.end(),
+            false => self.slots.refused(charge.sent, now),
         }
         if self.pause.wait(now).is_none() {
             // Calls that met the same refusals do not make the pause longer.

@@ -17,6 +17,7 @@ mod refusals;
 mod sent;
 mod slots;
 mod wait;
+mod window;
 
 pub use breaker::{Blame, Breaker, FailedCall, Passage};
 pub use budget::{Budget, BudgetLimits, Reservation, Reserved, Spend};

@@ -42,11 +42,9 @@ impl Pause {
     }
 
     /// Refusals are not the rule, and a call that was sent at `sent` was answered: ends a pause
-    /// that only refusals of calls before it spoke for.
-    pub(super) fn doubt(&mut self, sent: Duration) {
+    /// that only refusals of calls before it spoke for. `true` if there was one.
+    pub(super) fn doubt(&mut self, sent: Duration) -> bool {
         let doubted = self.0.as_ref().and_then(|paused| paused.doubted_since);
-        if doubted.is_some_and(|since| since <= sent) {
-            self.0 = None;
-        }
+        doubted.is_some_and(|since| since <= sent) && self.0.take().is_some()
     }
 }

@@ -1,22 +1,18 @@
 //! Tells a refusal that stands alone among answers from refusals that are the rule.
 //!
 //! A gateway in front of several backends refuses a call now and then although there is room
-//! for all others. What counts is the share of refusals among the last calls, as many as
-//! are in flight: refusals come back faster than answers, so a few in a row say nothing where
-//! many calls were sent at once.
+//! for all others. What counts is the share of refusals among the last calls, in the order in
+//! which they were sent: refusals come back faster than answers, so many in a row say nothing
+//! while calls that were sent with them are still on their way.
 
 use std::time::Duration;
 
-/// Looked back at least over so many calls.
-const LEAST_CALLS: f64 = 20.0;
+/// Over about so many calls is looked back.
+const CALLS: f64 = 24.0;
 /// Above this share of refusals they are the rule …
-const RULE: f64 = 0.3;
+const RULE: f64 = 0.65;
 /// … until it is below this one.
-const NO_RULE: f64 = 0.2;
-/// Above this share of refusals fewer calls at once are better.
-const OFTEN: f64 = 0.1;
-/// Before so many calls were counted, one refusal says nothing of how often they come.
-const ENOUGH_CALLS: f64 = 15.0;
+const NO_RULE: f64 = 0.5;
 
 /// Who waits after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,139 +23,174 @@ pub enum Refusal {
     RowAlone(Option<Duration>),
 }
 
-/// What a refusal is, beside the calls before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It stands alone.
-    Alone,
-    /// Others were refused too, but most calls are answered.
-    Frequent,
-    /// Refusals are the rule.
-    Rule,
-}
-
 /// Counts calls that were refused and calls that were answered, the latest most.
 #[derive(Debug, Clone)]
 pub(super) struct Refusals {
     refused: f64,
     all: f64,
-    /// Over how many calls is looked back.
-    calls: f64,
+    /// The number of the last call that was counted, and with it all that were sent before.
+    counted: u64,
+    was_answered: bool,
     are_the_rule: bool,
 }
 
 impl Default for Refusals {
-    /// Nothing is known in the provider's favour: until a few calls were answered, the first
-    /// refusal is taken seriously.
+    /// Nothing is known in the provider's favour: until a call was answered, the first refusal
+    /// is taken seriously.
     fn default() -> Self {
-        Self { refused: 0.5, all: 1.0, calls: LEAST_CALLS, are_the_rule: true }
+        Self { refused: 0.5, all: 1.0, counted: 0, was_answered: false, are_the_rule: true }
     }
 }
 
 impl Refusals {
-    /// A call was answered while so many were in flight.
-    pub(super) fn answered(&mut self, in_flight: usize) {
-        self.count(0.0, in_flight);
+    /// The call with this number was answered. Calls are numbered in the order in which they are
+    /// sent, from 1.
+    pub(super) fn answered(&mut self, number: u64) {
+        self.was_answered = true;
+        self.count_up_to(number);
+        self.judge();
     }
 
-    /// A call was refused while so many were in flight.
-    pub(super) fn refused(&mut self, in_flight: usize) -> Standing {
-        self.count(1.0, in_flight);
-        if self.are_the_rule {
-            Standing::Rule
-        } else if self.share() > OFTEN && self.all >= ENOUGH_CALLS {
-            Standing::Frequent
+    /// The call with this number was refused.
+    pub(super) fn refused(&mut self, number: u64) {
+        if self.was_answered {
+            self.count_up_to(number);
+            self.refused += kept(self.counted - number);
         } else {
-            Standing::Alone
+            // Nothing speaks for the calls that are on their way.
+            self.count(1);
+            self.refused += 1.0;
+            self.counted = self.counted.max(number);
         }
+        self.judge();
     }
 
-    /// Whether most of the last calls, or nearly so, were refused.
+    /// Whether most of the last calls were refused.
     pub(super) fn are_the_rule(&self) -> bool {
         self.are_the_rule
     }
 
-    fn share(&self) -> f64 {
-        self.refused / self.all
+    /// Counts the calls up to this one as answered: those that are still on their way have been
+    /// so for longer than a refusal takes.
+    fn count_up_to(&mut self, number: u64) {
+        if let Some(more) = number.checked_sub(self.counted) {
+            self.count(more);
+            self.counted = number;
+        }
     }
 
-    fn count(&mut self, refused: f64, in_flight: usize) {
-        // Calls that were sent together end together, and then few are in flight for a moment.
-        self.calls = (self.calls - 0.1).max(in_flight as f64).max(LEAST_CALLS);
-        let kept = 1.0 - 1.0 / self.calls;
-        self.refused = self.refused * kept + refused;
-        self.all = self.all * kept + 1.0;
-        let share = self.share();
-        self.are_the_rule = share > if self.are_the_rule { NO_RULE } else { RULE };
+    fn count(&mut self, calls: u64) {
+        let kept = kept(calls);
+        self.refused *= kept;
+        self.all = self.all * kept + (1.0 - kept) * CALLS;
     }
+
+    fn judge(&mut self) {
+        let most = if self.are_the_rule { NO_RULE } else { RULE };
+        self.are_the_rule = self.refused / self.all > most;
+    }
+}
+
+/// What counts of a call after so many others.
+fn kept(calls: u64) -> f64 {
+    (1.0 - 1.0 / CALLS).powf(calls as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What refusals are taken for when every so many calls one is refused.
-    fn one_in(every: u64, calls: u64, in_flight: usize) -> Vec<Standing> {
+    /// A number from 0 to 1 that looks random, the same for each call.
+    fn draw(call: u64) -> f64 {
+        (call.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11)
+            as f64
+            / (1u64 << 53) as f64
+    }
+
+    /// The share of refusals that are taken for the rule when this share of calls is refused,
+    /// `at_once` are sent together, and refusals come back before answers.
+    fn taken_for_the_rule(share: f64, at_once: u64) -> f64 {
         let mut refusals = Refusals::default();
-        (0..20).for_each(|_| refusals.answered(in_flight));
-        let mut found = Vec::new();
-        for call in 1..=calls {
-            match call % every {
-                0 => found.push(refusals.refused(in_flight)),
-                _ => refusals.answered(in_flight),
+        (1..=20).for_each(|call| refusals.answered(call));
+        let (mut refused, mut rule) = (0.0, 0.0);
+        for first in (21..8_000).step_by(at_once as usize) {
+            let (yes, no): (Vec<u64>, Vec<u64>) =
+                (first..first + at_once).partition(|call| draw(*call) < share);
+            for call in yes {
+                refusals.refused(call);
+                refused += 1.0;
+                rule += f64::from(u8::from(refusals.are_the_rule()));
             }
+            no.into_iter().for_each(|call| refusals.answered(call));
         }
-        found
+        rule / refused
     }
 
     #[test]
-    fn one_refusal_in_fifty_calls_stands_alone_and_one_in_two_is_the_rule() {
-        for in_flight in [1, 64, 1_000] {
-            assert!(one_in(50, 5_000, in_flight).iter().all(|standing| *standing == Standing::Alone));
-            assert_eq!(one_in(7, 5_000, in_flight).last(), Some(&Standing::Frequent));
-            assert_eq!(one_in(2, 5_000, in_flight).last(), Some(&Standing::Rule));
+    fn four_refusals_in_ten_calls_stand_alone_and_eight_are_the_rule_however_many_are_sent_at_once() {
+        for at_once in [1, 8, 64, 500] {
+            for share in [0.02, 0.1, 0.2, 0.3, 0.4] {
+                let rule = taken_for_the_rule(share, at_once);
+                assert!(rule < 0.02, "{share} of calls, {at_once} at once: {rule}");
+            }
+            let rule = taken_for_the_rule(0.8, at_once);
+            assert!(rule > 0.9, "{at_once} at once: {rule}");
         }
     }
 
     #[test]
-    fn the_first_refusal_is_taken_seriously_until_a_few_calls_were_answered() {
-        assert_eq!(Refusals::default().refused(1), Standing::Rule);
-        let mut refusals = Refusals::default();
-        (0..8).for_each(|_| refusals.answered(8));
-        assert_eq!(refusals.refused(8), Standing::Alone);
-    }
-
-    #[test]
-    fn refusals_in_a_row_are_the_rule_once_they_are_many_beside_the_calls_in_flight() {
-        let in_a_row = |in_flight: usize| {
+    fn the_first_refusal_is_taken_seriously_until_calls_were_answered() {
+        for first in [1, 8] {
             let mut refusals = Refusals::default();
-            (0..5_000).for_each(|_| refusals.answered(in_flight));
-            (1..=in_flight.max(20)).find(|_| refusals.refused(in_flight) == Standing::Rule)
-        };
-        assert_eq!(in_a_row(1), Some(7));
-        assert!((150..250).contains(&in_a_row(500).unwrap()), "{:?}", in_a_row(500));
+            refusals.refused(first);
+            assert!(refusals.are_the_rule(), "call {first} was refused before any answer");
+        }
+        let mut refusals = Refusals::default();
+        (1..=8).for_each(|call| refusals.answered(call));
+        refusals.refused(9);
+        assert!(!refusals.are_the_rule());
     }
 
     #[test]
-    fn refusals_that_come_before_all_answers_of_their_time_stand_alone() {
-        let mut refusals = Refusals::default();
-        (0..500).for_each(|left| refusals.answered(500 - left));
-        for _ in 0..10 {
-            let mut found = (0..10).map(|refused| refusals.refused(500 - refused));
-            assert!(found.all(|standing| standing == Standing::Alone));
-            (10..500).for_each(|ended| refusals.answered(500 - ended));
+    fn refusals_in_a_row_are_the_rule_soon_however_many_calls_before_them_are_on_their_way() {
+        for on_their_way in [0, 500] {
+            let mut refusals = Refusals::default();
+            (1..=100).for_each(|call| refusals.answered(call));
+            let first = 101 + on_their_way;
+            let in_a_row = (first..).position(|call| {
+                refusals.refused(call);
+                refusals.are_the_rule()
+            });
+            assert_eq!(in_a_row, Some(24), "{on_their_way} calls are on their way");
         }
+    }
+
+    #[test]
+    fn a_refusal_that_comes_after_answers_to_later_calls_is_counted_where_it_was_sent() {
+        let mut late = Refusals::default();
+        let mut in_order = Refusals::default();
+        (1..=30).for_each(|call| late.answered(call));
+        (1..=30).for_each(|call| match call {
+            25..=28 => in_order.refused(call),
+            _ => in_order.answered(call),
+        });
+        (25..=28).for_each(|call| late.refused(call));
+        assert!((late.refused - in_order.refused).abs() < 1e-9, "{} and {}", late.refused, in_order.refused);
     }
 
     #[test]
     fn what_was_the_rule_is_none_only_when_clearly_fewer_calls_are_refused() {
         let mut refusals = Refusals::default();
-        assert!((0..100).all(|_| refusals.refused(1) == Standing::Rule));
-        let until = (1..).find(|_| {
-            refusals.answered(1);
+        for call in 1..=100 {
+            refusals.refused(call);
+            assert!(refusals.are_the_rule());
+        }
+        let until = (101..).position(|call| {
+            refusals.answered(call);
             !refusals.are_the_rule()
         });
-        assert_eq!(until, Some(32), "the share has to fall from all to a fifth");
-        assert_ne!(refusals.refused(1), Standing::Rule, "one more does not make it the rule again");
+        assert_eq!(until, Some(16), "the share has to fall from all to half");
+        refusals.refused(118);
+        assert!(!refusals.are_the_rule(), "one more does not make it the rule again");
     }
 }

@@ -3,9 +3,12 @@
 //! Few are sent until the first is answered, so that limits are known before they are
 //! met. Then more are allowed while more are answered for it. When the provider is
 //! overloaded there are fewer at once; after a pause they begin with one and double.
-//! A failure now and then is no overload: fewer calls would not make it rarer.
+//! A failure now and then is no overload: fewer calls would not make it rarer. Where calls are
+//! refused often, fewer are tried, and kept to if as many are answered for it.
 
 use std::time::Duration;
+
+use super::window::Window;
 
 /// Where the search begins.
 const FIRST: usize = 8;
@@ -15,8 +18,8 @@ const VERY_MANY: usize = 256;
 const MOST: usize = 1_024;
 /// What remains after an overload.
 const CUT: f64 = 0.7;
-/// What remains where some calls are refused and most are answered.
-const GENTLE_CUT: f64 = 0.9;
+/// What remains when it is tried whether as many are answered with fewer calls at once.
+const FEWER: f64 = 0.8;
 /// How many overloads, beyond one in ten calls, show that fewer calls are good.
 const STRAINED: f64 = 4.0;
 /// What an answer makes up for.
@@ -66,44 +69,24 @@ pub(super) struct Slots {
     regain: Option<usize>,
     /// Whether growth doubles, as at the start.
     fast: bool,
-    /// What was measured before the last growth: how many were allowed, and how many answers
+    /// What was measured before the last step: how many were allowed, and how many answers
     /// a second that made.
     before: Option<(usize, f64)>,
+    next: Next,
     hold: u32,
     next_hold: u32,
     last_cut: Duration,
+    /// How many were allowed before the last cut, and whether growth doubled.
+    uncut: Option<(usize, bool)>,
     window: Window,
 }
 
-/// A measurement of how long calls take while as many are in flight as may be.
-///
-/// The middle of their times is taken by ratio, so that a few calls that take very long
-/// decide nothing.
-#[derive(Debug, Clone, Default)]
-struct Window {
-    began: Duration,
-    calls: u64,
-    logarithms: f64,
-    /// Whether a call was kept waiting for a slot.
-    was_full: bool,
-}
-
-impl Window {
-    fn begin(now: Duration) -> Self {
-        Self { began: now, ..Self::default() }
-    }
-
-    /// Takes in a call, if it was sent after the measurement began.
-    fn saw(&mut self, sent: Duration, now: Duration) {
-        if sent >= self.began {
-            self.calls += 1;
-            self.logarithms += now.saturating_sub(sent).as_secs_f64().max(1e-6).ln();
-        }
-    }
-
-    fn seconds(&self) -> f64 {
-        (self.logarithms / self.calls.max(1) as f64).exp()
-    }
+/// What is tried next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    More,
+    /// Calls are refused, and fewer of them may bring as many answers.
+    Fewer,
 }
 
 impl Slots {
@@ -118,9 +101,11 @@ impl Slots {
             regain: None,
             fast: true,
             before: None,
+            next: Next::More,
             hold: 0,
             next_hold: HOLD.0,
             last_cut: Duration::ZERO,
+            uncut: None,
             window: Window::default(),
         }
     }
@@ -176,8 +161,8 @@ impl Slots {
             self.window = Window::begin(now);
             return;
         }
-        self.window.saw(sent, now);
-        if self.window.calls >= LEAST_SAMPLE.max(self.allowed as u64) {
+        self.window.was_answered(sent, now);
+        if self.window.answers() >= LEAST_SAMPLE.max(self.allowed as u64) {
             self.close_window(now);
         }
     }
@@ -192,27 +177,33 @@ impl Slots {
     /// A call that was sent at `sent` was refused, so that fewer at once are better. Calls
     /// that were sent before the last cut say nothing new.
     pub(super) fn refused(&mut self, sent: Duration, now: Duration) {
-        self.cut(sent, now, CUT);
-    }
-
-    fn cut(&mut self, sent: Duration, now: Duration, share: f64) {
         self.end();
         if sent < self.last_cut || matches!(self.parallel, Parallel::AtMost(1)) {
             return;
         }
-        self.allowed = part(self.allowed, share);
-        self.regain = self.regain.map(|before| part(before, share)).filter(|&before| self.allowed < before);
+        self.uncut = Some((self.allowed, self.fast));
+        self.allowed = part(self.allowed, CUT);
+        self.regain = self.regain.map(|before| part(before, CUT)).filter(|&before| self.allowed < before);
         self.last_cut = now;
         self.fast = false;
         self.before = None;
         self.window = Window::begin(now);
     }
 
-    /// A call that was sent at `sent` was refused, as some are, while most are answered: slightly
-    /// fewer at once may be better. More are tried again soon.
-    pub(super) fn fewer(&mut self, sent: Duration, now: Duration) {
-        self.cut(sent, now, GENTLE_CUT);
-        self.hold = self.hold.min(1);
+    /// The refusal that made the last cut proves to stand alone: takes the cut back.
+    pub(super) fn restore(&mut self, now: Duration) {
+        if let Some((allowed, fast)) = self.uncut.take() {
+            self.allowed = self.allowed.max(allowed);
+            self.fast = fast;
+            self.window = Window::begin(now);
+        }
+    }
+
+    /// A call that was sent at `sent` was refused, as some are, while others are answered. Whether
+    /// fewer at once are better is found out by trying.
+    pub(super) fn refused_alone(&mut self, sent: Duration, now: Duration) {
+        self.end();
+        self.window.was_refused(sent, now);
     }
 
     /// This machine had no room for a call: no more go out than are in flight now. `false` if
@@ -239,47 +230,67 @@ impl Slots {
         self.regain = Some(before).filter(|&before| before > 1);
         self.allowed = 1;
         self.hold = 0;
+        self.next = Next::More;
         self.before = None;
         self.window = Window::begin(now);
     }
 
     fn close_window(&mut self, now: Duration) {
-        let rate = self.allowed as f64 / self.window.seconds();
-        let was_full = self.window.was_full;
-        self.window = Window::begin(now);
-        if !was_full {
+        let window = std::mem::replace(&mut self.window, Window::begin(now));
+        if !window.was_full {
             // Something else is the limit, so nothing is learned of this one.
-            self.before = None;
+            let before = self.before.take().map_or(0, |(allowed, _)| allowed);
+            self.allowed = self.allowed.max(before);
             return;
         }
         if self.hold > 0 {
             self.hold -= 1;
             return;
         }
-        let helped = self.before.is_none_or(|(allowed, before)| {
-            let grown = self.allowed as f64 / allowed as f64 - 1.0;
-            rate >= before * (1.0 + HELPS * grown)
-        });
-        match self.before {
-            // A number that the user chose is not doubted, only approached.
-            Some((allowed, _)) if !helped && !matches!(self.parallel, Parallel::AtMost(_)) => {
-                self.allowed = allowed;
-                self.before = None;
-                self.fast = false;
-                self.hold = self.next_hold;
-                self.next_hold = (self.next_hold * 2).min(HOLD.1);
+        let rate = self.allowed as f64 / window.seconds_per_answer();
+        match self.before.take() {
+            Some(before) if !self.helped(before, rate, &window) => self.take_back(before.0, &window),
+            before => {
+                if before.is_some() {
+                    self.next_hold = HOLD.0;
+                }
+                let at_the_end = self.next == Next::More && self.allowed >= self.parallel.ceiling();
+                self.next = match window.is_often_refused() && (self.next == Next::Fewer || at_the_end) {
+                    true => Next::Fewer,
+                    false => Next::More,
+                };
+                self.step(rate);
             }
-            _ => self.grow(rate),
         }
     }
 
-    fn grow(&mut self, rate: f64) {
-        if self.before.is_some() {
-            self.next_hold = HOLD.0;
-        }
+    /// Whether the last step did good: enough of what was added came back as answers, or
+    /// most of what was taken away was not missed.
+    fn helped(&self, (allowed, before): (usize, f64), rate: f64, window: &Window) -> bool {
+        let grown = self.allowed as f64 / allowed as f64 - 1.0;
+        // A number that the user chose is not doubted unless calls are refused, only approached.
+        let is_chosen = matches!(self.parallel, Parallel::AtMost(_)) && !window.is_often_refused();
+        (is_chosen && grown >= 0.0) || rate >= before * (1.0 + HELPS * grown)
+    }
+
+    /// Goes back to so many, and tries the other way after a while.
+    fn take_back(&mut self, allowed: usize, window: &Window) {
+        let added = self.allowed > allowed;
+        self.next = if added && window.is_often_refused() { Next::Fewer } else { Next::More };
+        self.allowed = allowed;
+        self.fast = false;
+        self.hold = self.next_hold;
+        self.next_hold = (self.next_hold * 2).min(HOLD.1);
+    }
+
+    fn step(&mut self, rate: f64) {
         self.before = Some((self.allowed, rate));
-        let more = if self.fast { self.allowed * 2 } else { self.allowed + (self.allowed / 4).max(1) };
-        self.allowed = more.min(self.parallel.ceiling());
+        self.allowed = match self.next {
+            Next::Fewer => part(self.allowed, FEWER),
+            Next::More if self.fast => self.allowed * 2,
+            Next::More => self.allowed + (self.allowed / 4).max(1),
+        };
+        self.allowed = self.allowed.min(self.parallel.ceiling());
     }
 }
 
@@ -298,110 +309,5 @@ fn part(slots: usize, share: f64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-
-    use super::*;
-
-    /// A server that answers each call after `latency`, but no more than `most` a second.
-    fn settle(slots: &mut Slots, latency: f64, most: f64, seconds: f64, from: f64) -> f64 {
-        let mut now = from;
-        let mut calls = VecDeque::new();
-        while now < from + seconds {
-            while slots.has_room() {
-                slots.begin();
-                calls.push_back(now);
-            }
-            let Some(sent) = calls.pop_front() else { break };
-            now = (sent + latency).max(now + 1.0 / most);
-            slots.answered(Duration::from_secs_f64(sent), Duration::from_secs_f64(now));
-        }
-        // The calls that are left are given up.
-        calls.iter().for_each(|_| slots.end());
-        now
-    }
-
-    #[test]
-    fn more_calls_are_allowed_while_more_are_answered_for_it() {
-        let mut slots = Slots::new(Parallel::Auto);
-        settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
-        assert_eq!(slots.allowed(), MOST);
-        let mut slots = Slots::new(Parallel::AutoUpTo(40));
-        settle(&mut slots, 1.0, 1e9, 30.0, 0.0);
-        assert_eq!(slots.allowed(), 40);
-        let mut slots = Slots::new(Parallel::Auto);
-        settle(&mut slots, 1.0, 50.0, 600.0, 0.0);
-        assert!((40..=130).contains(&slots.allowed()), "{}", slots.allowed());
-    }
-
-    #[test]
-    fn a_server_that_becomes_faster_is_noticed_however_long_it_was_slow() {
-        let mut slots = Slots::new(Parallel::Auto);
-        let now = settle(&mut slots, 1.0, 20.0, 2_000.0, 0.0);
-        let slow = slots.allowed();
-        settle(&mut slots, 1.0, 400.0, 2_000.0, now);
-        assert!(slots.allowed() > slow * 4, "{} after {slow}", slots.allowed());
-    }
-
-    #[test]
-    fn an_overload_cuts_once_for_all_calls_that_met_it_and_growth_begins_again() {
-        let mut slots = Slots::new(Parallel::AtMost(100));
-        slots.answered(Duration::ZERO, Duration::ZERO);
-        (0..100).for_each(|_| slots.begin());
-        for _ in 0..50 {
-            slots.overloaded(Duration::from_secs(1), Duration::from_secs(2));
-        }
-        assert_eq!(slots.allowed(), 70);
-        (0..50).for_each(|_| slots.end());
-        settle(&mut slots, 1.0, 1e9, 60.0, 2.0);
-        assert_eq!(slots.allowed(), 100);
-    }
-
-    #[test]
-    fn an_overload_of_one_call_in_twenty_five_cuts_nothing_and_one_in_four_does() {
-        for (every, holds) in [(25, true), (4, false)] {
-            let mut slots = Slots::new(Parallel::AtMost(100));
-            (0..100).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
-            for call in 1..=1_000 {
-                slots.begin();
-                let now = Duration::from_secs(call);
-                if call % every == 0 {
-                    slots.overloaded(now, now);
-                } else {
-                    slots.answered(now, now);
-                }
-            }
-            assert_eq!(slots.allowed() == 100, holds, "one in {every}: {}", slots.allowed());
-        }
-    }
-
-    #[test]
-    fn after_a_pause_calls_begin_with_one_and_double() {
-        let mut slots = Slots::new(Parallel::AtMost(64));
-        slots.answered(Duration::ZERO, Duration::ZERO);
-        slots.restart(Duration::ZERO);
-        slots.restart(Duration::ZERO);
-        let mut rounds = vec![];
-        while slots.allowed() < 64 {
-            rounds.push(slots.allowed());
-            (0..slots.allowed()).for_each(|_| slots.begin());
-            (0..slots.in_flight()).for_each(|_| slots.answered(Duration::ZERO, Duration::ZERO));
-        }
-        assert_eq!(rounds, [1, 2, 4, 8, 16, 32]);
-    }
-
-    #[test]
-    fn few_calls_are_sent_before_the_first_is_answered() {
-        for (parallel, first, then) in [
-            (Parallel::AtMost(64), 8, 64),
-            (Parallel::AtMost(3), 3, 3),
-            (Parallel::Auto, 8, 8),
-            (Parallel::AutoUpTo(3), 3, 3),
-        ] {
-            let mut slots = Slots::new(parallel);
-            assert_eq!(slots.allowed(), first);
-            slots.answered(Duration::ZERO, Duration::ZERO);
-            assert_eq!(slots.allowed(), then);
-        }
-    }
-}
+#[path = "slots_tests.rs"]
+mod tests;

@@ -241,6 +241,11 @@ pub enum Event<'a> {
     },
     /// The last row that is wanted was read.
     AllRead,
+    /// A run with a budget goes on, and its earlier parts spent this, or may have.
+    SpentBefore {
+        /// What they spent.
+        spent: crate::limits::Spend,
+    },
     /// Rows were taken and their calls are about to be sent.
     Taken {
         /// How many.

@@ -17,5 +17,5 @@ mod watch;
 pub use condition::where_dataset;
 pub use projection::columns_dataset;
 pub use query::sql_dataset;
-pub use wanted::{WantedColumn, check_columns, checked_stream};
+pub use wanted::{WantedColumn, check_columns, checked_stream, empty_columns};
 pub use watch::Notice;

@@ -15,6 +15,10 @@ const LISTED: usize = 12;
 /// one by one, and no row is held back for the next.
 const STREAM_ROWS: usize = 50;
 
+/// Columns without a value are looked for in so many rows, and no fewer than that tell anything.
+const LOOKED_AT: usize = 20;
+const LEAST_ROWS: usize = 3;
+
 /// A column that somebody named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedColumn {
@@ -29,6 +33,10 @@ impl WantedColumn {
     #[must_use]
     pub fn of_flag(flag: &str, name: &str) -> Self {
         Self { name: name.to_owned(), named_by: format!("`{flag}` names `{name}`") }
+    }
+
+    fn is_of_template(&self) -> bool {
+        *self == Self::of_template(&self.name)
     }
 
     /// A column that a placeholder of the template names.
@@ -61,6 +69,48 @@ pub fn check_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<(),
         SampleEnd::WholeInput => seen.check(wanted, "the input has"),
         SampleEnd::First(rows) => seen.check(wanted, &format!("its first {rows} rows have")),
     }
+}
+
+/// What is said of each column that the template fills in and that has no value in the first rows:
+/// it is there, so nothing is wrong, but it may be the wrong one.
+///
+/// # Errors
+///
+/// The input cannot be read.
+pub fn empty_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<Vec<String>, Problem> {
+    let mut empty: Vec<&WantedColumn> = wanted.iter().filter(|wanted| wanted.is_of_template()).collect();
+    let (mut rows, mut with_values) = (0, Vec::<String>::new());
+    if empty.is_empty() {
+        return Ok(Vec::new());
+    }
+    sample(input, &mut |row| {
+        rows += 1;
+        let values = row.fields().filter(|(_, json)| !is_empty(json));
+        let new: Vec<_> = values.map(|(name, _)| name.to_owned()).collect();
+        empty.retain(|wanted| !new.contains(&wanted.name));
+        with_values.extend(new);
+        rows < LOOKED_AT && !empty.is_empty()
+    })?;
+    with_values.sort_unstable();
+    with_values.dedup();
+    let text = |wanted: &&WantedColumn| {
+        let WantedColumn { name, named_by } = wanted;
+        let near = nearest(name, with_values.iter().map(String::as_str));
+        let listed: Vec<_> = with_values.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+        let other = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("columns with values: {}", listed.join(", ")),
+        };
+        format!("{named_by}, which is empty in all of the first {rows} rows; {other}")
+    };
+    // A row or two say little of the others, and where no column has a value, no other was meant.
+    let says_something = rows >= LEAST_ROWS && !with_values.is_empty();
+    Ok(empty.iter().filter(|_| says_something).map(text).collect())
+}
+
+/// Whether a value puts nothing into a prompt.
+fn is_empty(json: &str) -> bool {
+    json == "null" || serde_json::from_str::<String>(json).is_ok_and(|text| text.trim().is_empty())
 }
 
 /// A stream whose first rows are looked at as they are read: nothing is sent before they are

@@ -1,10 +1,7 @@
 //! What the limits of providers do to a run.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::limits::{Parallel, RateFlags};
@@ -14,13 +11,7 @@ use rowmill_testkit::{answer, failure};
 use rowmill_types::{CallError, CallFailure, Completion, ProblemCode, RateLimits, RateWindow, Request};
 
 use crate::acting::{Acting, exhausted, refused, seconds};
-use crate::support::{Bench, LANE, lane, shared};
-
-fn with_lane(mut bench: Bench, model: &Arc<Acting>, settings: LaneSettings) -> Bench {
-    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
-    bench.plan.parallel = settings.parallel.ceiling();
-    bench
-}
+use crate::support::{Bench, LANE, lane, shared, with_lane};
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks() {
@@ -37,65 +28,6 @@ async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks()
     assert!(model.times().iter().all(|at| *at < 0.1 || *at >= 40.0), "{:?}", model.times());
     let told = "model waits for the provider, which asked for a pause";
     assert!(watched.log.lines().contains(&told.to_owned()));
-}
-
-/// The time that 5,000 rows take when every so many calls one is refused, as by a gateway in front
-/// of several backends. The others take as long as makes three seconds of it all.
-async fn with_strays(one_in: usize, after: Option<f64>, parallel: Parallel) -> Duration {
-    let settings = LaneSettings { parallel, ..LANE };
-    let latency = seconds(parallel.ceiling().min(500) as f64 * 3.0 / 5_000.0);
-    let model = Arc::new(Acting::new(move |call| match call.before % one_in {
-        0 if call.before > 0 => (seconds(0.001), Err(refused(after))),
-        _ => (latency, Ok(answer("fine"))),
-    }));
-    let mut bench = with_lane(Bench::new(5_000, model.clone()), &model, settings);
-    bench.plan.worker.retry.retries = 0;
-    let (plan, watched) = bench.split();
-    let end = run(plan).await.unwrap();
-    assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"));
-    assert!(model.most_at_once() <= settings.parallel.ceiling());
-    end.duration
-}
-
-#[tokio::test(start_paused = true)]
-async fn five_thousand_rows_with_one_refusal_in_fifty_take_at_most_twice_the_time() {
-    for parallel in [Parallel::AtMost(16), Parallel::AtMost(64), Parallel::AtMost(500), Parallel::Auto] {
-        let without = with_strays(usize::MAX, None, parallel).await;
-        for after in [None, Some(1.0)] {
-            let with = with_strays(50, after, parallel).await;
-            assert!(with <= without * 2, "{parallel:?}, {after:?}: {with:?}, without {without:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refusal_that_stands_alone_and_asks_for_a_minute_holds_up_nobody_else() {
-    let model = Arc::new(Acting::new(|call| match call.before {
-        100 => (seconds(0.001), Err(refused(Some(60.0)))),
-        _ => (seconds(0.1), Ok(answer("fine"))),
-    }));
-    let settings = LaneSettings { parallel: Parallel::AtMost(1), ..LANE };
-    let (plan, watched) = with_lane(Bench::new(300, model.clone()), &model, settings).split();
-    let end = run(plan).await.unwrap();
-    assert_eq!(watched.outcomes(), ["ok"; 300]);
-    assert!(end.duration < seconds(72.0), "{:?}", end.duration);
-    let times = model.times();
-    assert!(times[299] < 31.0, "all others were asked meanwhile, though there is one place: {}", times[299]);
-    assert!(times[300] >= 70.0, "the row waits as long as it was asked to: {}", times[300]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn when_most_calls_are_refused_all_wait_as_long_as_the_provider_asks() {
-    let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
-        10..40 => (seconds(0.01), Err(refused(Some(30.0)))),
-        _ => (seconds(0.1), Ok(answer("fine"))),
-    }));
-    let settings = LaneSettings { parallel: Parallel::AtMost(8), ..LANE };
-    let (plan, watched) = with_lane(Bench::new(1_000, model.clone()), &model, settings).split();
-    run(plan).await.unwrap();
-    assert_eq!(watched.outcomes(), ["ok"; 1_000]);
-    let in_vain = model.times().iter().filter(|at| (10.0..40.0).contains(*at)).count();
-    assert!(in_vain <= 24, "{in_vain} calls were sent while all were refused");
 }
 
 /// A model on a machine that has room for so many calls at once.

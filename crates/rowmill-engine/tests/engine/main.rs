@@ -12,5 +12,6 @@ mod memory;
 mod output_caps;
 mod provider;
 mod stopping;
+mod strays;
 mod support;
 mod virtual_time;

@@ -195,6 +195,17 @@ pub(crate) const LANE: LaneSettings = LaneSettings {
     max_outage: Duration::from_secs(3_600),
 };
 
+/// The bench with this model behind a lane of its own.
+pub(crate) fn with_lane<M: Model + 'static>(
+    mut bench: Bench,
+    model: &Arc<M>,
+    settings: LaneSettings,
+) -> Bench {
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
+    bench.plan.parallel = settings.parallel.ceiling();
+    bench
+}
+
 /// A model with limits of its own.
 pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) -> Lane {
     let key = LaneKey { provider: name.into(), account: String::new(), model: name.into() };

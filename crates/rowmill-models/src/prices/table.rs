@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::config::{PriceConfig, Row, scaled};
 use super::names;
+use crate::nearest::all_nearest;
 use crate::provider_table::is_builtin;
 
 /// The built-in rows.
@@ -145,6 +146,14 @@ impl PriceTable {
                 || names::peers(&provider).contains(&entry.provider)
                 || (entry.priced.source == PriceSource::BuiltIn && Some(entry.provider) == vendor.as_deref())
         })
+    }
+
+    /// Models of a provider that may be meant by a name without a price. Providers have new models
+    /// before this table does, so the name may well be right.
+    #[must_use]
+    pub fn near(&self, provider: &str, model: &str) -> Vec<&str> {
+        let names: Vec<&str> = self.entries_of(provider).map(|entry| entry.model).collect();
+        all_nearest(model, &names)
     }
 
     /// The row of `rowmill.toml` for a model: its own, or the one for all models of the provider.

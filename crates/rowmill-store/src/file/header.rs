@@ -30,6 +30,9 @@ pub struct Header {
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
+    /// Set until the run comes to the end of its input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// What the run cannot have spent more than before the last part of this ledger began.
     #[serde(default)]
     pub spent: Spend,
@@ -51,6 +54,14 @@ pub struct Header {
     /// Full paths of what the run was made from, so that nothing made of its results replaces it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
+}
+
+/// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// How many rows it is for, where all of them were read before it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
 }
 
 /// A file that records are appended to, and its length before this ledger began.
@@ -75,6 +86,7 @@ impl Header {
             telemetry,
             generation: 1,
             finished: false,
+            unfinished: Some(Unfinished::default()),
             spent: Spend::default(),
             counted: 0,
             turns_from: 0,

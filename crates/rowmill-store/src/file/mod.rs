@@ -8,6 +8,6 @@ mod scan;
 
 pub use folder::{FolderLock, WorkFolder};
 pub use format::Line;
-pub use header::{Header, SinkBase};
+pub use header::{Header, SinkBase, Unfinished};
 pub use ledger::FileLedger;
 pub use scan::{Scanned, scan};

@@ -8,6 +8,7 @@ mod fields;
 mod overview;
 mod query;
 mod telemetry;
+mod unfinished;
 
 pub use bars::{Bar, Distribution};
 pub use diff::{Change, ChangedField, Diff, diff};
@@ -16,3 +17,4 @@ pub use fields::FieldSummary;
 pub use overview::{Failure, Results, ResultsSpec, results};
 pub use query::query;
 pub use telemetry::TelemetrySummary;
+pub use unfinished::{UnfinishedRun, unfinished};

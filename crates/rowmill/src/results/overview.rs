@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::envelopes::{Lines, envelope, envelopes_of};
 use super::fields::{FieldSummary, Fields};
 use super::telemetry::{self, TelemetrySummary};
+use super::unfinished::{UnfinishedRun, unfinished};
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -35,6 +36,9 @@ pub struct Results {
     pub failed: u64,
     /// How many envelopes are of rows that had one before: the run has not been finished.
     pub repeated: u64,
+    /// Set where the run has not come to the end of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<UnfinishedRun>,
     /// The failed rows by the type of their error.
     pub errors: BTreeMap<String, u64>,
     /// The first failed rows.
@@ -72,6 +76,7 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
         ok: 0,
         failed: 0,
         repeated: 0,
+        unfinished: None,
         errors: BTreeMap::new(),
         failures: Vec::new(),
         fields: Vec::new(),
@@ -108,6 +113,7 @@ pub fn results(spec: &ResultsSpec) -> Result<Results, Problem> {
         }
     }
     found.fields = fields.summaries();
+    found.unfinished = unfinished(&spec.output, found.rows - found.repeated);
     found.telemetry = match &spec.telemetry {
         Some(path) => telemetry::from_file(path)?,
         None => telemetry::from_ledger(&spec.output)?,

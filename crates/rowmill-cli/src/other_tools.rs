@@ -1,0 +1,100 @@
+//! Flags that other tools have, and what does the same here.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// What other tools call it, and the flag here.
+const FLAGS: &[(&[&str], &str)] = &[
+    (&["--schema", "--output-schema", "--response-schema", "--response-format"], "--json-schema"),
+    (&["--input-file", "--input-path", "--infile", "--file", "--data", "--dataset"], "--input"),
+    (&["--out", "--output-file", "--output-path", "--outfile", "--save"], "--output"),
+    (
+        &[
+            "--concurrency",
+            "--max-concurrency",
+            "--workers",
+            "--num-workers",
+            "--max-workers",
+            "--threads",
+            "--jobs",
+            "--batch-size",
+        ],
+        "--parallel",
+    ),
+    (&["--system", "--system-prompt", "--instructions"], "--instruction"),
+    (&["--prompt-file", "--prompt-template", "--template-file"], "--template"),
+    (&["--budget", "--max-budget", "--max-spend", "--cost-limit"], "--max-cost"),
+    (&["--retry", "--max-retries", "--num-retries"], "--retries"),
+    (&["--rows", "--max-rows", "--num-rows", "--num-samples", "--first"], "--limit"),
+    (&["--skip", "--start"], "--offset"),
+    (&["--filter", "--query"], "--where"),
+    (&["--id-column", "--id-key", "--key-field"], "--id-field"),
+    (&["--rate-limit", "--requests-per-minute", "--max-requests-per-minute"], "--rpm"),
+    (&["--tokens-per-minute", "--max-tokens-per-minute"], "--tpm"),
+    (&["--quiet", "--silent"], "--no-progress"),
+    (&["--continue", "--restart"], "--resume"),
+    (&["--force"], "--overwrite"),
+    (&["--errors", "--error-file", "--failed"], "--error-output"),
+];
+
+/// What other tools have a flag for, and what does it here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (
+        &["--dry-run", "--estimate", "--preview"],
+        "`rowmill plan` with the same flags tells rows, tokens and cost; `--limit 3` tries a few rows",
+    ),
+    (
+        &["--temperature", "--top-p", "--reasoning", "--reasoning-effort"],
+        "settings of a model are part of its name, such as `--model 'openai.gpt-5.4-mini?temperature=0.2'`; see `rowmill models MODEL`",
+    ),
+    (
+        &["--max-output-tokens", "--max-completion-tokens", "--max-new-tokens"],
+        "the longest answer is part of the model's name, such as `--model 'openai.gpt-5.4-mini?max_tokens=200'`",
+    ),
+    (
+        &["--api-key", "--key", "--token"],
+        "keys come from the environment; `rowmill models` lists the variables",
+    ),
+    (
+        &["--base-url", "--api-base", "--endpoint", "--url"],
+        "addresses come from the environment, such as `OPENAI_BASE_URL`, or from `rowmill.toml`",
+    ),
+    (&["--provider"], "the provider is part of the model's name, such as `--model openai.gpt-5.4-mini`"),
+];
+
+/// The error with a tip, where the flag that is unknown here is one of another tool.
+pub(crate) fn with_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return error };
+    let name = given.split('=').next().unwrap_or_default();
+    let Some(tip) = tip(name) else { return error };
+    error.remove(ContextKind::SuggestedArg);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
+}
+
+fn tip(name: &str) -> Option<String> {
+    let named = |entry: &&(&[&str], &str)| entry.0.contains(&name);
+    let flag = FLAGS.iter().find(named).map(|(_, flag)| format!("this is `{flag}` here"));
+    flag.or_else(|| ELSEWHERE.iter().find(named).map(|(_, text)| (*text).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_other_tools_lead_to_flags_that_there_are_and_are_none_themselves() {
+        let command = crate::command();
+        let run = command.find_subcommand("run").unwrap();
+        let has = |flag: &str| run.get_arguments().any(|known| known.get_long() == flag.strip_prefix("--"));
+        for (names, flag) in FLAGS {
+            assert!(has(flag), "{flag}");
+            names.iter().for_each(|name| assert!(!has(name), "{name} is a flag here"));
+        }
+        for name in ELSEWHERE.iter().flat_map(|(names, _)| *names) {
+            assert!(!has(name), "{name} is a flag here");
+        }
+    }
+}

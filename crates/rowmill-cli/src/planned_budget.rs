@@ -1,0 +1,70 @@
+//! Whether a budget is enough for a plan.
+
+use rowmill::{BudgetLimits, Interval, PlanReport};
+use serde_json::{Value, json};
+
+use crate::numbers::{counted, grouped};
+
+/// What a budget comes to beside what a run is expected to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlannedBudget {
+    /// Whether it is enough for all rows, as far as can be foreseen.
+    enough: bool,
+    /// For about how many rows it is.
+    rows: u64,
+    /// Whether it is enough however long the answers are.
+    certain: bool,
+}
+
+impl PlannedBudget {
+    /// `None` where there is no budget, or it is not known what rows use of it.
+    pub(crate) fn of(report: &PlanReport, limits: BudgetLimits) -> Option<Self> {
+        let cost = limits.cost.zip(report.cost_usd).map(|(limit, cost)| (limit.dollars(), cost));
+        let tokens = limits.tokens.zip(report.output_tokens).map(|(limit, output)| {
+            let input = report.input_tokens;
+            let both = Interval {
+                low: input.low + output.low,
+                expected: input.expected + output.expected,
+                high: input.high + output.high,
+            };
+            (limit as f64, both)
+        });
+        let of = |(limit, needed): (f64, Interval)| {
+            // Where no answer was seen, the longest are all that is known.
+            let likely = if report.answers_seen { needed.expected } else { needed.high };
+            let calls = (report.calls as f64 * (limit / likely).min(1.0)) as u64;
+            Self {
+                enough: likely <= limit,
+                rows: report.rows.saturating_sub(report.calls).saturating_add(calls),
+                certain: needed.high <= limit,
+            }
+        };
+        cost.into_iter()
+            .chain(tokens)
+            .map(of)
+            .min_by_key(|budget| (budget.enough, budget.certain, budget.rows))
+    }
+
+    /// The budget as a part of the plan's JSON.
+    pub(crate) fn json(&self) -> Value {
+        json!({ "enough": self.enough, "certain": self.certain, "rows": self.rows })
+    }
+
+    /// The budget as a line of the plan.
+    pub(crate) fn text(&self, report: &PlanReport) -> String {
+        let all = counted(report.rows, "row");
+        match self {
+            Self { enough: true, certain: true, .. } => format!("budget: enough for all {all}"),
+            Self { enough: true, .. } => {
+                format!("budget: enough for all {all}, unless answers are longer than expected")
+            }
+            Self { rows, .. } if report.answers_seen => {
+                format!("budget: not enough: it is reached after about {} of {all}", grouped(*rows))
+            }
+            Self { rows, .. } => format!(
+                "budget: enough for {} of {all} if all answers are as long as they can be; `--sample-calls N` tells more",
+                grouped(*rows)
+            ),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What somebody meets who knows other tools, misspells a name, or comes back to a run later.
+
+use crate::support::{Place, simulated};
+use serde_json::{Value, json};
+
+#[test]
+fn a_flag_of_another_tool_gets_the_one_that_does_the_same_here() {
+    let place = Place::new();
+    for (flag, tip) in [
+        ("--schema", "tip: this is `--json-schema` here\n"),
+        ("--input-file", "tip: this is `--input` here\n"),
+        ("--out=x.jsonl", "tip: this is `--output` here\n"),
+        ("--concurrency", "tip: this is `--parallel` here\n"),
+        ("--workers", "tip: this is `--parallel` here\n"),
+        ("--dry-run", "tip: `rowmill plan` with the same flags tells rows, tokens and cost"),
+        ("--temperature", "tip: settings of a model are part of its name, such as `--model 'openai."),
+    ] {
+        let ended = place.run(&["-i", "rows.jsonl", flag]).code(2).says(tip);
+        assert!(!ended.stderr.contains("a similar argument exists"), "{}", ended.stderr);
+    }
+    place.run(&["--promt", "x"]).code(2).says("a similar argument exists: '--prompt'");
+    place.rowmill(&["head", "--schema"]).code(2).says("unexpected argument '--schema'");
+}
+
+#[test]
+fn a_model_name_with_a_slip_is_asked_for_as_it_is_and_the_nearest_are_named() {
+    let (simulator, place) = simulated();
+    place.write_rows(2);
+    let warning = "warning: `openai.gpt-5.4-mni` is not among the models that rowmill knows of, and is asked \
+                   for as it is; did you mean `openai.gpt-5.4-mini`?\n";
+    place.run_rows(&["-m", "openai.gpt-5.4-mni"]).ok().says(warning);
+    assert_eq!(simulator.stats().requests, 2);
+    for model in ["openai.gpt-5.4-mini", "openai.quite-another-model", "generic.gpt-5.4-mni", "simulated"] {
+        let mut place = Place::with(&simulator);
+        place.set("GENERIC_BASE_URL", &format!("{}/v1", simulator.url()));
+        place.write_rows(1);
+        let ended = place.run_rows(&["-m", model]).ok();
+        assert!(!ended.stderr.contains("did you mean"), "{model}: {}", ended.stderr);
+    }
+    place.run_rows(&["-m", "sonet", "--overwrite"]).code(1).says("did you mean `sonnet`?");
+}
+
+#[test]
+fn failures_that_differ_in_ids_and_numbers_are_one_line_with_their_count() {
+    let place = Place::new();
+    let row = |n: usize| match n {
+        1..=8 => format!("{{\"id\":\"r{n}\",\"t\":\"x\" {}\n", "!".repeat(n)),
+        9 => "[1]\n".to_owned(),
+        _ => format!("{{\"id\":\"r{n}\",\"t\":\"fine\"}}\n"),
+    };
+    place.write("rows.jsonl", (1..=20).map(row).collect::<String>());
+    let ended = place.run_rows(&["-m", "passthrough", "-p", "{{t}}"]).code(3);
+    let ended = ended.says("        InvalidJSON: 8 rows such as row 1: Line 1: ");
+    assert_eq!(ended.stderr.matches("        Invalid").count(), 2, "{}", ended.stderr);
+}
+
+#[test]
+fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
+    let (_simulator, place) = simulated();
+    let row = |n: usize| format!("{{\"t\":\"row {n}{}\"}}\n", if n == 11 { " [[400]]" } else { "" });
+    place.write("rows.jsonl", (1..=40).map(row).collect::<String>());
+    let flags = ["-m", "openai.m", "-p", "{{t}}"];
+    place.run_rows(&[&flags[..], &["--parallel", "1", "--max-errors", "1"]].concat()).code(4);
+    let written = place.json("out.jsonl").len();
+    let missing = format!("the run is not finished, and {} rows are missing;", 40 - written);
+    let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout.replace("\n  ", " ");
+    assert!(shown.contains(&missing) && shown.contains("with `--resume`"), "{shown}");
+    let whole: Value =
+        serde_json::from_str(&place.rowmill(&["results", "out.jsonl", "--json"]).ok().stdout).unwrap();
+    assert_eq!(whole["unfinished"], json!({ "missing": 40 - written }));
+    let talk = place.rowmill(&["head", "out.jsonl"]).ok().stderr.replace("\n  ", " ");
+    assert!(talk.contains(&missing), "{talk}");
+
+    // One that came to its end with failed rows is finished.
+    place.run_rows(&[&flags[..], &["--resume"]].concat()).code(3);
+    let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
+    assert!(shown.contains("40 rows: 39 ok, 1 failed") && !shown.contains("not finished"), "{shown}");
+    assert_eq!(place.rowmill(&["head", "out.jsonl"]).ok().stderr, "");
+}
+
+#[test]
+fn a_column_of_the_template_without_any_value_is_warned_of_with_the_nearest_one() {
+    let place = Place::new();
+    let row = |n: usize, t: &str| format!("{{\"n\":{n},\"txt\":{t},\"text\":\"hello\",\"other\":\" \"}}\n");
+    let flags = ["-m", "passthrough", "--overwrite", "-p"];
+    place.write("rows.jsonl", (1..=30).map(|n| row(n, "null")).collect::<String>());
+    place.run_rows(&[&flags[..], &["Say: {{txt}}"]].concat()).ok().says(
+        "warning: the template names `{{txt}}`, which is empty in all of the first 20 rows; did you mean `text`?\n",
+    );
+    place
+        .run_rows(&[&flags[..], &["Say: {{other}}{{n}}"]].concat())
+        .ok()
+        .says("`{{other}}`, which is empty in all of the first 20 rows; columns with values: `n`, `text`\n");
+    let sometimes = |n: usize| row(n, if n == 15 { "\"a\"" } else { "\"\"" });
+    place.write("rows.jsonl", (1..=30).map(sometimes).collect::<String>());
+    let ended = place.run_rows(&[&flags[..], &["Say: {{txt}}"]].concat()).ok();
+    assert!(!ended.stderr.contains("empty"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_plan_says_whether_the_budget_is_enough_and_for_how_many_rows() {
+    let place = Place::new();
+    place.write_rows(100);
+    place.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.0\noutput = 10.0\n");
+    let plan = |budget: &[&str]| {
+        let flags = ["plan", "-i", "rows.jsonl", "-m", "openai.gpt-5.4-mini?max_tokens=1000", "-p", "{{n}}"];
+        place.rowmill(&[&flags[..], budget].concat()).ok().stdout
+    };
+    // A cent for each row at most.
+    assert!(!plan(&[]).contains("budget"));
+    assert!(plan(&["--max-cost", "2"]).contains("\nbudget: enough for all 100 rows\n"));
+    let shown = plan(&["--max-cost", "0.25"]);
+    assert!(shown.contains("\nbudget: enough for 25 of 100 rows if all answers are as long as"), "{shown}");
+    let whole: Value = serde_json::from_str(&plan(&["--max-cost", "0.25", "--json"])).unwrap();
+    assert_eq!(whole["budget"], json!({ "enough": false, "certain": false, "rows": 25 }));
+    assert!(plan(&["--max-tokens", "50500"]).contains("\nbudget: enough for "));
+}
