@@ -5,9 +5,10 @@ mod commands;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Ended, KEY, Place, each, finish, keys, row_numbers};
+use crate::support::{Ended, KEY, Place, each, finish, keys, row_numbers, wait_for};
 use commands::*;
 use rowmill_testkit::hub::{FileKind, HubSimulator};
 use rowmill_testkit::{Answer, Rules, Script, Simulator, mcp_server};
@@ -175,7 +176,13 @@ fn what_was_answered_before_a_kill_is_not_asked_again_by_the_resume() {
         let (simulator, place) = guide_with(Script::new().key(KEY).hold_after(1));
         let mut killed = start(&place, &first_run);
         simulator.wait_until_blocking(|stats| stats.answers == 1 && stats.requests == 2);
-        place.wait_for_lines("review-results.jsonl", 1);
+        // Which of the two rows was answered is open: the output, which is in input order, may be empty.
+        wait_for(|| {
+            let ledgers = [".review-results.jsonl.rowmill", ".batch/reviews"];
+            let ledgers = ledgers.map(|folder| place.path(&format!("{folder}/ledger-1.jsonl")));
+            let ended = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("row_ended"));
+            ledgers.iter().any(ended).then_some(())
+        });
         killed.kill().unwrap();
         killed.wait().unwrap();
         simulator.release();
