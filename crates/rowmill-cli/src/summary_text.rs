@@ -76,7 +76,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     }
     lines.extend(cost_line(report));
     lines.extend(reused_line(report));
-    let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
+    let unknown = numbers.calls.outcome_unknown;
     if unknown > 0 {
         let was = if unknown == 1 { "was" } else { "were" };
         lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));

@@ -92,11 +92,14 @@ pub(crate) struct Asked {
 pub(crate) struct Turn<'a> {
     pub(crate) row: &'a RowContext<'a>,
     pub(crate) voice: usize,
+    pub(crate) member: usize,
     /// The model that is asked, by its place in the voice's list.
     pub(crate) lane: usize,
     /// Leave for the next call, if it is there already.
     pub(crate) ticket: Option<Ticket<'a>>,
     pub(crate) calls: Calls,
+    /// When the call was sent that is under way.
+    pub(crate) sent: Option<Instant>,
     /// Calls of this model that failed.
     pub(crate) failed: u32,
     /// How the question was asked before.
@@ -266,6 +269,7 @@ impl<'a> Turn<'a> {
         let sent = Instant::now();
         let limit = self.limit();
         ticket.send();
+        self.sent = Some(sent);
         let mut outcome = match within(limit, ticket.lane().model.complete(request)).await {
             Some(outcome) => outcome,
             None => {
@@ -278,6 +282,7 @@ impl<'a> Turn<'a> {
                 Err(CallError::new(CallFailure::Timeout, message))
             }
         };
+        self.sent = None;
         let took = sent.elapsed();
         self.row.add_work(took);
         let report = report(&mut outcome, ticket.lane(), took);
@@ -361,9 +366,11 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
     let mut turn = Turn {
         row: context,
         voice,
+        member,
         lane,
         ticket,
         calls: Calls::default(),
+        sent: None,
         failed: 0,
         tried: Tried::default(),
         key_length: request.key.len(),
@@ -378,7 +385,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
             outcome = Err(error.into());
         }
     }
-    let Turn { lane, calls, .. } = turn;
+    let (lane, calls) = (turn.lane, std::mem::take(&mut turn.calls));
     let end = context.shared.began.elapsed();
     Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
 }

@@ -101,7 +101,7 @@ impl Driver {
 
     /// Counts a row that the ledger has.
     fn settle(&mut self, ended: &Ended, worker: &Worker) {
-        let called = self.in_flight.remove(&ended.ordinal).is_some();
+        let called = self.in_flight.remove(&ended.ordinal);
         let result = ended.result();
         self.tally.add(&RowReport { outcome: result, ..ended.report(worker) });
         self.tally.unknown_calls += ended.unknown_calls;

@@ -84,9 +84,8 @@ impl Driver {
 
     /// Notes that a row is about to be sent.
     pub(crate) fn sends(&mut self, head: &Head) {
-        let Prepared { ordinal, id, row, .. } = &head.prepared;
-        self.now.taken.push(row.number());
-        self.in_flight.insert(*ordinal, (row.number(), id.clone()));
+        self.now.taken.push(head.prepared.row.number());
+        self.in_flight.insert(head.prepared.ordinal);
     }
 
     /// Whether rows are left that need not be sent, because all before them failed; the run then ends.

@@ -10,6 +10,7 @@ mod asking;
 mod call_report;
 mod commit;
 mod crew;
+mod cut;
 mod drive;
 mod feed;
 mod flight;

@@ -7,12 +7,14 @@ use std::time::Duration;
 use rowmill_core::agent::Happening;
 use rowmill_core::limits::{Budget, BudgetLimits, Reservation, Reserved, Spend};
 use rowmill_core::ports::{AskedKey, Group, TurnLine};
+use rowmill_core::record::CallReport;
 use rowmill_types::{ErrorKind, RowError, RowId};
 use tokio::sync::Notify;
 
 use crate::Crew;
 use crate::account::Halt;
 use crate::ask::NoAnswer;
+use crate::cut::Cut;
 use crate::prepared::Prepared;
 use crate::work::Shared;
 
@@ -36,6 +38,8 @@ pub(crate) struct RowContext<'a> {
     budget: Option<Mutex<Budget>>,
     /// Tells that a call has ended whose worst case was set aside.
     settled: Notify,
+    /// What dropped steps leave; rows without any need no place for it.
+    cut: Mutex<Option<Box<Cut>>>,
 }
 
 impl<'a> RowContext<'a> {
@@ -53,6 +57,7 @@ impl<'a> RowContext<'a> {
             touched: AtomicBool::new(false),
             budget: limits.any().then(|| Mutex::new(Budget::new(limits, spent))),
             settled: Notify::new(),
+            cut: Mutex::default(),
         }
     }
 
@@ -80,10 +85,33 @@ impl<'a> RowContext<'a> {
         self.touched.fetch_or(unknown, Ordering::Relaxed);
     }
 
+    /// Whether nothing was paid for or done, nor may have been.
+    pub(crate) fn is_untouched(&self) -> bool {
+        !self.was_answered() && !self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Takes in what a dropped step leaves.
+    pub(crate) fn cut(&self, takes_in: impl FnOnce(&mut Cut)) {
+        takes_in(locked(&self.cut).get_or_insert_default());
+    }
+
+    /// What dropped steps have left.
+    pub(crate) fn take_cut(&self) -> Option<Box<Cut>> {
+        locked(&self.cut).take()
+    }
+
+    /// Says in reports of calls who asked, where there are agents.
+    pub(crate) fn name_agent(&self, member: usize, reports: &mut [CallReport]) {
+        let name = self.member_name(member);
+        if self.crew.cast.members().len() > 1 || !name.is_empty() {
+            reports.iter_mut().for_each(|report| report.agent = Some(name.to_owned()));
+        }
+    }
+
     /// A row that gets no leave is given back as if it had never been sent, unless it was
     /// paid for already, or may have been: that has to be on record.
     pub(crate) fn given_back(&self, halt: Option<Halt>) -> NoAnswer {
-        if !self.was_answered() && !self.touched.load(Ordering::Relaxed) {
+        if self.is_untouched() {
             return NoAnswer::Released(halt);
         }
         let error = RowError::new(ErrorKind::Interrupted, "the run stopped before its last answer came");

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::agent_support::{
-    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told, turns,
+    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told,
+    turns, wait_for_calls,
 };
 use crate::faults_support::{Home, assert_all_ok, attempts};
 use rowmill_testkit::{Answer, Script, Simulator};
@@ -190,17 +191,6 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     let stats = simulator.stats();
     assert_eq!(paid, Used { input: stats.input_tokens, output: stats.output_tokens });
     assert!(account.lost.len() as u64 <= KILLS * 2 * PARALLEL as u64);
-}
-
-/// Waits until so many calls have reached the tool server.
-fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
-    loop {
-        let counts = counted(home);
-        if counts.values().sum::<u64>() >= calls {
-            return counts;
-        }
-        std::thread::yield_now();
-    }
 }
 
 /// The trace of the first row tells of a call that nobody answered.

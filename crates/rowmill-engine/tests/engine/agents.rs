@@ -277,6 +277,37 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
     assert!(told.contains(SECRET), "the model is told what the tool gave: {told}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_paid_for() {
+    for checkpoint in [false, true] {
+        let turns = vec![Ok(calls(&["look"])), Ok(calls(&["hang"]))];
+        let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
+        bench.plan.worker.checkpoint = checkpoint;
+        let stop = bench.plan.stop.clone();
+        let (plan, watched) = bench.split();
+        let log = watched.log.clone();
+        let (end, ()) = tokio::join!(run(plan), async {
+            log.until(|log| log.lines().iter().any(|line| line == "call hang for 1")).await;
+            stop.abort();
+        });
+        let end = end.unwrap();
+        assert_eq!((model.seen().len(), end.unknown_rows), (2, 1));
+        let numbers = end.tally.numbers(end.duration);
+        assert_eq!((numbers.calls.made, numbers.calls.outcome_unknown), (2, 0), "no model call was cut");
+        assert_eq!(numbers.usage.total_tokens, 20);
+        let envelope = &watched.envelopes()[0];
+        assert_eq!(envelope["error"]["type"], "Interrupted");
+        let message =
+            "the run was aborted while the tool `hang` was running; whether it took effect is unknown";
+        assert_eq!(
+            (&envelope["error"]["message"], &envelope["error"]["attempts"]),
+            (&json!(message), &json!(2))
+        );
+        let took = watched.log.lines().into_iter().filter(|line| line.contains(" took "));
+        assert_eq!(took.collect::<Vec<_>>(), ["\"look\" took 0.0 ms", "\"hang\" took 0.0 ms"]);
+    }
+}
+
 /// Hooks of which those of the second row wait until the first row has ended.
 #[derive(Debug)]
 struct OneProcess {
