@@ -121,6 +121,7 @@ impl RowContext<'_> {
         step.waited = asked.elapsed();
         let output = match ready {
             Ok(permit) => {
+                self.time_for_call().map_err(NotActed::Failed)?;
                 if !tool.idempotent {
                     // Not before now: a call that still waits cannot have run.
                     self.keep(&step.started()).map_err(NotActed::Halt)?;

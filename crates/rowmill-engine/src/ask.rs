@@ -255,6 +255,7 @@ impl<'a> Turn<'a> {
         &mut self,
         request: &mut Request,
     ) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
+        self.limit()?;
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
             // Most calls have leave already; those that wait for it need not be quick about it.
@@ -267,7 +268,7 @@ impl<'a> Turn<'a> {
         };
         let share = self.row.set_aside(worst).await?;
         let sent = Instant::now();
-        let limit = self.limit();
+        let limit = self.limit()?;
         ticket.send();
         self.sent = Some(sent);
         let mut outcome = match within(limit, ticket.lane().model.complete(request)).await {
@@ -321,8 +322,9 @@ impl<'a> Turn<'a> {
     }
 
     /// How long the next call may take.
-    fn limit(&self) -> Duration {
-        self.row.shared.worker.timeout.min(self.row.time_left().unwrap_or(Duration::MAX))
+    fn limit(&self) -> Result<Duration, RowError> {
+        let left = self.row.time_for_call()?;
+        Ok(self.row.shared.worker.timeout.min(left.unwrap_or(Duration::MAX)))
     }
 
     /// Waits before a retry; a drain ends the wait, and then there is no retry.

@@ -76,6 +76,18 @@ impl<'a> RowContext<'a> {
         Some(most.saturating_sub(Duration::from_nanos(self.worked())))
     }
 
+    /// What `--row-timeout` leaves for a call, where there is one. Nothing is called for a row whose
+    /// time is used up.
+    pub(crate) fn time_for_call(&self) -> Result<Option<Duration>, RowError> {
+        let left = self.time_left();
+        if left != Some(Duration::ZERO) {
+            return Ok(left);
+        }
+        let most = self.shared.worker.row_timeout.unwrap_or_default().as_secs_f64();
+        let message = format!("the {most} s of `--row-timeout` were used up before the next call");
+        Err(RowError::new(ErrorKind::Timeout, message))
+    }
+
     pub(crate) fn was_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }

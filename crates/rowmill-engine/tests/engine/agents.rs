@@ -308,6 +308,19 @@ async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_pai
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
+    let turns = vec![Ok(calls(&["hang"])), Ok(answer("too late"))];
+    let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
+    bench.plan.worker.row_timeout = Some(Duration::from_secs(5));
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((watched.outcomes(), model.seen().len()), (vec!["Timeout".to_owned()], 1));
+    assert_eq!((end.tally.calls, end.tally.unknown_calls), (1, 0));
+    let message = watched.envelopes()[0]["error"]["message"].clone();
+    assert_eq!(message, "the 5 s of `--row-timeout` were used up before the next call");
+}
+
 /// Hooks of which those of the second row wait until the first row has ended.
 #[derive(Debug)]
 struct OneProcess {
