@@ -126,7 +126,8 @@ impl<'a> Turn<'a> {
                 Err(failed) => failed,
             };
             request.attempt += 1;
-            if blame != Blame::Row && !self.is_suspect(&error) {
+            let is_rows = matches!(blame, Blame::Row | Blame::Unwaited);
+            if !is_rows && !self.is_suspect(&error) {
                 // What the provider is to blame for does not use up the row's time.
                 self.row.worked.store(worked, Ordering::Relaxed);
                 self.leave_lane_that_is_down();
@@ -136,7 +137,7 @@ impl<'a> Turn<'a> {
                 continue;
             }
             self.failed += 1;
-            match self.next_try(request, &error) {
+            match self.next_try(request, &error, blame) {
                 Next::Elsewhere => {}
                 Next::After(wait) => {
                     self.row.add_work(wait);
@@ -188,8 +189,11 @@ impl<'a> Turn<'a> {
     }
 
     /// Decides whether there is another try, here or with the next model.
-    fn next_try(&mut self, request: &Request, error: &CallError) -> Next {
-        let fault = error.fault();
+    fn next_try(&mut self, request: &Request, error: &CallError, blame: Blame) -> Next {
+        let fault = match error.fault() {
+            Fault::Throttled { after } if blame == Blame::Unwaited => Fault::Transient { after },
+            fault => fault,
+        };
         let worker = &self.row.shared.worker;
         if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
             let left = self.row.time_left();

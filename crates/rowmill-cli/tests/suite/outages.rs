@@ -220,3 +220,11 @@ fn with_next_to_no_open_files_a_run_ends_well_or_says_what_is_the_matter() {
         assert!(ended.code == Some(0) || told, "{files}: {:?}, {}", ended.code, ended.err);
     }
 }
+
+#[test]
+fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts(["a [[429]]", "b [[429]]"]);
+    let ended = home.run().on(&simulator).args(&["--retries", "0", "--max-outage", "0"]).ends_with(3);
+    ended.says(&["failed: 2 RateLimited"]);
+}
