@@ -143,7 +143,8 @@ impl Driver {
         let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
         let told = course.filter(|_| crew.cast.keeps_transcripts());
         let trace = told.map(|course| Box::new(course.into_transcript()));
-        self.heed(Ended { calls: before.calls, tools: before.tools, trace, ..unasked }, shared);
+        let calls_before = before.calls.len();
+        self.heed(Ended { calls: before.calls, calls_before, tools: before.tools, trace, ..unasked }, shared);
         None
     }
 

@@ -10,13 +10,16 @@ use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
 use rowmill_core::asked::asked_key;
 use rowmill_core::limits::{Budget, BudgetLimits, Parallel, Spend};
 use rowmill_core::ports::{HookCall, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnLine};
+use rowmill_core::record::CallReport;
 use rowmill_core::redact::Redactor;
 use rowmill_engine::{Lane, LaneSettings, Tools, run};
 use rowmill_testkit::{FakeModel, answer};
-use rowmill_types::{Completion, Finish, Message, RowId, Secret, ToolCall, ToolOutput, ToolSpec};
+use rowmill_types::{
+    CallTiming, Completion, Finish, Message, Money, RowId, Secret, ToolCall, ToolOutput, ToolSpec, Usage,
+};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, LANE, Log, lane, voice};
+use crate::support::{Bench, FakeLedger, LANE, Log, lane, voice};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
@@ -216,6 +219,47 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         assert!(seen.contains(&("1".into(), 1)) && seen.contains(&("2".into(), messages)), "{seen:?}");
         assert_eq!(seen.len(), 2);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
+    let (mut bench, model) = bench(1, FakeModel::default());
+    let usage = Some(Usage { input: 7, output: 3, ..Usage::default() });
+    let paid = CallReport {
+        error: None,
+        status: None,
+        timing: CallTiming { first_token: None, response: Duration::from_secs(1) },
+        usage,
+        raw_usage: None,
+        model: None,
+        service_tier: None,
+        cost: Some(Money::from_pico(500)),
+        agent: None,
+        hosted: None,
+        output_cap: None,
+    };
+    let completion = calls(&["look"]);
+    let answered = Happening::Answered { node: 0, prompt: None, completion, note: None, calls: vec![paid] };
+    let ledger = bench.ledger();
+    recall(&mut bench, &ledger, "1", &answered);
+    bench.plan.ledger = Box::new(ledger);
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((watched.outcomes(), model.seen().len()), (vec!["ok".to_owned()], 1));
+    let numbers = end.tally.numbers(end.duration);
+    assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
+}
+
+/// Lets the run go on from a turn of the row with this number.
+fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happening) {
+    let mut happening = Vec::new();
+    happened.write(&mut happening);
+    let (row, asked) = (number.parse().unwrap(), asked_key("", &[Message::user(number)]));
+    let id = RowId::Number(row);
+    let mut line = Vec::new();
+    TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
+    bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
+    bench.plan.worker.checkpoint = true;
 }
 
 /// One call with these arguments.
