@@ -109,7 +109,7 @@ fn first_line(report: &RunReport) -> String {
         line.push_str(&format!(", {} failed", grouped(numbers.failed_rows)));
     }
     if numbers.skipped_rows > 0 {
-        line.push_str(&format!(", {} skipped (done before)", grouped(numbers.skipped_rows)));
+        line.push_str(&format!(", {} skipped ({})", grouped(numbers.skipped_rows), why_skipped(report)));
     }
     line.push_str(&format!(" in {}", time(Duration::from_secs_f64(seconds))));
     // Of the shortest runs a rate says nothing.
@@ -117,6 +117,15 @@ fn first_line(report: &RunReport) -> String {
         line.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
     }
     line
+}
+
+/// Why a resume passes rows over.
+fn why_skipped(report: &RunReport) -> &'static str {
+    match report.resumed.map(|before| (before.done, before.undecided)) {
+        Some((0, 1..)) => "left as `OutcomeUnknown`",
+        Some((_, 1..)) => "done before, or left as `OutcomeUnknown`",
+        _ => "done before",
+    }
 }
 
 /// A run that ended early must not look like one that came to its end.

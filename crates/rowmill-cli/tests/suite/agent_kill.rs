@@ -259,7 +259,8 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let simulator = Simulator::start_blocking(script);
     let (tools, home) = Tools::start(0);
     home.write_prompts(["Use #once#.", "Use #twice#."]);
-    let args = ["--agent", "solo", "--checkpoint-turns", "--resume", "--export-traces", "traces"];
+    let args =
+        ["--agent", "solo", "--checkpoint-turns", "--resume", "--export-traces", "traces", "--final-summary"];
 
     let running = run(&home).on(&simulator).args(&args).start();
     wait_for_calls(&home, 2);
@@ -270,7 +271,13 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     tools.release();
     let ended = running.end();
     assert_eq!(ended.code, Some(3), "{}", ended.err);
-    ended.says(&["2 of them go on after their last finished turn", "`--retry-unknown`"]);
+    ended.resumed(0, 0, 1).says(&[
+        "1 of them goes on after its last finished turn",
+        "1 row is not sent: the run was cut while a tool of it ran that must not run twice",
+        "`--retry-unknown`",
+    ]);
+    let calls = &ended.summary()["calls"];
+    assert_eq!(calls["made"], 1, "the turns before the kill are not of this command");
     let envelopes = home.envelopes();
     assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
     let told = envelopes[0]["error"]["message"].as_str().unwrap();
@@ -282,6 +289,9 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     assert_cut_call_is_traced(&home);
     assert_eq!(envelopes[1]["result"], "it was released");
     assert_eq!(simulator.stats().answers, 3, "the turns before the kill were not asked for again");
+
+    let left = run(&home).on(&simulator).args(&args).ends_with(3);
+    left.says(&["0 rows: 0 ok, 2 skipped (done before, or left as `OutcomeUnknown`)"]);
 
     let running = run(&home).on(&simulator).args(&args).args(&["--retry-unknown"]).start();
     wait_for_calls(&home, 4);
