@@ -14,11 +14,11 @@ use rowmill_types::{
     CallError, CallFailure, Completion, ErrorKind, Fault, Finish, Message, Money, Request, RowError,
 };
 use tokio::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::account::Halt;
 use crate::asking::{Asking, Tried, generated};
 use crate::call_report::report;
+use crate::keys::{jitter, key};
 use crate::lane::{Lane, NoTicket, Ticket, Waiting};
 use crate::row::{RowContext, Share};
 
@@ -408,25 +408,6 @@ async fn within<T>(limit: Duration, mut answer: BoxFuture<'_, T>) -> Option<T> {
         timer.as_mut().poll(context).map(|()| None)
     })
     .await
-}
-
-/// Names the run, the row and the turn.
-fn key(run: &str, row: u64, turn: u32) -> String {
-    let mut digits = itoa::Buffer::new();
-    let mut key = String::with_capacity(run.len() + 24);
-    key.push_str(run);
-    key.push('-');
-    key.push_str(digits.format(row));
-    key.push('-');
-    key.push_str(digits.format(turn));
-    key
-}
-
-/// A number from 0 to 1 that differs between rows and tries, so that rows that
-/// failed together do not come back together.
-fn jitter(key: &str, attempt: u32) -> f64 {
-    let mixed = xxh3_64(key.as_bytes()).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    (xxh3_64(&mixed.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Whether no row can succeed after this failure.

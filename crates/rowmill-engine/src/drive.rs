@@ -70,7 +70,6 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         ledger: plan.ledger.reader()?,
         finishes: plan.worker.finish.is_some(),
     };
-    let intake = Intake::new(&plan.worker);
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,
@@ -86,7 +85,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         gates: shared.worker.casting.same().map(|crew| crew.gates()),
         aside: Arc::clone(&shared.aside),
         feed: Some(feed.start()?),
-        intake,
+        intake: Intake::new(&shared.worker),
         releasing: FuturesUnordered::new(),
         head: None,
         next_ordinal: 0,

@@ -17,6 +17,7 @@ mod flight;
 mod gate;
 mod heads;
 mod intake;
+mod keys;
 mod lane;
 mod memory;
 mod plan;
