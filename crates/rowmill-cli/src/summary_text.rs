@@ -78,7 +78,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     }
     lines.extend(cost_line(report));
     lines.extend(reused_line(report));
-    let unknown = numbers.calls.outcome_unknown + report.unknown_rows;
+    let unknown = numbers.calls.outcome_unknown;
     if unknown > 0 {
         let was = if unknown == 1 { "was" } else { "were" };
         lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
@@ -111,7 +111,7 @@ fn first_line(report: &RunReport) -> String {
         line.push_str(&format!(", {} failed", grouped(numbers.failed_rows)));
     }
     if numbers.skipped_rows > 0 {
-        line.push_str(&format!(", {} skipped (done before)", grouped(numbers.skipped_rows)));
+        line.push_str(&format!(", {} skipped ({})", grouped(numbers.skipped_rows), why_skipped(report)));
     }
     line.push_str(&format!(" in {}", time(Duration::from_secs_f64(seconds))));
     // Of the shortest runs a rate says nothing.
@@ -119,6 +119,15 @@ fn first_line(report: &RunReport) -> String {
         line.push_str(&format!(" ({} rows/s)", rate(numbers.processed_rows as f64 / seconds)));
     }
     line
+}
+
+/// Why a resume passes rows over.
+fn why_skipped(report: &RunReport) -> &'static str {
+    match report.resumed.map(|before| (before.done, before.undecided)) {
+        Some((0, 1..)) => "left as `OutcomeUnknown`",
+        Some((_, 1..)) => "done before, or left as `OutcomeUnknown`",
+        _ => "done before",
+    }
 }
 
 /// A run that ended early must not look like one that came to its end.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rowmill_types::RowId;
 
+use crate::agent::Happening;
 use crate::ports::Span;
 use crate::record::EnvelopeHead;
 use crate::select::IdSet;
@@ -35,6 +36,8 @@ struct Turns {
     spans: Vec<Span>,
     /// How many of them a record has told: one that says that the row was interrupted.
     told: usize,
+    /// The tools that had been called and must not run twice, by node and place in the turn.
+    running: Vec<(usize, usize)>,
 }
 
 /// What a resume finds.
@@ -48,6 +51,8 @@ pub struct ResumeCounts {
     pub unknown: u64,
     /// Those of them that go on from turns that were kept.
     pub with_turns: u64,
+    /// Rows for which a tool was running at a crash that must not run twice; they end without a call.
+    pub cut_tools: u64,
     /// Rows whose tools may have run; they are passed over.
     pub undecided: u64,
 }
@@ -102,6 +107,18 @@ impl Resume {
         let turns = self.turns.entry(id.clone()).or_default();
         turns.number = number;
         turns.spans.push(span);
+    }
+
+    /// Takes in what it was that happened.
+    pub fn saw_happening(&mut self, id: &RowId, happening: &Happening) {
+        let Some(turns) = self.turns.get_mut(id) else { return };
+        match happening {
+            Happening::ToolStarted { node, index, .. } => turns.running.push((*node, *index)),
+            Happening::ToolEnded { node, index, .. } => {
+                turns.running.retain(|running| *running != (*node, *index));
+            }
+            Happening::Answered { .. } | Happening::Failed { .. } | Happening::Expired { .. } => {}
+        }
     }
 
     /// Forgets all turns: they are of agents that have changed since.
@@ -166,12 +183,14 @@ impl Resume {
     /// How many rows are ok, failed, and of unknown outcome.
     #[must_use]
     pub fn counts(&self) -> ResumeCounts {
+        let only_turns = self.turns.values().filter(|turns| !self.in_flight.contains(&turns.number)).count();
+        let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
             failed: self.failed.len(),
-            unknown: self.in_flight.len() as u64
-                + self.turns.values().filter(|turns| !self.in_flight.contains(&turns.number)).count() as u64,
-            with_turns: self.turns.len() as u64,
+            unknown: (self.in_flight.len() + only_turns).saturating_sub(cut_tools) as u64,
+            with_turns: (self.turns.len() - cut_tools) as u64,
+            cut_tools: cut_tools as u64,
             undecided: self.undecided.len(),
         }
     }
@@ -198,6 +217,8 @@ impl Resume {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_types::ToolOutput;
+
     use super::*;
 
     fn head(number: u64, ok: bool) -> EnvelopeHead {
@@ -299,5 +320,31 @@ mod tests {
         resume.saw_ended(&unknown(2), span(3));
         let standing = |number| resume.standing(&RowId::Number(number), number);
         assert_eq!([1, 2].map(standing), [Standing::Done, Standing::Kept(span(3))]);
+    }
+
+    #[test]
+    fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again() {
+        let started = |index| Happening::ToolStarted {
+            node: 0,
+            index,
+            tool: "book".into(),
+            call: "c".into(),
+            arguments: "{}".into(),
+            turn: 1,
+        };
+        let (output, note) = (ToolOutput::of_text("done"), None);
+        let ended = Happening::ToolEnded { node: 0, index: 0, output, note };
+        let mut resume = Resume::default();
+        resume.saw_taken(&[1, 2, 3]);
+        for (number, happenings) in
+            [(1, vec![started(0), ended.clone()]), (2, vec![started(0), started(1), ended])]
+        {
+            for happening in happenings {
+                resume.saw_turn(&RowId::Number(number), number, Span { offset: 1, length: 1 });
+                resume.saw_happening(&RowId::Number(number), &happening);
+            }
+        }
+        let counts = ResumeCounts { unknown: 2, with_turns: 1, cut_tools: 1, ..ResumeCounts::default() };
+        assert_eq!(resume.counts(), counts);
     }
 }

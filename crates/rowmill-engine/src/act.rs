@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::Crew;
 use crate::account::Halt;
+use crate::cut::Acting;
 use crate::row::RowContext;
 
 /// A host keeps the time of its tools, and may have to queue, reconnect and call again. One that
@@ -78,12 +79,7 @@ impl RowContext<'_> {
         self.add_work(took);
         let end = self.shared.began.elapsed();
         let ok = output.as_ref().is_ok_and(|output| !output.is_error);
-        let report = ToolReport {
-            agent: self.member_name(step.member).to_owned(),
-            tool: step.call.name.clone(),
-            ok,
-            duration: took,
-        };
+        let report = ToolReport { ok, ..self.tool_report(step, took) };
         let worker = &self.shared.worker;
         let note = (worker.checkpoint || self.crew.cast.keeps_transcripts()).then(|| ToolNote {
             call: step.call.id.clone(),
@@ -93,6 +89,12 @@ impl RowContext<'_> {
             is_error: !ok,
         });
         Acted { output, report, note }
+    }
+
+    /// What is written down of a call that gave nothing.
+    pub(crate) fn tool_report(&self, step: &ToolStep, duration: Duration) -> ToolReport {
+        let agent = self.member_name(step.member).to_owned();
+        ToolReport { agent, tool: step.call.name.clone(), ok: false, duration }
     }
 
     async fn call_tool(&self, step: &mut ToolStep) -> Result<ToolOutput, NotActed> {
@@ -119,12 +121,15 @@ impl RowContext<'_> {
         step.waited = asked.elapsed();
         let output = match ready {
             Ok(permit) => {
+                self.time_for_call().map_err(NotActed::Failed)?;
                 if !tool.idempotent {
                     // Not before now: a call that still waits cannot have run.
                     self.keep(&step.started()).map_err(NotActed::Halt)?;
                     self.may_be_paid(true);
                 }
+                let acting = Acting::begin(self, step);
                 let output = self.in_time(tools.host.call(request), tool.timeout).await;
+                acting.end();
                 drop(permit);
                 output
             }

@@ -1,7 +1,8 @@
 //! What the loop waits for: rows that end, and rows to begin.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -31,6 +32,14 @@ pub(crate) async fn gather<F: Future<Output = Done>>(
     })
     .await;
     done
+}
+
+/// Ends all rows that are under way; they know that the run was aborted.
+pub(crate) fn cut_all<F: Future<Output = Done>>(flight: FuturesUnordered<F>) -> Vec<Done> {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut flight = pin!(flight);
+    let ended = flight.as_mut().iter_pin_mut().map(|row| row.poll(&mut context));
+    ended.filter_map(|polled| if let Poll::Ready(done) = polled { Some(done) } else { None }).collect()
 }
 
 /// Waits for the next batch; there is none from an input that has ended.

@@ -14,11 +14,11 @@ use rowmill_types::{
     CallError, CallFailure, Completion, ErrorKind, Fault, Finish, Message, Money, Request, RowError,
 };
 use tokio::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::account::Halt;
 use crate::asking::{Asking, Tried, generated};
 use crate::call_report::report;
+use crate::keys::{jitter, key};
 use crate::lane::{Lane, NoTicket, Ticket, Waiting};
 use crate::row::{RowContext, Share};
 
@@ -92,11 +92,14 @@ pub(crate) struct Asked {
 pub(crate) struct Turn<'a> {
     pub(crate) row: &'a RowContext<'a>,
     pub(crate) voice: usize,
+    pub(crate) member: usize,
     /// The model that is asked, by its place in the voice's list.
     pub(crate) lane: usize,
     /// Leave for the next call, if it is there already.
     pub(crate) ticket: Option<Ticket<'a>>,
     pub(crate) calls: Calls,
+    /// When the call was sent that is under way.
+    pub(crate) sent: Option<Instant>,
     /// Calls of this model that failed.
     pub(crate) failed: u32,
     /// How the question was asked before.
@@ -123,7 +126,8 @@ impl<'a> Turn<'a> {
                 Err(failed) => failed,
             };
             request.attempt += 1;
-            if blame != Blame::Row && !self.is_suspect(&error) {
+            let is_rows = matches!(blame, Blame::Row | Blame::Unwaited);
+            if !is_rows && !self.is_suspect(&error) {
                 // What the provider is to blame for does not use up the row's time.
                 self.row.worked.store(worked, Ordering::Relaxed);
                 self.leave_lane_that_is_down();
@@ -133,7 +137,7 @@ impl<'a> Turn<'a> {
                 continue;
             }
             self.failed += 1;
-            match self.next_try(request, &error) {
+            match self.next_try(request, &error, blame) {
                 Next::Elsewhere => {}
                 Next::After(wait) => {
                     self.row.add_work(wait);
@@ -185,8 +189,11 @@ impl<'a> Turn<'a> {
     }
 
     /// Decides whether there is another try, here or with the next model.
-    fn next_try(&mut self, request: &Request, error: &CallError) -> Next {
-        let fault = error.fault();
+    fn next_try(&mut self, request: &Request, error: &CallError, blame: Blame) -> Next {
+        let fault = match error.fault() {
+            Fault::Throttled { after } if blame == Blame::Unwaited => Fault::Transient { after },
+            fault => fault,
+        };
         let worker = &self.row.shared.worker;
         if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
             let left = self.row.time_left();
@@ -252,6 +259,7 @@ impl<'a> Turn<'a> {
         &mut self,
         request: &mut Request,
     ) -> Result<Result<Completion, (CallError, Blame)>, NoAnswer> {
+        self.limit()?;
         let mut ticket = match self.ticket.take() {
             Some(ticket) => ticket,
             // Most calls have leave already; those that wait for it need not be quick about it.
@@ -264,8 +272,9 @@ impl<'a> Turn<'a> {
         };
         let share = self.row.set_aside(worst).await?;
         let sent = Instant::now();
-        let limit = self.limit();
+        let limit = self.limit()?;
         ticket.send();
+        self.sent = Some(sent);
         let mut outcome = match within(limit, ticket.lane().model.complete(request)).await {
             Some(outcome) => outcome,
             None => {
@@ -278,6 +287,7 @@ impl<'a> Turn<'a> {
                 Err(CallError::new(CallFailure::Timeout, message))
             }
         };
+        self.sent = None;
         let took = sent.elapsed();
         self.row.add_work(took);
         let report = report(&mut outcome, ticket.lane(), took);
@@ -316,8 +326,9 @@ impl<'a> Turn<'a> {
     }
 
     /// How long the next call may take.
-    fn limit(&self) -> Duration {
-        self.row.shared.worker.timeout.min(self.row.time_left().unwrap_or(Duration::MAX))
+    fn limit(&self) -> Result<Duration, RowError> {
+        let left = self.row.time_for_call()?;
+        Ok(self.row.shared.worker.timeout.min(left.unwrap_or(Duration::MAX)))
     }
 
     /// Waits before a retry; a drain ends the wait, and then there is no retry.
@@ -361,9 +372,11 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
     let mut turn = Turn {
         row: context,
         voice,
+        member,
         lane,
         ticket,
         calls: Calls::default(),
+        sent: None,
         failed: 0,
         tried: Tried::default(),
         key_length: request.key.len(),
@@ -378,7 +391,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
             outcome = Err(error.into());
         }
     }
-    let Turn { lane, calls, .. } = turn;
+    let (lane, calls) = (turn.lane, std::mem::take(&mut turn.calls));
     let end = context.shared.began.elapsed();
     Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
 }
@@ -395,25 +408,6 @@ async fn within<T>(limit: Duration, mut answer: BoxFuture<'_, T>) -> Option<T> {
         timer.as_mut().poll(context).map(|()| None)
     })
     .await
-}
-
-/// Names the run, the row and the turn.
-fn key(run: &str, row: u64, turn: u32) -> String {
-    let mut digits = itoa::Buffer::new();
-    let mut key = String::with_capacity(run.len() + 24);
-    key.push_str(run);
-    key.push('-');
-    key.push_str(digits.format(row));
-    key.push('-');
-    key.push_str(digits.format(turn));
-    key
-}
-
-/// A number from 0 to 1 that differs between rows and tries, so that rows that
-/// failed together do not come back together.
-fn jitter(key: &str, attempt: u32) -> f64 {
-    let mixed = xxh3_64(key.as_bytes()).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    (xxh3_64(&mixed.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Whether no row can succeed after this failure.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::record::CallReport;
-use rowmill_types::{CallError, CallTiming, Completion};
+use rowmill_types::{CallError, CallTiming, Completion, ErrorKind};
 
 use crate::lane::Lane;
 
@@ -24,18 +24,26 @@ pub(crate) fn report(outcome: &mut Result<Completion, CallError>, lane: &Lane, t
             hosted: completion.hosted.clone(),
             output_cap: None,
         },
-        Err(error) => CallReport {
-            error: Some(error.failure.kind()),
-            status: error.status,
-            timing: CallTiming { first_token: None, response: took },
-            usage: None,
-            raw_usage: None,
-            model: None,
-            service_tier: None,
-            cost: None,
-            agent: None,
-            hosted: None,
-            output_cap: None,
-        },
+        Err(error) => {
+            let timing = CallTiming { first_token: None, response: took };
+            unanswered(error.failure.kind(), error.status, timing)
+        }
+    }
+}
+
+/// The report of a call without an answer.
+pub(crate) fn unanswered(kind: ErrorKind, status: Option<u16>, timing: CallTiming) -> CallReport {
+    CallReport {
+        error: Some(kind),
+        status,
+        timing,
+        usage: None,
+        raw_usage: None,
+        model: None,
+        service_tier: None,
+        cost: None,
+        agent: None,
+        hosted: None,
+        output_cap: None,
     }
 }

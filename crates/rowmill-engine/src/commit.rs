@@ -101,17 +101,18 @@ impl Driver {
 
     /// Counts a row that the ledger has.
     fn settle(&mut self, ended: &Ended, worker: &Worker) {
-        let called = self.in_flight.remove(&ended.ordinal).is_some();
+        let called = self.in_flight.remove(&ended.ordinal);
         let result = ended.result();
-        self.tally.add(&RowReport { outcome: result, ..ended.report(worker) });
+        // What an earlier part of the run paid for is told by the row's record, but is not of this part.
+        let calls = ended.own_calls();
+        self.tally.add(&RowReport { outcome: result, calls, ..ended.report(worker) });
         self.tally.unknown_calls += ended.unknown_calls;
         self.tally.saved += ended.saved;
-        let usage = total_usage(&ended.calls);
         // Answers that are of no use were paid for, too.
         if ended.calls.iter().any(|call| call.usage.is_some()) {
-            self.history.add(&usage, ended.end.saturating_sub(ended.start));
+            self.history.add(&total_usage(&ended.calls), ended.end.saturating_sub(ended.start));
         }
-        let cost = total_cost(&ended.calls);
+        let (usage, cost) = (total_usage(calls), total_cost(calls));
         let (number, error) = (ended.number, result.as_ref().err());
         self.observer.observe(&Event::Ended { number, error, called, usage, cost });
     }

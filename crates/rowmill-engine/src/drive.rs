@@ -1,7 +1,7 @@
 //! The loop: takes rows while there is room, gathers what ended, writes it to the
 //! ledger in one go, and sends it on.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,11 +12,12 @@ use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Event, Finish, Ledger, Observer};
 use rowmill_core::summary::Tally;
-use rowmill_types::{ErrorKind, Problem, ProblemCode, RowError, RowId};
+use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
+use crate::arrivals::cut_all;
 use crate::aside::RowsAside;
 use crate::feed::{Batch, Feed, rows_up_to_the_end};
 use crate::heads::Head;
@@ -24,7 +25,7 @@ use crate::intake::Intake;
 use crate::lane::NoTicket;
 use crate::memory::RowMemory;
 use crate::policy::{Policy, StopCause};
-use crate::prepared::Ended;
+use crate::prepared::{Ended, Prepared};
 use crate::publish::{Parcel, Publisher};
 use crate::wake::Woke;
 use crate::work::{Done, Fate, Shared};
@@ -69,7 +70,6 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         ledger: plan.ledger.reader()?,
         finishes: plan.worker.finish.is_some(),
     };
-    let intake = Intake::new(&plan.worker);
     let shared = Shared {
         run: plan.run,
         worker: plan.worker,
@@ -78,13 +78,14 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         began,
         account: Account::new(plan.budget, plan.ledger, plan.parallel.max(1), plan.observer.clone()),
         all_sent: AtomicBool::new(false),
+        aborted: AtomicBool::new(false),
         aside: Arc::default(),
     };
     let mut driver = Driver {
         gates: shared.worker.casting.same().map(|crew| crew.gates()),
         aside: Arc::clone(&shared.aside),
         feed: Some(feed.start()?),
-        intake,
+        intake: Intake::new(&shared.worker),
         releasing: FuturesUnordered::new(),
         head: None,
         next_ordinal: 0,
@@ -100,7 +101,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         history: History::default(),
         stopped: None,
         is_closed: false,
-        in_flight: HashMap::new(),
+        in_flight: HashSet::new(),
         now: Happened::default(),
         held_back: None,
         began,
@@ -170,8 +171,8 @@ pub(crate) struct Driver {
     stopped: Option<StopCause>,
     /// Whether no further rows are taken, for whatever reason.
     pub(crate) is_closed: bool,
-    /// Rows whose calls are under way, for the case that they are aborted.
-    pub(crate) in_flight: HashMap<u64, (u64, RowId)>,
+    /// Rows that are under way, by their place.
+    pub(crate) in_flight: HashSet<u64>,
     pub(crate) now: Happened,
     /// Records that are published last, because the ledger is writing to its reserve and
     /// the output must not take it away.
@@ -225,8 +226,8 @@ impl Driver {
                 Woke::Drain => self.end_early(StopCause::Interrupted),
                 Woke::Deadline(after) => self.end_early(StopCause::Deadline(after)),
                 Woke::Abort => {
-                    drop(flight);
-                    return self.abandon(shared);
+                    shared.aborted.store(true, Ordering::Relaxed);
+                    return self.abandon(cut_all(flight), shared);
                 }
             }
             if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
@@ -289,10 +290,7 @@ impl Driver {
                     self.heed(*ended, shared);
                     others.into_iter().for_each(|row| self.heed(row, shared));
                 }
-                Fate::Released(prepared) => {
-                    self.in_flight.remove(&prepared.ordinal);
-                    self.now.released.push(prepared.row.number());
-                }
+                Fate::Released(prepared) => self.give_back(&prepared),
             }
             if let Some(halt) = done.halt {
                 self.halt(halt, shared);
@@ -373,20 +371,27 @@ impl Driver {
         self.stop.drain();
     }
 
-    /// Records rows whose calls were dropped as outcome unknown.
-    fn abandon(&mut self, shared: &Shared) -> u64 {
+    /// Records rows that were cut, with everything that was called for them until then. Of those for
+    /// which nothing was sent, nothing is unknown: they are given back.
+    fn abandon(&mut self, cut: Vec<Done>, shared: &Shared) -> u64 {
         self.end_early(StopCause::Interrupted);
-        let now = self.began.elapsed();
-        let rows = std::mem::take(&mut self.in_flight);
-        let unknown = rows.len() as u64;
-        for (ordinal, (number, id)) in rows {
-            let error = RowError::new(
-                ErrorKind::Interrupted,
-                "the run was aborted during the call; whether it was billed is unknown",
-            );
-            self.now.ended.push(Ended::unasked(ordinal, id, number, None, Err(error), now));
+        let mut unknown = 0;
+        for done in cut {
+            match done.fate {
+                Fate::Ended(mut ended) => {
+                    ended.redact(&shared.worker.redactor);
+                    self.now.ended.push(*ended);
+                    unknown += 1;
+                }
+                Fate::Released(prepared) => self.give_back(&prepared),
+            }
         }
         self.commit(shared);
         unknown
+    }
+
+    fn give_back(&mut self, prepared: &Prepared) {
+        self.in_flight.remove(&prepared.ordinal);
+        self.now.released.push(prepared.row.number());
     }
 }

@@ -127,6 +127,8 @@ pub struct Gate {
     changed: Notify,
     on_quota: OnQuota,
     max_outage: Duration,
+    /// Since when refusals hold all calls up, and none was answered.
+    refusing_since: Mutex<Option<Duration>>,
 }
 
 impl fmt::Debug for Gate {
@@ -158,6 +160,7 @@ impl Gate {
             changed: Notify::new(),
             on_quota,
             max_outage,
+            refusing_since: Mutex::default(),
         }
     }
 
@@ -268,6 +271,12 @@ impl Gate {
         }
     }
 
+    /// Whether nobody is to wait for a provider that refused a call which was sent at `sent`: one that
+    /// lets nothing through although the wait after its first refusals is over.
+    fn is_unwaited(&self, sent: Duration) -> bool {
+        self.max_outage.is_zero() && locked(&self.refusing_since).is_some_and(|since| since < sent)
+    }
+
     fn ask(self: &Arc<Self>, need: Need) -> Result<Permit, Wait> {
         let now = self.now();
         let mut breaker = locked(&self.breaker);
@@ -304,6 +313,7 @@ impl Permit {
     pub(crate) fn answered(mut self, completion: &Completion) {
         let Some(charge) = self.charge.take() else { return };
         let now = self.gate.now();
+        *locked(&self.gate.refusing_since) = None;
         let is_back = locked(&self.gate.breaker).answered(charge.sent(), now);
         let mut limiter = locked(&self.gate.limiter);
         if is_back {
@@ -320,10 +330,18 @@ impl Permit {
         let mut breaker = locked(&self.gate.breaker);
         let mut limiter = locked(&self.gate.limiter);
         let (is_back, blame) = match error.fault() {
+            Fault::Throttled { .. } if self.gate.is_unwaited(sent) => {
+                limiter.failed(&charge, rates, now);
+                let blame = if limiter.never_fits(&charge) { Blame::Row } else { Blame::Unwaited };
+                (breaker.refused(sent, now), blame)
+            }
             Fault::Throttled { after } => {
                 let blame = match limiter.refused(&charge, after, rates, now) {
                     _ if limiter.never_fits(&charge) => Blame::Row,
-                    Refusal::Everybody => Blame::Provider,
+                    Refusal::Everybody => {
+                        locked(&self.gate.refusing_since).get_or_insert(now);
+                        Blame::Provider
+                    }
                     Refusal::RowAlone(after) => Blame::StrayRefusal(after),
                 };
                 (breaker.refused(sent, now), blame)

@@ -84,9 +84,8 @@ impl Driver {
 
     /// Notes that a row is about to be sent.
     pub(crate) fn sends(&mut self, head: &Head) {
-        let Prepared { ordinal, id, row, .. } = &head.prepared;
-        self.now.taken.push(row.number());
-        self.in_flight.insert(*ordinal, (row.number(), id.clone()));
+        self.now.taken.push(head.prepared.row.number());
+        self.in_flight.insert(head.prepared.ordinal);
     }
 
     /// Whether rows are left that need not be sent, because all before them failed; the run then ends.
@@ -144,7 +143,8 @@ impl Driver {
         let unasked = Ended::unasked(ordinal, id, row.number(), Some(row), Err(error), self.began.elapsed());
         let told = course.filter(|_| crew.cast.keeps_transcripts());
         let trace = told.map(|course| Box::new(course.into_transcript()));
-        self.heed(Ended { calls: before.calls, tools: before.tools, trace, ..unasked }, shared);
+        let calls_before = before.calls.len();
+        self.heed(Ended { calls: before.calls, calls_before, tools: before.tools, trace, ..unasked }, shared);
         None
     }
 

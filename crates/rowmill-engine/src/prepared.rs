@@ -130,6 +130,8 @@ pub(crate) struct Ended {
     pub(crate) row: Option<Row>,
     pub(crate) outcome: Result<String, RowError>,
     pub(crate) calls: Vec<CallReport>,
+    /// How many of them an earlier part of the run made.
+    pub(crate) calls_before: usize,
     /// The tools that were called.
     pub(crate) tools: Vec<ToolReport>,
     /// Answers that are rated below what was asked for.
@@ -175,6 +177,7 @@ impl Ended {
             row,
             outcome,
             calls: Vec::new(),
+            calls_before: 0,
             tools: Vec::new(),
             below_min_rating: Vec::new(),
             start: now,
@@ -225,6 +228,11 @@ impl Ended {
             Ok(verdict) => self.verdict = verdict,
             Err(error) => self.unfinished = Some(Box::new(Err(error))),
         }
+    }
+
+    /// The calls that this part of the run made.
+    pub(crate) fn own_calls(&self) -> &[CallReport] {
+        self.calls.get(self.calls_before..).unwrap_or_default()
     }
 
     /// What the row came to, for everybody but the ledger, which keeps the answer.

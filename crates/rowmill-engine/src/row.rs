@@ -7,12 +7,14 @@ use std::time::Duration;
 use rowmill_core::agent::Happening;
 use rowmill_core::limits::{Budget, BudgetLimits, Reservation, Reserved, Spend};
 use rowmill_core::ports::{AskedKey, Group, TurnLine};
+use rowmill_core::record::CallReport;
 use rowmill_types::{ErrorKind, RowError, RowId};
 use tokio::sync::Notify;
 
 use crate::Crew;
 use crate::account::Halt;
 use crate::ask::NoAnswer;
+use crate::cut::Cut;
 use crate::prepared::Prepared;
 use crate::work::Shared;
 
@@ -36,6 +38,8 @@ pub(crate) struct RowContext<'a> {
     budget: Option<Mutex<Budget>>,
     /// Tells that a call has ended whose worst case was set aside.
     settled: Notify,
+    /// What dropped steps leave; rows without any need no place for it.
+    cut: Mutex<Option<Box<Cut>>>,
 }
 
 impl<'a> RowContext<'a> {
@@ -53,6 +57,7 @@ impl<'a> RowContext<'a> {
             touched: AtomicBool::new(false),
             budget: limits.any().then(|| Mutex::new(Budget::new(limits, spent))),
             settled: Notify::new(),
+            cut: Mutex::default(),
         }
     }
 
@@ -71,6 +76,18 @@ impl<'a> RowContext<'a> {
         Some(most.saturating_sub(Duration::from_nanos(self.worked())))
     }
 
+    /// What `--row-timeout` leaves for a call, where there is one. Nothing is called for a row whose
+    /// time is used up.
+    pub(crate) fn time_for_call(&self) -> Result<Option<Duration>, RowError> {
+        let left = self.time_left();
+        if left != Some(Duration::ZERO) {
+            return Ok(left);
+        }
+        let most = self.shared.worker.row_timeout.unwrap_or_default().as_secs_f64();
+        let message = format!("the {most} s of `--row-timeout` were used up before the next call");
+        Err(RowError::new(ErrorKind::Timeout, message))
+    }
+
     pub(crate) fn was_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
@@ -80,10 +97,33 @@ impl<'a> RowContext<'a> {
         self.touched.fetch_or(unknown, Ordering::Relaxed);
     }
 
+    /// Whether nothing was paid for or done, nor may have been.
+    pub(crate) fn is_untouched(&self) -> bool {
+        !self.was_answered() && !self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Takes in what a dropped step leaves.
+    pub(crate) fn cut(&self, takes_in: impl FnOnce(&mut Cut)) {
+        takes_in(locked(&self.cut).get_or_insert_default());
+    }
+
+    /// What dropped steps have left.
+    pub(crate) fn take_cut(&self) -> Option<Box<Cut>> {
+        locked(&self.cut).take()
+    }
+
+    /// Says in reports of calls who asked, where there are agents.
+    pub(crate) fn name_agent(&self, member: usize, reports: &mut [CallReport]) {
+        let name = self.member_name(member);
+        if self.crew.cast.members().len() > 1 || !name.is_empty() {
+            reports.iter_mut().for_each(|report| report.agent = Some(name.to_owned()));
+        }
+    }
+
     /// A row that gets no leave is given back as if it had never been sent, unless it was
     /// paid for already, or may have been: that has to be on record.
     pub(crate) fn given_back(&self, halt: Option<Halt>) -> NoAnswer {
-        if !self.was_answered() && !self.touched.load(Ordering::Relaxed) {
+        if self.is_untouched() {
             return NoAnswer::Released(halt);
         }
         let error = RowError::new(ErrorKind::Interrupted, "the run stopped before its last answer came");

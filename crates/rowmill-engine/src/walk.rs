@@ -10,6 +10,7 @@ use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
 use crate::account::Halt;
 use crate::act::{Acted, NotActed, ToolStep};
 use crate::ask::{Asked, ModelStep, NoAnswer, ask, is_fatal};
+use crate::cut::CutTool;
 use crate::flight::{Flight, StepKind};
 use crate::prepared::{Before, Ended, Prepared};
 use crate::row::RowContext;
@@ -60,6 +61,8 @@ pub(crate) struct Walk<'r> {
     course: Course,
     first: Option<FirstCall<'r>>,
     calls: Vec<CallReport>,
+    /// How many of them were made before a crash.
+    calls_before: usize,
     tools: Vec<ToolReport>,
     failure: Option<CallError>,
     unknown_calls: u64,
@@ -89,6 +92,7 @@ impl<'r> Walk<'r> {
             context,
             course,
             first: Some(first),
+            calls_before: before.calls.len(),
             calls: before.calls,
             tools: before.tools,
             failure: None,
@@ -127,8 +131,7 @@ impl<'r> Walk<'r> {
                 }
             }
             if self.course.is_over() {
-                // Nobody waits for what is still under way; it may have been billed.
-                self.unknown_calls += self.asking;
+                // Nobody waits for what is still under way.
                 return;
             }
             if self.ends && self.asking + self.acting == 0 {
@@ -142,7 +145,6 @@ impl<'r> Walk<'r> {
                 let (asked, acted) = flight.cut(|node| self.course.has_ended(node));
                 self.asking -= asked;
                 self.acting -= acted;
-                self.unknown_calls += asked;
             }
         }
     }
@@ -238,13 +240,7 @@ impl<'r> Walk<'r> {
         let Asked { voice, lane, calls, .. } = asked;
         self.unknown_calls += calls.unknown;
         self.saved += calls.saved;
-        let plain = self.context.crew.cast.members().len() == 1;
-        let name = self.context.member_name(asked.member);
-        if !plain || !name.is_empty() {
-            for report in &mut calls.reports {
-                report.agent = Some(name.to_owned());
-            }
-        }
+        self.context.name_agent(asked.member, &mut calls.reports);
         // What another model said is not what this one would say.
         self.stood_in |= *lane != 0;
         match self.lanes.iter_mut().find(|(known, _)| known == voice) {
@@ -322,6 +318,20 @@ impl<'r> Walk<'r> {
         self.course.abort(error);
     }
 
+    /// Takes in what steps have left that were dropped; what the row comes to if it ends with that.
+    pub(crate) fn take_in_cut(&mut self) -> RowError {
+        let mut cut = self.context.take_cut().unwrap_or_default();
+        let error = cut.error();
+        self.calls.append(&mut cut.calls);
+        self.unknown_calls += cut.unknown;
+        self.saved += cut.saved;
+        for CutTool { node, call, report } in cut.tools {
+            self.course.note_unanswered(node, &call, &report.tool);
+            self.tools.push(report);
+        }
+        error
+    }
+
     pub(crate) fn take_halt(&mut self) -> Option<Halt> {
         self.halt.take()
     }
@@ -347,7 +357,8 @@ impl<'r> Walk<'r> {
         let answer = self.course.answer().filter(|_| key.is_some() && !self.stood_in);
         let kept = answer.cloned().map(|text| {
             let told = self.calls.iter().any(|call| call.usage.is_some());
-            let model = self.calls.last().and_then(|call| call.model.clone());
+            let model =
+                self.calls.iter().rev().find(|call| call.error.is_none()).and_then(|call| call.model.clone());
             let redactor = &shared.worker.redactor;
             let is_json = self.context.crew.cast.schema().is_some();
             let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
@@ -368,6 +379,7 @@ impl<'r> Walk<'r> {
             row: Some(row),
             outcome: outcome.map_err(|error| RowError { attempts, ..error }),
             calls: self.calls,
+            calls_before: self.calls_before,
             tools: self.tools,
             below_min_rating,
             start,

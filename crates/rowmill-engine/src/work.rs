@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use rowmill_core::agent::Course;
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) account: Account,
     /// Whether every row was sent, so that only those in flight can show what is wrong.
     pub(crate) all_sent: AtomicBool,
+    /// Whether rows are to end at once, without what is under way for them.
+    pub(crate) aborted: AtomicBool,
     /// Rows that wait out a refusal of their own.
     pub(crate) aside: Arc<RowsAside>,
 }
@@ -71,7 +73,7 @@ pub(crate) struct FirstCall<'a> {
 }
 
 /// Works on a row to its end, with leave for its first call. A panic on the way is that
-/// row's failure.
+/// row's failure. Looked at after the run was aborted, the row ends at once.
 pub(crate) async fn work<'a>(
     shared: &'a Shared,
     crew: Arc<Crew>,
@@ -89,11 +91,21 @@ pub(crate) async fn work<'a>(
     let walked = {
         // Pinned here, because a combinator would have it twice, and a row is moved with all of it.
         let mut going = pin!(walk.go());
-        poll_fn(|context| caught(going.as_mut(), context)).await
+        poll_fn(|context| match shared.aborted.load(Ordering::Relaxed) {
+            true => Poll::Ready(None),
+            false => caught(going.as_mut(), context).map(Some),
+        })
+        .await
     };
-    if let Err(panic) = walked {
-        let what = said(&*panic);
-        walk.abort(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")));
+    let cut = walk.take_in_cut();
+    match walked {
+        Some(Ok(())) => {}
+        Some(Err(panic)) => {
+            let what = said(&*panic);
+            walk.abort(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")));
+        }
+        None if context.is_untouched() => {}
+        None => walk.abort(cut),
     }
     let halt = walk.take_halt();
     if walk.is_released() {

@@ -39,6 +39,16 @@ pub(crate) fn tell_beginning(
             let text = format!("{rows} of them {go} on after {their} last finished turn");
             (control.notice)(Notice::Info(text));
         }
+        if counts.cut_tools > 0 {
+            let rows = counts.cut_tools;
+            let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
+            let ends = verb(rows, "it ends", "they end");
+            (control.notice)(Notice::Warning(format!(
+                "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
+                 `OutcomeUnknown`",
+                counted(rows, "row")
+            )));
+        }
         if counts.undecided > 0 {
             let rows = counts.undecided;
             let (left, them) = match rows {

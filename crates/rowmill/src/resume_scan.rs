@@ -31,10 +31,13 @@ pub(crate) fn scan_ledger(
             Line::Cover(_) => {}
             Line::Turn(row, id) => {
                 let is_current = span.offset >= header.turns_from;
+                let parsed = if is_new || is_current { TurnLine::parse(bytes).ok() } else { None };
+                let happening = parsed.map(|(_, happening)| happening);
                 if is_current {
                     resume.saw_turn(&id, row, span);
+                    happening.iter().for_each(|happening| resume.saw_happening(&id, happening));
                 }
-                recorded.turn(row, bytes, is_new, is_current);
+                recorded.turn(row, happening.as_ref(), is_new, is_current);
             }
             Line::Ended(head) => {
                 resume.saw_ended(&head, span);
@@ -59,17 +62,11 @@ struct Recorded {
 
 impl Recorded {
     /// Adds what a turn used.
-    fn turn(&mut self, row: u64, line: &[u8], is_new: bool, is_current: bool) {
-        if !is_new && !is_current {
-            return;
-        }
-        let Ok((_, Happening::Answered { calls, .. } | Happening::Failed { calls, .. })) =
-            TurnLine::parse(line)
-        else {
+    fn turn(&mut self, row: u64, happening: Option<&Happening>, is_new: bool, is_current: bool) {
+        let Some(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = happening else {
             return;
         };
-        let usage = total_usage(&calls);
-        let used = Spend { cost: total_cost(&calls), tokens: usage.tokens() };
+        let used = Spend { cost: total_cost(calls), tokens: total_usage(calls).tokens() };
         if is_new {
             self.sum = self.sum.plus(used);
         }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::agent_support::{
-    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told, turns,
+    Answered, Kept, Mark, Tools, Used, counted, labels, last_call, row_of, run, runs_once, spent, told,
+    turns, wait_for_calls,
 };
 use crate::faults_support::{Home, assert_all_ok, attempts};
 use rowmill_testkit::{Answer, Script, Simulator};
@@ -192,17 +193,6 @@ fn finished_turns_are_never_paid_twice_and_tools_run_twice_only_where_they_may()
     assert!(account.lost.len() as u64 <= KILLS * 2 * PARALLEL as u64);
 }
 
-/// Waits until so many calls have reached the tool server.
-fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
-    loop {
-        let counts = counted(home);
-        if counts.values().sum::<u64>() >= calls {
-            return counts;
-        }
-        std::thread::yield_now();
-    }
-}
-
 /// The trace of the first row tells of a call that nobody answered.
 fn assert_cut_call_is_traced(home: &Home) {
     let spans = &home.json_lines("traces/spans.jsonl")[0]["resourceSpans"][0]["scopeSpans"][0]["spans"];
@@ -269,7 +259,8 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let simulator = Simulator::start_blocking(script);
     let (tools, home) = Tools::start(0);
     home.write_prompts(["Use #once#.", "Use #twice#."]);
-    let args = ["--agent", "solo", "--checkpoint-turns", "--resume", "--export-traces", "traces"];
+    let args =
+        ["--agent", "solo", "--checkpoint-turns", "--resume", "--export-traces", "traces", "--final-summary"];
 
     let running = run(&home).on(&simulator).args(&args).start();
     wait_for_calls(&home, 2);
@@ -280,7 +271,13 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     tools.release();
     let ended = running.end();
     assert_eq!(ended.code, Some(3), "{}", ended.err);
-    ended.says(&["2 of them go on after their last finished turn", "`--retry-unknown`"]);
+    ended.resumed(0, 0, 1).says(&[
+        "1 of them goes on after its last finished turn",
+        "1 row is not sent: the run was cut while a tool of it ran that must not run twice",
+        "`--retry-unknown`",
+    ]);
+    let calls = &ended.summary()["calls"];
+    assert_eq!(calls["made"], 1, "the turns before the kill are not of this command");
     let envelopes = home.envelopes();
     assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
     let told = envelopes[0]["error"]["message"].as_str().unwrap();
@@ -292,6 +289,9 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     assert_cut_call_is_traced(&home);
     assert_eq!(envelopes[1]["result"], "it was released");
     assert_eq!(simulator.stats().answers, 3, "the turns before the kill were not asked for again");
+
+    let left = run(&home).on(&simulator).args(&args).ends_with(3);
+    left.says(&["0 rows: 0 ok, 2 skipped (done before, or left as `OutcomeUnknown`)"]);
 
     let running = run(&home).on(&simulator).args(&args).args(&["--retry-unknown"]).start();
     wait_for_calls(&home, 4);

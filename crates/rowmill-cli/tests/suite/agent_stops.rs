@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::agent_support::{Answered, Tools, Used, counted, labels, run, runs_once, told, turns};
+use crate::agent_support::{
+    Answered, Tools, Used, counted, labels, run, runs_once, told, turns, wait_for_calls,
+};
 use crate::faults_support::{Home, Running, assert_all_ok};
-use rowmill_testkit::Simulator;
+use rowmill_testkit::{Answer, Script, Simulator};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ROWS: u64 = 60;
 const KEEPS: [&str; 2] = ["--checkpoint-turns", "--parallel=8"];
@@ -92,6 +94,31 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
     run(&home).on(&simulator).args(&KEEPS).args(&["--resume", "--retry-unknown"]).ends_with(0);
     assert_done_once(&home, &answered, &anew);
     assert_all_told(&home, &simulator);
+}
+
+#[test]
+fn a_second_ctrl_c_while_a_tool_runs_loses_nothing_that_was_paid_for() {
+    let simulator = Simulator::start_blocking(Script::new().reply(|seen| Answer::Calls {
+        text: String::new(),
+        calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
+    }));
+    let (_tools, home) = Tools::start(1);
+    let mut running = run(&home).on(&simulator).args(&["--agent", "solo", "--final-summary"]).start();
+    wait_for_calls(&home, 1);
+    running.signal(Signal::INT);
+    running.wait_for_talk("stopping: rows under way are finished");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    assert_all_told(&home, &simulator);
+    let summary = ended.summary();
+    assert_eq!(summary["calls"], json!({"made": 1, "failed": {}, "outcome_unknown": 0}));
+    assert_eq!(summary["cost"]["usd"], summary["spent_usd"]);
+    assert_eq!(summary["outcome_unknown_rows"], 1);
+    assert!(!ended.err.contains("may have been billed"), "no model call was cut: {}", ended.err);
+    let telemetry = home.json_lines("telemetry.jsonl");
+    let tool = &telemetry[0]["tool_calls"][0];
+    assert_eq!((&tool["tool"], &tool["ok"]), (&json!("once__hang"), &json!(false)));
 }
 
 #[test]

@@ -230,3 +230,11 @@ fn with_too_few_open_files_a_command_says_so_in_one_message_and_leaves_nothing_b
     home.run().on(&simulator).under("ulimit -n 40").ends_with(0);
     home.run().on(&simulator).args(&["--overwrite"]).under("ulimit -S -n 6").ends_with(0);
 }
+
+#[test]
+fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_prompts(["a [[429]]", "b [[429]]"]);
+    let ended = home.run().on(&simulator).args(&["--retries", "0", "--max-outage", "0"]).ends_with(3);
+    ended.says(&["failed: 2 RateLimited"]);
+}

@@ -20,6 +20,8 @@ pub enum Blame {
     Provider,
     /// Nobody: a refusal that stands alone. The row waits as long as it was asked to, others go on.
     StrayRefusal(Option<Duration>),
+    /// The provider, which refuses every call and is not waited for: it costs the row one of its tries.
+    Unwaited,
 }
 
 /// Whether a call may go to the provider.

@@ -10,13 +10,16 @@ use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
 use rowmill_core::asked::asked_key;
 use rowmill_core::limits::{Budget, BudgetLimits, Parallel, Spend};
 use rowmill_core::ports::{HookCall, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnLine};
+use rowmill_core::record::CallReport;
 use rowmill_core::redact::Redactor;
 use rowmill_engine::{Lane, LaneSettings, Tools, run};
 use rowmill_testkit::{FakeModel, answer};
-use rowmill_types::{Completion, Finish, Message, RowId, Secret, ToolCall, ToolOutput, ToolSpec};
+use rowmill_types::{
+    CallTiming, Completion, Finish, Message, Money, RowId, Secret, ToolCall, ToolOutput, ToolSpec, Usage,
+};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, LANE, Log, lane, voice};
+use crate::support::{Bench, FakeLedger, LANE, Log, lane, voice};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
@@ -218,6 +221,47 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
+    let (mut bench, model) = bench(1, FakeModel::default());
+    let usage = Some(Usage { input: 7, output: 3, ..Usage::default() });
+    let paid = CallReport {
+        error: None,
+        status: None,
+        timing: CallTiming { first_token: None, response: Duration::from_secs(1) },
+        usage,
+        raw_usage: None,
+        model: None,
+        service_tier: None,
+        cost: Some(Money::from_pico(500)),
+        agent: None,
+        hosted: None,
+        output_cap: None,
+    };
+    let completion = calls(&["look"]);
+    let answered = Happening::Answered { node: 0, prompt: None, completion, note: None, calls: vec![paid] };
+    let ledger = bench.ledger();
+    recall(&mut bench, &ledger, "1", &answered);
+    bench.plan.ledger = Box::new(ledger);
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((watched.outcomes(), model.seen().len()), (vec!["ok".to_owned()], 1));
+    let numbers = end.tally.numbers(end.duration);
+    assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
+}
+
+/// Lets the run go on from a turn of the row with this number.
+fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happening) {
+    let mut happening = Vec::new();
+    happened.write(&mut happening);
+    let (row, asked) = (number.parse().unwrap(), asked_key("", &[Message::user(number)]));
+    let id = RowId::Number(row);
+    let mut line = Vec::new();
+    TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
+    bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
+    bench.plan.worker.checkpoint = true;
+}
+
 /// One call with these arguments.
 fn call_with(tool: &str, arguments: &str) -> Completion {
     let mut completion = calls(&[tool]);
@@ -275,6 +319,50 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
     assert!(redactor.replaced() >= 3, "the call and what it gave were kept, too: {}", redactor.replaced());
     let told = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert!(told.contains(SECRET), "the model is told what the tool gave: {told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_paid_for() {
+    for checkpoint in [false, true] {
+        let turns = vec![Ok(calls(&["look"])), Ok(calls(&["hang"]))];
+        let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
+        bench.plan.worker.checkpoint = checkpoint;
+        let stop = bench.plan.stop.clone();
+        let (plan, watched) = bench.split();
+        let log = watched.log.clone();
+        let (end, ()) = tokio::join!(run(plan), async {
+            log.until(|log| log.lines().iter().any(|line| line == "call hang for 1")).await;
+            stop.abort();
+        });
+        let end = end.unwrap();
+        assert_eq!((model.seen().len(), end.unknown_rows), (2, 1));
+        let numbers = end.tally.numbers(end.duration);
+        assert_eq!((numbers.calls.made, numbers.calls.outcome_unknown), (2, 0), "no model call was cut");
+        assert_eq!(numbers.usage.total_tokens, 20);
+        let envelope = &watched.envelopes()[0];
+        assert_eq!(envelope["error"]["type"], "Interrupted");
+        let message =
+            "the run was aborted while the tool `hang` was running; whether it took effect is unknown";
+        assert_eq!(
+            (&envelope["error"]["message"], &envelope["error"]["attempts"]),
+            (&json!(message), &json!(2))
+        );
+        let took = watched.log.lines().into_iter().filter(|line| line.contains(" took "));
+        assert_eq!(took.collect::<Vec<_>>(), ["\"look\" took 0.0 ms", "\"hang\" took 0.0 ms"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
+    let turns = vec![Ok(calls(&["hang"])), Ok(answer("too late"))];
+    let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
+    bench.plan.worker.row_timeout = Some(Duration::from_secs(5));
+    let (plan, watched) = bench.split();
+    let end = run(plan).await.unwrap();
+    assert_eq!((watched.outcomes(), model.seen().len()), (vec!["Timeout".to_owned()], 1));
+    assert_eq!((end.tally.calls, end.tally.unknown_calls), (1, 0));
+    let message = watched.envelopes()[0]["error"]["message"].clone();
+    assert_eq!(message, "the 5 s of `--row-timeout` were used up before the next call");
 }
 
 /// Hooks of which those of the second row wait until the first row has ended.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::acting::Acting;
 use crate::support::{Bench, disk_full, kept_line};
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
@@ -196,8 +197,32 @@ async fn an_abort_cuts_calls_and_records_their_rows_as_unknown() {
     });
     let end = end.unwrap();
     assert_eq!((end.stopped, end.unknown_rows), (Some(StopCause::Interrupted), 4));
+    assert_eq!((end.tally.calls, end.tally.unknown_calls), (4, 4), "each may have been billed");
     assert_eq!(watched.outcomes(), ["Interrupted"; 4]);
     assert_eq!(watched.numbers(), [1, 2, 3, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_gives_rows_back_for_which_nothing_is_under_way_and_tells_the_failed_tries_of_others() {
+    let model = Acting::new(|call| match (call.prompt, call.before) {
+        ("1", _) => (Duration::ZERO, Err(CallError { retry_after: Some(seconds(9_999)), ..busy() })),
+        ("2", ..4) => (Duration::ZERO, Err(busy())),
+        _ => (seconds(9_999), Ok(answer("never"))),
+    });
+    let bench = Bench::new(50, Arc::new(model));
+    let stop = bench.plan.stop.clone();
+    let (plan, watched) = bench.split();
+    let log = watched.log.clone();
+    let (end, ()) = tokio::join!(run(plan), async {
+        log.until(|log| log.rows("wait").len() == 2).await;
+        tokio::time::sleep(seconds(10)).await;
+        stop.abort();
+    });
+    let end = end.unwrap();
+    assert_eq!((watched.log.rows("released"), watched.numbers()), (vec![1], vec![2, 3, 4]));
+    let failed: Vec<_> = end.tally.failed_calls.into_iter().collect();
+    assert_eq!(failed, [(ErrorKind::ServerError, 1), (ErrorKind::Interrupted, 3)]);
+    assert_eq!((end.unknown_rows, end.tally.unknown_calls), (3, 3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,6 +82,39 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_their_tries() {
+    for (retries, error) in [(0, refused(None)), (2, refused(Some(3.0)))] {
+        // If rows waited without end, they would all be answered in the end.
+        let model = Arc::new(Acting::new(move |call| match call.before {
+            ..1_000 => (seconds(0.1), Err(error.clone())),
+            _ => (seconds(0.1), Ok(answer("fine"))),
+        }));
+        let mut bench = Bench::new(20, model.clone());
+        let settings = LaneSettings { max_outage: Duration::ZERO, ..LANE };
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+        bench.plan.worker.retry.retries = retries;
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        assert_eq!((watched.outcomes(), end.stopped), (vec!["RateLimited".to_owned(); 20], None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_lets_calls_through_costs_no_try_even_if_outages_are_not_waited_for() {
+    let model = Arc::new(Acting::new(|call| match call.at.as_secs_f64() % 10.0 {
+        used @ 5.0.. => (seconds(0.1), Err(refused(Some(10.0 - used)))),
+        _ => (seconds(0.1), Ok(answer("fine"))),
+    }));
+    let mut bench = Bench::new(1_000, model.clone());
+    let settings = LaneSettings { max_outage: Duration::ZERO, ..LANE };
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+    bench.plan.worker.retry.retries = 0;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_never_was_there_is_not_waited_for() {
     let model = down(0.0..1e9, no_connection);
     let mut bench = Bench::new(100, model.clone());

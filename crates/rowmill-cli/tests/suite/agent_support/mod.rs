@@ -197,6 +197,17 @@ pub(crate) fn counted(home: &Home) -> BTreeMap<String, u64> {
     counts
 }
 
+/// Waits until so many calls have reached the tool server.
+pub(crate) fn wait_for_calls(home: &Home, calls: u64) -> BTreeMap<String, u64> {
+    loop {
+        let counts = counted(home);
+        if counts.values().sum::<u64>() >= calls {
+            return counts;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// What telemetry and the ledger tell of all rows together.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Used {
