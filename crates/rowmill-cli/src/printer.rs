@@ -81,10 +81,11 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             counted(*ended, "row")
         )),
         Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),
-        Some(StopCause::FirstResult) => Some(format!(
-            "stopped at the first result; {} in flight were cancelled",
-            counted(report.unknown_rows, "call")
-        )),
+        Some(StopCause::FirstResult) => {
+            let calls = counted(report.unknown_rows, "call");
+            let were = if report.unknown_rows == 1 { "was" } else { "were" };
+            Some(format!("stopped at the first result; {calls} in flight {were} cancelled"))
+        }
         Some(StopCause::Budget { spent, worst }) => Some(format!(
             "stopped before the budget could be passed: {} and {} tokens are spent, and the next call could use {} and {} tokens; {resume} and a higher limit goes on",
             spent.cost,
