@@ -8,34 +8,27 @@ use crate::yaml::{Content, Node};
 const PROSE: [&str; 4] = ["instruction", "description", "refinement_instruction", "variables"];
 
 /// Puts values of the environment into all texts of a card.
-pub(crate) fn expand(card: &mut Node, origin: &Origin<'_>) -> Result<(), Mistake> {
+pub(crate) fn expand(card: &mut Node, origin: &Origin<'_>) -> Result<(), Vec<Mistake>> {
     let Content::Mapping(entries) = &mut card.content else { return Ok(()) };
+    let mut mistakes = Vec::new();
     for entry in entries {
         let strict = !PROSE.contains(&entry.key.as_str());
-        expand_node(&mut entry.node, origin, strict)?;
+        each_text(&mut entry.node, &mut |text, line| match expand_text(text, origin, strict) {
+            Ok(expanded) => *text = expanded,
+            Err(name) => mistakes.push(unset(&name, line, origin)),
+        });
     }
-    Ok(())
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn expand_node(node: &mut Node, origin: &Origin<'_>, strict: bool) -> Result<(), Mistake> {
-    let line = node.line;
+/// Goes through all texts of a node that may name variables, with their lines.
+fn each_text(node: &mut Node, change: &mut dyn FnMut(&mut String, u64)) {
     match &mut node.content {
-        Content::Text(text) if text.contains("${") => {
-            *text = expand_text(text, origin, strict).map_err(|name| unset(&name, line, origin))?;
-        }
-        Content::List(nodes) => {
-            for node in nodes {
-                expand_node(node, origin, strict)?;
-            }
-        }
-        Content::Mapping(entries) => {
-            for entry in entries {
-                expand_node(&mut entry.node, origin, strict)?;
-            }
-        }
+        Content::Text(text) if text.contains("${") => change(text, node.line),
+        Content::List(nodes) => nodes.iter_mut().for_each(|node| each_text(node, change)),
+        Content::Mapping(entries) => entries.iter_mut().for_each(|entry| each_text(&mut entry.node, change)),
         _ => {}
     }
-    Ok(())
 }
 
 /// Fails with the name of a variable that has no value.

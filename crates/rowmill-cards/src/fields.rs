@@ -4,34 +4,48 @@ use crate::field::Field;
 use crate::mistake::{Mistake, suggestion};
 use crate::yaml::{Content, Entry};
 
-/// The fields of a card, or of a mapping inside of it.
+/// The fields of a card, or of a mapping inside of it. Reading goes on after a mistake, so that all
+/// are told at once.
 #[derive(Debug)]
 pub(crate) struct Fields {
     prefix: String,
     line: u64,
     entries: Vec<Entry>,
+    mistakes: Vec<Mistake>,
 }
 
 impl Fields {
     /// The fields of a whole card.
     pub(crate) fn of_card(line: u64, entries: Vec<Entry>) -> Self {
-        Self { prefix: String::new(), line, entries }
+        Self { prefix: String::new(), line, entries, mistakes: Vec::new() }
     }
 
     /// A mapping inside of a card; a name that is not `known` is a mistake.
     pub(crate) fn of(field: Field, known: &[&str]) -> Result<Self, Mistake> {
         let (prefix, line) = (format!("{}.", field.path), field.line);
-        let fields = Self { prefix, line, entries: field.mapping()? };
-        for entry in &fields.entries {
-            if !known.contains(&entry.key.as_str()) {
-                return Err(fields.unknown(entry).hint(suggestion(
-                    &entry.key,
-                    known.iter().copied(),
-                    "fields here",
-                )));
-            }
-        }
+        let mut fields = Self { prefix, line, entries: field.mapping()?, mistakes: Vec::new() };
+        let unknown = fields.entries.iter().filter(|entry| !known.contains(&entry.key.as_str()));
+        let hint = |entry: &Entry| suggestion(&entry.key, known.iter().copied(), "fields here");
+        fields.mistakes = unknown.map(|entry| fields.unknown(entry).hint(hint(entry))).collect();
         Ok(fields)
+    }
+
+    /// Notes mistakes that were found by other means.
+    pub(crate) fn note(&mut self, mistakes: impl Into<Vec<Mistake>>) {
+        self.mistakes.extend(mistakes.into());
+    }
+
+    /// What was read, or nothing and its mistakes noted.
+    pub(crate) fn keep<T: Default>(&mut self, read: Result<T, impl Into<Vec<Mistake>>>) -> T {
+        read.unwrap_or_else(|mistakes| {
+            self.note(mistakes);
+            T::default()
+        })
+    }
+
+    /// What was made of the fields, if nothing was wrong with any of them.
+    pub(crate) fn finish<T>(self, read: T) -> Result<T, Vec<Mistake>> {
+        if self.mistakes.is_empty() { Ok(read) } else { Err(self.mistakes) }
     }
 
     /// Says that a field is not known.
@@ -55,24 +69,35 @@ impl Fields {
         present.then(|| Field::new(format!("{}{name}", self.prefix), entry.node))
     }
 
-    /// Reads a field, if it is there.
-    pub(crate) fn read<T>(
+    /// Reads a field, if it is there. One that cannot be read counts as absent from then on.
+    pub(crate) fn read<T, E: Into<Vec<Mistake>>>(
         &mut self,
         name: &str,
-        read: impl FnOnce(Field) -> Result<T, Mistake>,
-    ) -> Result<Option<T>, Mistake> {
-        self.take(name).map(read).transpose()
+        read: impl FnOnce(Field) -> Result<T, E>,
+    ) -> Option<T> {
+        let field = self.take(name)?;
+        self.keep(read(field).map(Some))
     }
 
-    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, Mistake> {
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         self.read(name, Field::text)
     }
 
-    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Mistake> {
-        Ok(self.read(name, Field::boolean)?.unwrap_or(false))
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        self.read(name, Field::boolean).unwrap_or(false)
     }
+}
 
-    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, Mistake> {
-        Ok(self.read(name, Field::texts)?.unwrap_or_default())
+/// All values of a list, or all that is wrong with them.
+pub(crate) fn all<T, E: Into<Vec<Mistake>>>(
+    values: impl IntoIterator<Item = Result<T, E>>,
+) -> Result<Vec<T>, Vec<Mistake>> {
+    let (mut read, mut mistakes) = (Vec::new(), Vec::new());
+    for value in values {
+        match value {
+            Ok(value) => read.push(value),
+            Err(wrong) => mistakes.extend(wrong.into()),
+        }
     }
+    if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }

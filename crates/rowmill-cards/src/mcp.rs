@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::field::Field;
-use crate::fields::Fields;
+use crate::fields::{Fields, all};
 use crate::mistake::Mistake;
 use crate::yaml::{Content, mapping_to_json};
 
@@ -56,7 +56,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Reads `mcp_connect`, a mapping of names or a list. What a batch has no use for goes to `ignored`.
-pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Mistake> {
+pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Vec<McpConnect>, Vec<Mistake>> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let entries: Vec<(Option<String>, Field)> = match &field.content {
         Content::Mapping(_) => {
@@ -66,33 +66,40 @@ pub(crate) fn read(field: Option<Field>, ignored: &mut Vec<String>) -> Result<Ve
         _ => {
             return Err(field
                 .mistake("must be a mapping or a list")
-                .hint("write `mcp_connect: {name: {target: …}}`"));
+                .hint("write `mcp_connect: {name: {target: …}}`")
+                .into());
         }
     };
-    let mut servers: Vec<McpConnect> = Vec::new();
-    for (name, field) in entries {
+    let mut names: Vec<String> = Vec::new();
+    all(entries.into_iter().map(|(name, field)| {
         let place = field.clone();
         let server = read_server(name, field, ignored)?;
-        if servers.iter().any(|earlier| earlier.name == server.name) {
+        if names.contains(&server.name) {
             let what = format!("is the second server with the name `{}`", server.name);
-            return Err(place.mistake(&what).hint("give each its own `name`"));
+            return Err(vec![place.mistake(&what).hint("give each its own `name`")]);
         }
-        servers.push(server);
-    }
-    Ok(servers)
+        names.push(server.name.clone());
+        Ok(server)
+    }))
 }
 
-fn read_server(key: Option<String>, field: Field, ignored: &mut Vec<String>) -> Result<McpConnect, Mistake> {
+fn read_server(
+    key: Option<String>,
+    field: Field,
+    ignored: &mut Vec<String>,
+) -> Result<McpConnect, Vec<Mistake>> {
     let place = field.clone();
     let mut fields = Fields::of(field, KNOWN)?;
-    let mut settings = settings(&mut fields)?;
-    refuse_provider_side(&mut fields, ignored)?;
-    let own = fields.read("name", Field::text)?;
+    let mut settings = settings(&mut fields);
+    refuse_provider_side(&mut fields, ignored);
+    let own = fields.read("name", Field::text);
+    // What follows would only repeat what is wrong already.
+    fields.finish(())?;
     if let (Some(key), Some(own)) = (&key, &own)
         && key != own
     {
         let what = format!("has another `name`: `{own}`");
-        return Err(place.mistake(&what).hint("leave `name` out, the key is the name"));
+        return Err(place.mistake(&what).hint("leave `name` out, the key is the name").into());
     }
     let ways: Vec<_> =
         ["target", "command", "url"].into_iter().filter(|way| settings.contains_key(*way)).collect();
@@ -102,7 +109,7 @@ fn read_server(key: Option<String>, field: Field, ignored: &mut Vec<String>) -> 
         } else {
             format!("says in more than one way how the server is reached: {}", crate::mistake::listed(ways))
         };
-        return Err(place.mistake(&what).hint("give one of `target`, `command` and `url`"));
+        return Err(place.mistake(&what).hint("give one of `target`, `command` and `url`").into());
     }
     let reached = ways.first().and_then(|way| settings.get(*way)).and_then(Value::as_str);
     let name = key.or(own).unwrap_or_else(|| name_of(reached.unwrap_or_default()));
@@ -111,72 +118,71 @@ fn read_server(key: Option<String>, field: Field, ignored: &mut Vec<String>) -> 
 }
 
 /// The settings that a server of this machine has, checked.
-fn settings(fields: &mut Fields) -> Result<Map<String, Value>, Mistake> {
+fn settings(fields: &mut Fields) -> Map<String, Value> {
     let mut settings = Map::new();
     for name in ["target", "description", "command", "cwd", "url", "access_token"] {
-        if let Some(text) = fields.text(name)? {
+        if let Some(text) = fields.text(name) {
             settings.insert(name.to_owned(), Value::String(text));
         }
     }
     for name in ["args", "tools", "resources", "prompts"] {
-        if let Some(texts) = fields.read(name, Field::texts)? {
+        if let Some(texts) = fields.read(name, Field::texts) {
             settings.insert(name.to_owned(), texts.into());
         }
     }
     for name in ["env", "headers"] {
-        if let Some(pairs) = fields.read(name, Field::text_mapping)? {
+        if let Some(pairs) = fields.read(name, Field::text_mapping) {
             let pairs = pairs.into_iter().map(|(key, value)| (key, Value::String(value)));
             settings.insert(name.to_owned(), Value::Object(pairs.collect()));
         }
     }
     for name in ["timeout", "start_timeout"] {
-        if let Some(span) = fields.read(name, Field::seconds)? {
+        if let Some(span) = fields.read(name, Field::seconds) {
             settings.insert(name.to_owned(), span.as_secs_f64().into());
         }
     }
     for name in ["per_row", "include_instructions"] {
-        if let Some(choice) = fields.read(name, Field::boolean)? {
+        if let Some(choice) = fields.read(name, Field::boolean) {
             settings.insert(name.to_owned(), choice.into());
         }
     }
-    if let Some(value) = fields.read("idempotent", idempotent)? {
+    if let Some(value) = fields.read("idempotent", idempotent) {
         settings.insert("idempotent".to_owned(), value);
     }
-    if let Some(value) = fields.read("max_parallel", max_parallel)? {
+    if let Some(value) = fields.read("max_parallel", max_parallel) {
         settings.insert("max_parallel".to_owned(), value);
     }
-    if let Some(auth) = fields.read("auth", Field::mapping)? {
+    if let Some(auth) = fields.read("auth", Field::mapping) {
         settings.insert("auth".to_owned(), Value::Object(mapping_to_json(&auth)));
     }
     let modes = [("auto", "auto"), ("modern", "modern"), ("legacy", "legacy")];
-    if let Some(mode) = fields.read("protocol_mode", |field| field.choice(&modes))? {
+    if let Some(mode) = fields.read("protocol_mode", |field| field.choice(&modes)) {
         settings.insert("protocol_mode".to_owned(), mode.into());
     }
-    Ok(settings)
+    settings
 }
 
 /// Servers that a provider connects to by itself are not tools of a run.
-fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mistake> {
+fn refuse_provider_side(fields: &mut Fields, ignored: &mut Vec<String>) {
     if let Some(field) = fields.take("connector_id") {
-        return Err(field
-            .mistake("is not supported: connectors run at the provider")
-            .hint("give the `target` of an MCP server"));
+        fields.note(
+            field
+                .mistake("is not supported: connectors run at the provider")
+                .hint("give the `target` of an MCP server"),
+        );
     }
-    if let Some(field) = fields.take("management") {
+    fields.read("management", |field| {
         let place = field.clone();
         if field.choice(&[("client", false), ("provider", true)])? {
             return Err(place
                 .mistake("`provider` is not supported: servers are connected to from here")
                 .hint("leave it out"));
         }
-    }
-    if let Some(field) = fields.take("defer_loading") {
-        let path = field.path.clone();
-        if field.boolean()? {
-            ignored.push(path);
-        }
-    }
-    Ok(())
+        Ok(())
+    });
+    let deferred =
+        fields.read("defer_loading", |field| Ok::<_, Mistake>((field.path.clone(), field.boolean()?)));
+    ignored.extend(deferred.and_then(|(path, is_on)| is_on.then_some(path)));
 }
 
 /// `true` for all tools, or the names of some.

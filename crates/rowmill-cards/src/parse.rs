@@ -84,25 +84,28 @@ fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
     let Written { mut fields, body, servers } = written(card)?;
     let (card_type, smart) = CardType::read(fields.take("type"))?;
     let mut lines = Lines::of_fields(&fields);
-    let mut mistakes = card_type.unknown_fields(&fields);
+    fields.note(card_type.unknown_fields(&fields));
     let shape = shape::of(card_type, &fields, servers);
     let mut ignored = if smart { vec!["type: smart".to_owned()] } else { Vec::new() };
-    refuse(card, &mut fields, &mut mistakes);
-    keep(take_idle(&mut fields, &mut ignored), &mut mistakes);
+    refuse(card, &mut fields);
+    take_idle(&mut fields, &mut ignored);
 
-    let name = keep(name(&mut fields, card.source), &mut mistakes);
-    let (instruction, messages) = keep(told(card_type, &mut fields, body, &mut ignored), &mut mistakes);
+    let name = name(&mut fields, card.source);
+    let (instruction, messages) = told(card_type, &mut fields, body, &mut ignored);
     let text = instruction.as_deref().unwrap_or_default();
     lines.add_placeholders(text, card.text);
-    mistakes.extend(wrong_includes(text, &card.origin, &lines));
-    let (default, tool_only) = keep(standing(&mut fields), &mut mistakes);
-    let requested = keep(request::read(fields.take("request_params")), &mut mistakes);
+    fields.note(wrong_includes(text, &card.origin, &lines));
+    let (default, tool_only) = standing(&mut fields);
+    let requested = fields.read("request_params", request::read).unwrap_or_default();
     ignored.extend(requested.ignored);
-    let (model, model_line) = keep(model(fields.take("model"), requested.model), &mut mistakes).unzip();
-    let mcp_connect = keep(mcp::read(fields.take("mcp_connect"), &mut ignored), &mut mistakes);
-    let tools = keep(Tools::read(&mut fields, &mcp_connect), &mut mistakes);
-    let rest = Rest::read(&mut fields, &mut mistakes);
-    let read = without_mistakes(parse_kind::read(card_type, &mut fields), mistakes)?;
+    let model = model(fields.take("model"), requested.model);
+    let (model, model_line) = fields.keep(model).unzip();
+    let mcp_connect = mcp::read(fields.take("mcp_connect"), &mut ignored);
+    let tools = Tools::read(&mut fields, mcp_connect.as_deref().ok());
+    let mcp_connect = fields.keep(mcp_connect);
+    let rest = Rest::read(&mut fields);
+    let read = parse_kind::read(card_type, &mut fields);
+    fields.finish(())?;
     Ok(Card {
         name,
         source: card.source.to_owned(),
@@ -141,17 +144,6 @@ fn read(card: &CardText<'_>) -> Result<Card, Vec<Mistake>> {
     })
 }
 
-/// What was read last, if nothing was wrong with it and with all before.
-fn without_mistakes<T>(read: Result<T, Mistake>, mut mistakes: Vec<Mistake>) -> Result<T, Vec<Mistake>> {
-    match read {
-        Ok(read) if mistakes.is_empty() => Ok(read),
-        read => {
-            mistakes.extend(read.err());
-            Err(mistakes)
-        }
-    }
-}
-
 /// Fields that depend on no others.
 struct Rest {
     description: Option<String>,
@@ -163,43 +155,37 @@ struct Rest {
 }
 
 impl Rest {
-    fn read(fields: &mut Fields, mistakes: &mut Vec<Mistake>) -> Self {
+    fn read(fields: &mut Fields) -> Self {
         Self {
-            description: keep(fields.text("description"), mistakes),
-            api_key: keep(fields.text("api_key"), mistakes).map(Secret::new),
-            hosted: keep(hosted(fields), mistakes),
-            shell: keep(fields.flag("shell"), mistakes),
-            cwd: keep(fields.text("cwd"), mistakes).map(PathBuf::from),
-            variables: keep(variables(fields), mistakes),
+            description: fields.text("description"),
+            api_key: fields.text("api_key").map(Secret::new),
+            hosted: hosted(fields),
+            shell: fields.flag("shell"),
+            cwd: fields.text("cwd").map(PathBuf::from),
+            variables: variables(fields),
         }
     }
 }
 
 /// The checks of a card as a whole, before any of its fields is read.
-fn refuse(card: &CardText<'_>, fields: &mut Fields, mistakes: &mut Vec<Mistake>) {
+fn refuse(card: &CardText<'_>, fields: &mut Fields) {
     if matches!(card.origin, Origin::Remote) {
-        keep(refuse_local(fields), mistakes);
+        fields.note(local_files(fields));
     }
-    keep(refuse_attended(fields), mistakes);
-}
-
-/// What was read, or nothing and a mistake more.
-fn keep<T: Default>(read: Result<T, Mistake>, mistakes: &mut Vec<Mistake>) -> T {
-    read.unwrap_or_else(|mistake| {
-        mistakes.push(mistake);
-        T::default()
-    })
+    fields.read("human_input", refuse_attended);
 }
 
 /// Whether the card is the one to be run, or only for others.
-fn standing(fields: &mut Fields) -> Result<(bool, bool), Mistake> {
+fn standing(fields: &mut Fields) -> (bool, bool) {
     let line = fields.entries().iter().find(|entry| entry.key == "tool_only").map_or(0, |entry| entry.line);
-    let (default, tool_only) = (fields.flag("default")?, fields.flag("tool_only")?);
+    let (default, tool_only) = (fields.flag("default"), fields.flag("tool_only"));
     if default && tool_only {
-        return Err(Mistake::at(line, "`default` and `tool_only` exclude each other")
-            .hint("an agent that only others use cannot be the one that is run"));
+        fields.note(
+            Mistake::at(line, "`default` and `tool_only` exclude each other")
+                .hint("an agent that only others use cannot be the one that is run"),
+        );
     }
-    Ok((default, tool_only))
+    (default, tool_only)
 }
 
 /// The instruction and the files of messages. A card that asks no model itself has nobody to be
@@ -209,21 +195,23 @@ fn told(
     fields: &mut Fields,
     body: Option<(String, u64)>,
     ignored: &mut Vec<String>,
-) -> Result<(Option<String>, Vec<PathBuf>), Mistake> {
-    let instruction = read_instruction(fields, body)?;
-    let messages = fields.read("messages", Field::text_or_texts)?.unwrap_or_default();
+) -> (Option<String>, Vec<PathBuf>) {
+    let instruction = read_instruction(fields, body);
+    let instruction = fields.keep(instruction);
+    let messages = fields.read("messages", Field::text_or_texts).unwrap_or_default();
     if card_type.speaks() {
-        return Ok((instruction, messages.into_iter().map(PathBuf::from).collect()));
+        return (instruction, messages.into_iter().map(PathBuf::from).collect());
     }
     ignored.extend(instruction.map(|_| "instruction".to_owned()));
     ignored.extend((!messages.is_empty()).then(|| "messages".to_owned()));
-    Ok((None, Vec::new()))
+    (None, Vec::new())
 }
 
-fn written(card: &CardText<'_>) -> Result<Written, Mistake> {
+fn written(card: &CardText<'_>) -> Result<Written, Vec<Mistake>> {
     if is_skill_manifest(card.source) {
         return Err(Mistake::whole("`SKILL.md` describes a skill, not an agent")
-            .hint("name its folder in the `skills` of a card"));
+            .hint("name its folder in the `skills` of a card")
+            .into());
     }
     let (mut node, body) = match CardForm::of(card.source) {
         Some(CardForm::Yaml) => {
@@ -236,7 +224,8 @@ fn written(card: &CardText<'_>) -> Result<Written, Mistake> {
         }
         None => {
             return Err(Mistake::whole("the name of the file does not say that it is an agent card")
-                .hint("cards end with `.md`, `.markdown`, `.yaml` or `.yml`"));
+                .hint("cards end with `.md`, `.markdown`, `.yaml` or `.yml`")
+                .into());
         }
     };
     // Front matter without a field is a card that has only an instruction.
@@ -247,7 +236,9 @@ fn written(card: &CardText<'_>) -> Result<Written, Mistake> {
     expand(&mut node, &card.origin)?;
     let Node { line, content } = node;
     let Content::Mapping(entries) = content else {
-        return Err(Mistake::at(line, "a card must be a mapping of fields").hint("write one card per file"));
+        return Err(Mistake::at(line, "a card must be a mapping of fields")
+            .hint("write one card per file")
+            .into());
     };
     Ok(Written { fields: Fields::of_card(line, entries), body, servers })
 }
@@ -258,7 +249,7 @@ fn as_written(card: &Node, name: &str) -> Option<Value> {
 }
 
 /// A card from elsewhere has no folder, and must not choose files of this machine.
-fn refuse_local(fields: &Fields) -> Result<(), Mistake> {
+fn local_files(fields: &Fields) -> Vec<Mistake> {
     const LOCAL: [&str; 6] = ["messages", "skills", "function_tools", "tool_hooks", "lifecycle_hooks", "cwd"];
     let asks = |entry: &&Entry| match &entry.node.content {
         Content::Null => false,
@@ -267,15 +258,16 @@ fn refuse_local(fields: &Fields) -> Result<(), Mistake> {
         _ => true,
     };
     let local = |entry: &&Entry| LOCAL.contains(&entry.key.as_str());
-    let Some(entry) = fields.entries().iter().filter(local).find(asks) else { return Ok(()) };
-    let message = format!("a card from elsewhere may not name files: `{}`", entry.key);
-    Err(Mistake::at(entry.line, message)
-        .hint("save the card to a file that you trust and give its path to `--agent-card`"))
+    let refused = |entry: &Entry| {
+        let message = format!("a card from elsewhere may not name files: `{}`", entry.key);
+        Mistake::at(entry.line, message)
+            .hint("save the card to a file that you trust and give its path to `--agent-card`")
+    };
+    fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }
 
 /// A batch runs unattended.
-fn refuse_attended(fields: &mut Fields) -> Result<(), Mistake> {
-    let Some(field) = fields.take("human_input") else { return Ok(()) };
+fn refuse_attended(field: Field) -> Result<(), Mistake> {
     let place = field.clone();
     if field.boolean()? {
         return Err(place
@@ -286,7 +278,7 @@ fn refuse_attended(fields: &mut Fields) -> Result<(), Mistake> {
 }
 
 /// Takes out what has no meaning in a batch, and notes what asks for something.
-fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mistake> {
+fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
     let mut note = |name: &str, asks: bool| {
         if asks {
             ignored.push(name.to_owned());
@@ -295,22 +287,21 @@ fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), Mista
     // `subagents` lets an agent start others that it makes up, `harness_tools` lets it give commands
     // to the program round it. Without them it answers with the tools that it has.
     for name in ["use_history", "save_trajectory", "trim_tool_history", "subagents", "harness_tools"] {
-        note(name, fields.flag(name)?);
+        note(name, fields.flag(name));
     }
     for name in ["history_source", "history_merge_target"] {
-        note(name, fields.text(name)?.is_some_and(|value| value != "none"));
+        note(name, fields.text(name).is_some_and(|value| value != "none"));
     }
-    note("subagent_model", fields.text("subagent_model")?.is_some());
-    note("max_display_instances", fields.read("max_display_instances", |field| field.whole(0))?.is_some());
-    note("commands", fields.read("commands", Field::mapping)?.is_some_and(|entries| !entries.is_empty()));
-    fields.read("schema_version", |field| field.whole(0))?;
-    Ok(())
+    note("subagent_model", fields.text("subagent_model").is_some());
+    note("max_display_instances", fields.read("max_display_instances", |field| field.whole(0)).is_some());
+    note("commands", fields.read("commands", Field::mapping).is_some_and(|entries| !entries.is_empty()));
+    fields.read("schema_version", |field| field.whole(0));
 }
 
-fn name(fields: &mut Fields, source: &str) -> Result<String, Mistake> {
+fn name(fields: &mut Fields, source: &str) -> String {
     let stem = || Path::new(source).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = fields.text("name")?.or_else(stem).unwrap_or_default();
-    Ok(name.replace(' ', "_"))
+    let name = fields.text("name").or_else(stem).unwrap_or_default();
+    name.replace(' ', "_")
 }
 
 /// The model string and its line.
@@ -323,18 +314,18 @@ fn model(own: Option<Field>, requested: Option<Field>) -> Result<Option<(String,
     field.text().map(|text| Some((text, line)))
 }
 
-fn hosted(fields: &mut Fields) -> Result<HostedTools, Mistake> {
-    Ok(HostedTools {
-        web_search: fields.read("web_search", Field::boolean)?,
-        web_fetch: fields.read("web_fetch", Field::boolean)?,
-        x_search: fields.read("x_search", Field::boolean)?,
-    })
+fn hosted(fields: &mut Fields) -> HostedTools {
+    HostedTools {
+        web_search: fields.read("web_search", Field::boolean),
+        web_fetch: fields.read("web_fetch", Field::boolean),
+        x_search: fields.read("x_search", Field::boolean),
+    }
 }
 
-fn variables(fields: &mut Fields) -> Result<Variables, Mistake> {
+fn variables(fields: &mut Fields) -> Variables {
     let mut variables = Variables::default();
-    for (name, value) in fields.read("variables", Field::text_mapping)?.unwrap_or_default() {
+    for (name, value) in fields.read("variables", Field::text_mapping).unwrap_or_default() {
         variables.set(name, value);
     }
-    Ok(variables)
+    variables
 }

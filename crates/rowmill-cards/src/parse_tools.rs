@@ -7,7 +7,7 @@ use rowmill_core::ports::HookKind;
 use serde_json::{Map, Value};
 
 use crate::field::Field;
-use crate::fields::Fields;
+use crate::fields::{Fields, all};
 use crate::mistake::{Mistake, suggestion};
 use crate::yaml::Content;
 use crate::{
@@ -42,102 +42,108 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Reads the fields; `connected` are the servers that the card brings.
-    pub(crate) fn read(fields: &mut Fields, connected: &[McpConnect]) -> Result<Self, Mistake> {
-        let servers = fields.texts("servers")?;
-        let known: Vec<&str> = servers
-            .iter()
-            .map(String::as_str)
-            .chain(connected.iter().map(|server| server.name.as_str()))
-            .collect();
-        let skills = fields.read("skills", Field::text_or_texts)?.unwrap_or_default();
-        Ok(Self {
-            tools: filter(fields, "tools", &known)?,
-            resources: filter(fields, "resources", &known)?,
-            prompts: filter(fields, "prompts", &known)?,
+    /// Reads the fields; `connected` are the servers that the card brings, if they could be read.
+    pub(crate) fn read(fields: &mut Fields, connected: Option<&[McpConnect]>) -> Self {
+        let servers = fields.take("servers").map(Field::texts).transpose();
+        // Where a mistake hides some servers, a filter of an unknown one may be right.
+        let known: Option<Vec<&str>> = servers.as_ref().ok().zip(connected).map(|(named, connected)| {
+            let named = named.iter().flatten().map(String::as_str);
+            named.chain(connected.iter().map(|server| server.name.as_str())).collect()
+        });
+        let [tools, resources, prompts] = ["tools", "resources", "prompts"]
+            .map(|name| fields.read(name, |field| filter(field, known.as_deref())).unwrap_or_default());
+        let skills = fields.read("skills", Field::text_or_texts).unwrap_or_default();
+        Self {
+            tools,
+            resources,
+            prompts,
             skills: skills.into_iter().map(PathBuf::from).collect(),
-            function_tools: fields.read("function_tools", function_tools)?.unwrap_or_default(),
-            tool_hooks: hooks(fields, "tool_hooks", &TOOL_HOOKS)?,
-            lifecycle_hooks: hooks(fields, "lifecycle_hooks", &LIFECYCLE_HOOKS)?,
-            tool_policy: fields.read("tool_policy", tool_policy)?.unwrap_or_default(),
-            tool_input_schema: fields.read("tool_input_schema", tool_input_schema)?,
-            servers,
-        })
+            function_tools: fields.read("function_tools", function_tools).unwrap_or_default(),
+            tool_hooks: fields.read("tool_hooks", |field| hooks(field, &TOOL_HOOKS)).unwrap_or_default(),
+            lifecycle_hooks: fields
+                .read("lifecycle_hooks", |field| hooks(field, &LIFECYCLE_HOOKS))
+                .unwrap_or_default(),
+            tool_policy: fields.read("tool_policy", tool_policy).unwrap_or_default(),
+            tool_input_schema: fields.read("tool_input_schema", tool_input_schema),
+            servers: fields.keep(servers).unwrap_or_default(),
+        }
     }
 }
 
-fn filter(fields: &mut Fields, name: &str, known: &[&str]) -> Result<Filter, Mistake> {
-    let Some(field) = fields.take(name) else { return Ok(Vec::new()) };
+fn filter(field: Field, known: Option<&[&str]>) -> Result<Filter, Vec<Mistake>> {
+    let name = field.path.clone();
     let one = |(server, field): (String, Field)| {
-        if !known.contains(&server.as_str()) {
+        if let Some(known) = known.filter(|known| !known.contains(&server.as_str())) {
             let what = format!("filters a server that the card does not use: `{server}`");
-            let place = Field { path: name.to_owned(), ..field };
+            let place = Field { path: name.clone(), ..field };
             return Err(place.mistake(&what).hint(suggestion(&server, known.iter().copied(), "its servers")));
         }
         Ok((server, field.texts()?))
     };
-    field.entries()?.into_iter().map(one).collect()
+    all(field.entries()?.into_iter().map(one))
 }
 
-fn function_tools(field: Field) -> Result<Vec<FunctionTool>, Mistake> {
+fn function_tools(field: Field) -> Result<Vec<FunctionTool>, Vec<Mistake>> {
     match field.content {
         Content::Text(_) => Ok(vec![function_tool(field)?]),
-        _ => field.list()?.into_iter().map(function_tool).collect(),
+        _ => all(field.list()?.into_iter().map(function_tool)),
     }
 }
 
 /// `file.py:function`, or a mapping that says more.
-fn function_tool(field: Field) -> Result<FunctionTool, Mistake> {
+fn function_tool(field: Field) -> Result<FunctionTool, Vec<Mistake>> {
     if !matches!(field.content, Content::Mapping(_)) {
         return Ok(FunctionTool { entrypoint: PythonFunction::read(field)?, code: None, idempotent: false });
     }
     let place = field.clone();
     let mut fields = Fields::of(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
-    let entrypoint = fields
-        .read("entrypoint", PythonFunction::read)?
-        .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;
-    let is_code = fields.read("variant", |field| field.choice(&[("code", true)]))?.unwrap_or(false);
-    let (argument, language) = (fields.text("code_arg")?, fields.text("language")?);
+    let entrypoint = fields.read("entrypoint", PythonFunction::read);
+    let variant = fields.take("variant");
+    let is_code = variant.is_some();
+    fields.keep(variant.map(|field| field.choice(&[("code", ())])).transpose());
+    let (argument, language) = (fields.text("code_arg"), fields.text("language"));
     if !is_code && (argument.is_some() || language.is_some()) {
-        return Err(place
-            .mistake("has `code_arg` or `language` without `variant: code`")
-            .hint("add `variant: code`, or take them out"));
+        fields.note(
+            place
+                .mistake("has `code_arg` or `language` without `variant: code`")
+                .hint("add `variant: code`, or take them out"),
+        );
     }
     let code = is_code.then(|| CodeTool {
         argument: argument.unwrap_or_else(|| "code".to_owned()),
         language: language.unwrap_or_else(|| "python".to_owned()),
     });
-    Ok(FunctionTool { entrypoint, code, idempotent: fields.flag("idempotent")? })
+    let idempotent = fields.flag("idempotent");
+    // One that is wrong, or written another way, is told already.
+    fields.finish(())?;
+    let entrypoint = entrypoint
+        .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;
+    Ok(FunctionTool { entrypoint, code, idempotent })
 }
 
-fn hooks<K: Copy>(
-    fields: &mut Fields,
-    name: &str,
-    kinds: &[(&str, K)],
-) -> Result<Vec<(K, PythonFunction)>, Mistake> {
-    let Some(field) = fields.take(name) else { return Ok(Vec::new()) };
+fn hooks<K: Copy>(field: Field, kinds: &[(&str, K)]) -> Result<Vec<(K, PythonFunction)>, Vec<Mistake>> {
     let names: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
     let mut given = Fields::of(field, &names)?;
     let mut hooks = Vec::new();
     for (name, kind) in kinds {
-        hooks.extend(given.read(name, PythonFunction::read)?.map(|function| (*kind, function)));
+        hooks.extend(given.read(name, PythonFunction::read).map(|function| (*kind, function)));
     }
-    Ok(hooks)
+    given.finish(hooks)
 }
 
-fn tool_policy(field: Field) -> Result<Vec<(String, ToolPolicy)>, Mistake> {
+fn tool_policy(field: Field) -> Result<Vec<(String, ToolPolicy)>, Vec<Mistake>> {
     let one = |(tool, field): (String, Field)| {
         if !matches!(field.content, Content::Mapping(_)) {
             return Ok((tool, ToolPolicy { route: field.choice(&ROUTES)?, ..ToolPolicy::default() }));
         }
         let mut fields = Fields::of(field, &["route", "idempotent", "timeout", "max_parallel"])?;
-        let route = fields.read("route", |field| field.choice(&ROUTES))?.unwrap_or_default();
-        let idempotent = fields.read("idempotent", Field::boolean)?;
-        let timeout = fields.read("timeout", Field::seconds)?;
-        let max_parallel = fields.read("max_parallel", |field| field.count(1))?.and_then(NonZeroU32::new);
-        Ok((tool, ToolPolicy { route, idempotent, timeout, max_parallel }))
+        let route = fields.read("route", |field| field.choice(&ROUTES)).unwrap_or_default();
+        let idempotent = fields.read("idempotent", Field::boolean);
+        let timeout = fields.read("timeout", Field::seconds);
+        let max_parallel = fields.read("max_parallel", |field| field.count(1)).and_then(NonZeroU32::new);
+        fields.finish((tool, ToolPolicy { route, idempotent, timeout, max_parallel }))
     };
-    field.entries()?.into_iter().map(one).collect()
+    all(field.entries()?.into_iter().map(one))
 }
 
 /// A JSON Schema of an object, checked as far as a parent's model depends on it.

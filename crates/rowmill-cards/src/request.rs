@@ -128,15 +128,15 @@ pub(crate) struct Requested {
 }
 
 /// Reads `request_params`.
-pub(crate) fn read(field: Option<Field>) -> Result<Requested, Mistake> {
-    let Some(field) = field else { return Ok(Requested::default()) };
+pub(crate) fn read(field: Field) -> Result<Requested, Vec<Mistake>> {
     let mut fields = Fields::of(field, KNOWN)?;
-    let fields = &mut fields;
     for name in ["response_format", "structured_schema"] {
         if let Some(field) = fields.take(name) {
-            return Err(field
-                .mistake("is not taken from a card: the form of results is that of the run")
-                .hint("give the schema with `--json-schema`"));
+            fields.note(
+                field
+                    .mistake("is not taken from a card: the form of results is that of the run")
+                    .hint("give the schema with `--json-schema`"),
+            );
         }
     }
     let mut ignored = Vec::new();
@@ -148,24 +148,30 @@ pub(crate) fn read(field: Option<Field>) -> Result<Requested, Mistake> {
         }
     }
     let params = RequestParams {
-        max_tokens: read_either(fields, "max_tokens", "maxTokens", positive)?,
-        max_iterations: fields.read("max_iterations", positive)?,
-        parallel_tool_calls: fields.read("parallel_tool_calls", Field::boolean)?,
-        streaming_timeout: streaming_timeout(fields)?,
-        temperature: fields.read("temperature", |field| at_least_zero(field, f64::MAX))?,
-        top_p: read_either(fields, "top_p", "topP", |field| at_least_zero(field, 1.0))?,
-        top_k: read_either(fields, "top_k", "topK", |field| field.count(0))?,
-        min_p: read_either(fields, "min_p", "minP", |field| at_least_zero(field, 1.0))?,
-        presence_penalty: read_either(fields, "presence_penalty", "presencePenalty", Field::number)?,
-        frequency_penalty: read_either(fields, "frequency_penalty", "frequencyPenalty", Field::number)?,
-        repetition_penalty: read_either(fields, "repetition_penalty", "repetitionPenalty", Field::number)?,
+        max_tokens: read_either(&mut fields, "max_tokens", "maxTokens", positive),
+        max_iterations: fields.read("max_iterations", positive),
+        parallel_tool_calls: fields.read("parallel_tool_calls", Field::boolean),
+        streaming_timeout: streaming_timeout(&mut fields),
+        temperature: fields.read("temperature", |field| at_least_zero(field, f64::MAX)),
+        top_p: read_either(&mut fields, "top_p", "topP", |field| at_least_zero(field, 1.0)),
+        top_k: read_either(&mut fields, "top_k", "topK", |field| field.count(0)),
+        min_p: read_either(&mut fields, "min_p", "minP", |field| at_least_zero(field, 1.0)),
+        presence_penalty: read_either(&mut fields, "presence_penalty", "presencePenalty", Field::number),
+        frequency_penalty: read_either(&mut fields, "frequency_penalty", "frequencyPenalty", Field::number),
+        repetition_penalty: read_either(
+            &mut fields,
+            "repetition_penalty",
+            "repetitionPenalty",
+            Field::number,
+        ),
         service_tier: fields.read("service_tier", |field| {
             field.choice(&[("fast", ServiceTier::Fast), ("flex", ServiceTier::Flex)])
-        })?,
-        tool_result_mode: fields.read("tool_result_mode", result_mode)?.unwrap_or_default(),
-        structured_tool_policy: fields.read("structured_tool_policy", tool_policy)?.unwrap_or_default(),
+        }),
+        tool_result_mode: fields.read("tool_result_mode", result_mode).unwrap_or_default(),
+        structured_tool_policy: fields.read("structured_tool_policy", tool_policy).unwrap_or_default(),
     };
-    Ok(Requested { params, model: fields.take("model"), ignored })
+    let model = fields.take("model");
+    fields.finish(Requested { params, model, ignored })
 }
 
 /// Reads a field that has two spellings.
@@ -174,13 +180,14 @@ fn read_either<T>(
     name: &str,
     other: &str,
     read: impl FnOnce(Field) -> Result<T, Mistake>,
-) -> Result<Option<T>, Mistake> {
-    match (fields.take(name), fields.take(other)) {
+) -> Option<T> {
+    let value = match (fields.take(name), fields.take(other)) {
         (Some(_), Some(field)) => {
             Err(field.mistake(&format!("is the same as `{name}`")).hint("keep one of them"))
         }
         (one, another) => one.or(another).map(read).transpose(),
-    }
+    };
+    fields.keep(value)
 }
 
 fn positive(field: Field) -> Result<NonZeroU32, Mistake> {
@@ -201,16 +208,16 @@ fn at_least_zero(field: Field, most: f64) -> Result<f64, Mistake> {
 }
 
 /// Here `null` says something: there is no bound.
-fn streaming_timeout(fields: &mut Fields) -> Result<Option<StreamingTimeout>, Mistake> {
+fn streaming_timeout(fields: &mut Fields) -> Option<StreamingTimeout> {
     let name = "streaming_timeout";
     let is_null = |fields: &Fields| {
         let entry = fields.entries().iter().find(|entry| entry.key == name);
         entry.is_some_and(|entry| entry.node.content == Content::Null)
     };
     if is_null(fields) {
-        return Ok(Some(StreamingTimeout::Never));
+        return Some(StreamingTimeout::Never);
     }
-    Ok(fields.read(name, Field::seconds)?.map(StreamingTimeout::After))
+    fields.read(name, Field::seconds).map(StreamingTimeout::After)
 }
 
 fn result_mode(field: Field) -> Result<ToolResultMode, Mistake> {

@@ -1,6 +1,10 @@
 //! The one place that prints. Standard output is data, standard error is talk.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 
 use rowmill::{ErrorKind, Notice, Problem, RunReport, StopCause};
 
@@ -8,12 +12,31 @@ use crate::numbers::{counted, grouped};
 
 /// Prints data. A reader that has gone away is no error of ours.
 pub(crate) fn data(text: &str) {
-    drop(writeln!(io::stdout().lock(), "{text}"));
+    drop(io::stdout().lock().write_all(line(text).as_bytes()));
 }
 
 /// Prints talk.
 pub(crate) fn talk(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{text}"));
+    // Long data is written in parts, and nothing may come between them where both go to one place.
+    let _data_waits = go_to_one_place().then(|| io::stdout().lock());
+    drop(io::stderr().lock().write_all(line(text).as_bytes()));
+}
+
+/// Text and newline in one piece: written apart, something else can come between them.
+fn line(text: &str) -> String {
+    format!("{text}\n")
+}
+
+/// Whether standard output and standard error are one pipe, file or terminal.
+fn go_to_one_place() -> bool {
+    static ONE_PLACE: OnceLock<bool> = OnceLock::new();
+    let place = |stream: &dyn AsFd| {
+        let found = File::from(stream.as_fd().try_clone_to_owned()?).metadata()?;
+        Ok::<_, io::Error>((found.dev(), found.ino()))
+    };
+    let is_one =
+        || matches!((place(&io::stdout()), place(&io::stderr())), (Ok(data), Ok(talk)) if data == talk);
+    *ONE_PLACE.get_or_init(is_one)
 }
 
 /// A notice as a line.
@@ -58,10 +81,11 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             counted(*ended, "row")
         )),
         Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),
-        Some(StopCause::FirstResult) => Some(format!(
-            "stopped at the first result; {} in flight were cancelled",
-            counted(report.unknown_rows, "call")
-        )),
+        Some(StopCause::FirstResult) => {
+            let calls = counted(report.unknown_rows, "call");
+            let were = if report.unknown_rows == 1 { "was" } else { "were" };
+            Some(format!("stopped at the first result; {calls} in flight {were} cancelled"))
+        }
         Some(StopCause::Budget { spent, worst }) => Some(format!(
             "stopped before the budget could be passed: {} and {} tokens are spent, and the next call could use {} and {} tokens; {resume} and a higher limit goes on",
             spent.cost,

@@ -98,12 +98,12 @@ fn shown(value: Option<&str>) -> String {
 }
 
 fn content_change(old: &InputIdentity, new: &InputIdentity) -> String {
-    let size = |input: &InputIdentity| {
-        input.size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} bytes"))
-    };
-    match (size(old), size(new)) {
-        (old, new) if old == new => format!("{new} as before, but others"),
-        (old, new) => format!("{old} -> {new}"),
+    let size =
+        |size: Option<u64>| size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} bytes"));
+    match (old.size, new.size) {
+        (None, None) => "not the same as before".to_owned(),
+        (before, now) if before == now => format!("{} as before, but not the same ones", size(now)),
+        (before, now) => format!("{} -> {}", size(before), size(now)),
     }
 }
 
@@ -221,7 +221,14 @@ mod tests {
         assert!(changed(&before, &grown)[0].starts_with("content of the input: 3 bytes -> 4 bytes; row"));
         grown.0.input = InputIdentity { probe: Some("x".into()), ..before.0.input.clone() };
         assert!(
-            changed(&before, &grown)[0].starts_with("content of the input: 3 bytes as before, but others")
+            changed(&before, &grown)[0]
+                .starts_with("content of the input: 3 bytes as before, but not the same ones; row")
+        );
+        // A server need not say how much it has.
+        let mut unmeasured = before.clone();
+        (unmeasured.0.input.size, grown.0.input.size) = (None, None);
+        assert!(
+            changed(&unmeasured, &grown)[0].starts_with("content of the input: not the same as before; row")
         );
     }
 

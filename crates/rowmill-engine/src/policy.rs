@@ -161,6 +161,10 @@ impl Policy {
                 ProblemCode::UnknownModel,
                 "correct `--model` and run again with `--resume --accept-changes`",
             ),
+            CallFailure::UnknownPath => (
+                ProblemCode::UnknownModel,
+                "correct the base URL (`rowmill models` shows it), or else `--model`, and run again with `--resume --accept-changes`",
+            ),
             _ if is_fatal(error) => (
                 ProblemCode::Unauthorized,
                 "set the right key (`rowmill models` shows where) and run again with `--resume`",

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpFailure};
-use rowmill_types::CallFailure::{RateLimited, Refused, Server, Unauthorized, UnknownModel};
+use rowmill_types::CallFailure::{RateLimited, Refused, Server, Unauthorized, UnknownModel, UnknownPath};
 use rowmill_types::{CallError, CallFailure, Fault};
 
 use super::{Reporter, from_status};
@@ -72,7 +72,16 @@ const CASES: &[Case] = &[
         "The model `x` does not exist",
         Some("model_not_found"),
     ),
-    (404, "404 page not found\n", UnknownModel, "404 page not found", None),
+    (404, "404 page not found\n", UnknownPath, "404 page not found", None),
+    (404, r#"{"detail":"Not Found"}"#, UnknownPath, "Not Found", None),
+    (404, "model 'x' not found", UnknownModel, "model 'x' not found", None),
+    (
+        404,
+        r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}"#,
+        UnknownModel,
+        "model: claude-x",
+        Some("not_found_error"),
+    ),
     (
         400,
         r#"{"error":{"message":"x is not a valid model ID","code":400}}"#,

@@ -81,13 +81,20 @@ pub(crate) fn classify(status: u16, body: &ErrorBody, wait: Option<Duration>) ->
         429 if day_is_used_up(body, wait) => CallFailure::QuotaExhausted,
         401 => CallFailure::Unauthorized,
         403 if body.says(KEY_WORDS) => CallFailure::Unauthorized,
-        404 => CallFailure::UnknownModel,
+        404 if names_model(body) => CallFailure::UnknownModel,
+        404 => CallFailure::UnknownPath,
         429 => CallFailure::RateLimited,
         408 | 409 | 425 | 500..=599 => CallFailure::Server,
         _ if body.says(BAD_KEY_WORDS) => CallFailure::Unauthorized,
         _ if body.says(MODEL_WORDS) => CallFailure::UnknownModel,
         _ => CallFailure::Refused,
     }
+}
+
+/// Every vendor that does not know a model says so; a server that lacks a path knows of no models.
+fn names_model(body: &ErrorBody) -> bool {
+    let message = body.message.as_deref().unwrap_or_default().to_lowercase();
+    body.says(&["model", "deployment"]) || message.contains("model")
 }
 
 fn day_is_used_up(body: &ErrorBody, wait: Option<Duration>) -> bool {

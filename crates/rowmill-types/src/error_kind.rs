@@ -69,8 +69,8 @@ error_kinds! {
         "Read the message: often the prompt is too long or a parameter is not supported by the model.";
     Unauthorized = "AuthenticationError", "The provider refused the credential; the run was stopped.",
         "Set the right key (`rowmill models` shows which variable) and run again with `--resume`.";
-    ModelNotFound = "ModelNotFound", "The provider does not know the model; the run was stopped.",
-        "Correct `--model` and run again with `--resume --accept-changes`.";
+    ModelNotFound = "ModelNotFound", "The provider does not know the model, or has nothing at the path of the base URL; the run was stopped.",
+        "Correct `--model` or the base URL and run again with `--resume --accept-changes`.";
     TurnLimit = "TurnLimit", "The agents of the row made as many model calls as they may, and there was no result.",
         "Raise `--turns` or the card's `max_iterations`; `raw_text` has what was said last.";
     AnswersDiscarded = "AnswersDiscarded", "Every answer that a maker agent got was longer than its card's `red_flag_max_length`.",

@@ -59,6 +59,8 @@ pub enum CallFailure {
     Unauthorized,
     /// The provider does not know the model (404 and its like).
     UnknownModel,
+    /// Nothing is at the path that was called, and no model is spoken of (404): most likely the base URL is wrong.
+    UnknownPath,
     /// The call was cancelled. It may have been billed.
     Cancelled,
     /// The program's own function failed.
@@ -83,7 +85,7 @@ impl CallFailure {
             Self::Refused => ErrorKind::BadRequest,
             Self::Filtered => ErrorKind::ContentFilter,
             Self::Unauthorized => ErrorKind::Unauthorized,
-            Self::UnknownModel => ErrorKind::ModelNotFound,
+            Self::UnknownModel | Self::UnknownPath => ErrorKind::ModelNotFound,
             Self::Cancelled => ErrorKind::Interrupted,
             Self::Function | Self::FunctionBusy => ErrorKind::Function,
             Self::Internal => ErrorKind::Internal,
@@ -140,7 +142,7 @@ impl CallError {
             | CallFailure::Cancelled
             | CallFailure::Function
             | CallFailure::Internal => Fault::Permanent,
-            CallFailure::Unauthorized | CallFailure::UnknownModel => Fault::Fatal,
+            CallFailure::Unauthorized | CallFailure::UnknownModel | CallFailure::UnknownPath => Fault::Fatal,
         }
     }
 }

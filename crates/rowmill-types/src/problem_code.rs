@@ -99,8 +99,8 @@ problem_codes! {
         "Correct the `SKILL.md` that the message names.";
     Unauthorized = "RM2001", "The provider refused the credential, so no row can succeed.",
         "Set the right key, then run again with `--resume`.";
-    UnknownModel = "RM2002", "The provider does not know the model, so no row can succeed.",
-        "Correct `--model`, then run again with `--resume --accept-changes`.";
+    UnknownModel = "RM2002", "The provider does not know the model, or has nothing at the path of the base URL, so no row can succeed.",
+        "Correct `--model` or the base URL, then run again with `--resume --accept-changes`.";
     Unreachable = "RM2003", "Nothing answers at the provider's address, so no row can succeed.",
         "Start the server or correct the base URL, then run again with `--resume`.";
     QuotaExhausted = "RM2004", "The account's quota, credit or daily limit is used up and `--on-quota stop` was given. No row failed.",

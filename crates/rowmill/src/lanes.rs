@@ -366,7 +366,20 @@ fn check_budget(
                 "one answer of `{name}` can have {most} tokens and cost {worst}, more than `{flag}` {limit}"
             ),
         )
-        .hint(format!("bound answers in the model string, such as `{name}?max_tokens=1000`, or allow more"))),
+        .hint(match payable_answer(limit, worst, most) {
+            Some(tokens) => format!(
+                "allow more, or bound answers in the model string, such as `{name}?max_tokens={tokens}`"
+            ),
+            None => format!("allow more than {worst}"),
+        })),
         _ => Ok(()),
     }
+}
+
+/// A round number of tokens that half of the budget pays, which leaves the rest for the prompt, where
+/// an answer of `most` tokens costs `worst`. Under a hundred there is hardly an answer.
+fn payable_answer(limit: Money, worst: Money, most: u64) -> Option<u64> {
+    let tokens = u128::from(most) * u128::from(limit.pico()) / u128::from(worst.pico().max(1)) / 2;
+    let tokens = u64::try_from(tokens).unwrap_or(most);
+    Some(if tokens >= 1000 { 1000 } else { tokens / 100 * 100 }).filter(|tokens| *tokens > 0)
 }

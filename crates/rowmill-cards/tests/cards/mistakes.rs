@@ -134,7 +134,6 @@ fn a_type_needs_its_children() {
     for (card_type, field) in [
         ("chain", "sequence"),
         ("parallel", "fan_out"),
-        ("evaluator_optimizer", "generator"),
         ("router", "agents"),
         ("orchestrator", "agents"),
         ("iterative_planner", "agents"),
@@ -146,6 +145,11 @@ fn a_type_needs_its_children() {
         assert_eq!(found, (message, hint));
     }
     assert_mistakes(&[
+        (
+            "type: evaluator_optimizer\nevaluator: a",
+            "`a.yaml`, line 1: type `evaluator_optimizer` needs `generator`",
+            "add `generator`, which names cards that are loaded with this one",
+        ),
         (
             "type: evaluator_optimizer\ngenerator: a",
             "`a.yaml`, line 1: type `evaluator_optimizer` needs `evaluator`",
@@ -292,4 +296,82 @@ fn all_that_is_wrong_with_a_card_is_told_at_once_in_the_order_of_the_lines() {
     assert!(whole.message.contains("\n    help: did you mean `model`?"), "{whole}");
     let many = (0..25).map(|number| Problem::new(ProblemCode::InvalidCard, format!("no {number}"))).collect();
     assert!(one_problem(many).message.ends_with("\n  no 19\n  and 5 more"));
+}
+
+/// A card on which every line but the first ones of mappings has a mistake, and what is said of each.
+const MANY: [(&str, Option<&str>); 32] = [
+    ("human_input: maybe", Some("`human_input` must be `true` or `false`, not text")),
+    ("use_history: maybe", Some("`use_history` must be `true` or `false`, not text")),
+    ("max_display_instances: -1", Some("`max_display_instances` must be 0 or more, not -1")),
+    ("default: 1", Some("`default` must be `true` or `false`, not a number")),
+    ("tool_only: 1", Some("`tool_only` must be `true` or `false`, not a number")),
+    ("web_search: 1", Some("`web_search` must be `true` or `false`, not a number")),
+    ("web_fetch: 1", Some("`web_fetch` must be `true` or `false`, not a number")),
+    ("instruction: 1", Some("`instruction` must be text, not a number")),
+    ("messages: 1", Some("`messages` must be a list, not a number")),
+    ("request_params:", None),
+    ("  max_token: 5", Some("unknown field `request_params.max_token`")),
+    ("  top_p: 2", Some("`request_params.top_p` must be 1 or less, not 2")),
+    ("  top_k: -1", Some("`request_params.top_k` must be 0 or more, not -1")),
+    ("mcp_connect:", None),
+    ("  one: {targt: x}", Some("unknown field `mcp_connect.one.targt`")),
+    (
+        "  two: {target: x, timeout: 0}",
+        Some("`mcp_connect.two.timeout` must be a number of seconds above 0, not 0"),
+    ),
+    ("tools: {two: a}", Some("`tools.two` must be a list, not text")),
+    ("skills: {}", Some("`skills` must be a list, not a mapping")),
+    ("function_tools:", None),
+    ("  - a.py", Some("`function_tools[0]` must name a function of a Python file, not `a.py`")),
+    ("  - {entrypoint: b.py:f, x: 1}", Some("unknown field `function_tools[1].x`")),
+    ("tool_hooks:", None),
+    ("  before_tol_call: a.py:f", Some("unknown field `tool_hooks.before_tol_call`")),
+    (
+        "  after_tool_call: a.py",
+        Some("`tool_hooks.after_tool_call` must name a function of a Python file, not `a.py`"),
+    ),
+    ("lifecycle_hooks: {on_strat: a.py:f}", Some("unknown field `lifecycle_hooks.on_strat`")),
+    ("tool_policy:", None),
+    ("  a: skip", Some("`tool_policy.a` is unknown: `skip`")),
+    ("  b: {timeout: 0}", Some("`tool_policy.b.timeout` must be a number of seconds above 0, not 0")),
+    ("tool_input_schema: {}", Some("`tool_input_schema` must have `type: object`")),
+    ("agents: 1", Some("`agents` must be a list, not a number")),
+    ("max_parallel: 0", Some("`max_parallel` must be 1 or more, not 0")),
+    ("child_timeout_sec: 0", Some("`child_timeout_sec` must be a number of seconds above 0, not 0")),
+];
+
+#[test]
+fn a_mistake_in_one_field_hides_none_in_another() {
+    let text: String = MANY.iter().map(|(line, _)| format!("{line}\n")).collect();
+    let origin = Origin::Local { environment: &|_| None };
+    let problems = parse(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
+    let told: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
+    let expected = MANY.iter().zip(1..).filter_map(|((_, message), line)| {
+        message.map(|message| format!("`a.yaml`, line {line}: {message}"))
+    });
+    assert_eq!(told, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_told() {
+    let wrong = |text: &str| {
+        let problems =
+            parse(&CardText { source: "a.yaml", text, origin: Origin::Local { environment: &|_| None } });
+        problems.unwrap_err().into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        wrong("type: evaluator_optimizer\nmin_rating: BEST"),
+        [
+            "`a.yaml`, line 1: type `evaluator_optimizer` needs `generator`",
+            "`a.yaml`, line 1: type `evaluator_optimizer` needs `evaluator`",
+            "`a.yaml`, line 2: `min_rating` is unknown: `BEST`",
+        ]
+    );
+    assert_eq!(
+        wrong("model: ${ONE}\ncwd: ${TWO}"),
+        [
+            "`a.yaml`, line 1: the environment variable `ONE` is not set",
+            "`a.yaml`, line 2: the environment variable `TWO` is not set",
+        ]
+    );
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::faults_support::{Home, PROTOCOLS, assert_all_ok, attempts};
+use crate::support::simulated;
 use rowmill_testkit::{Fault, Script, Simulator, When};
 use serde_json::Value;
 
@@ -194,6 +195,17 @@ fn a_model_that_does_not_exist_stops_the_run_at_once_and_the_right_one_finishes_
         assert_all_ok(&home.envelopes(), 300);
         assert_eq!(simulator.stats().answers, 300, "{right}");
     }
+}
+
+#[test]
+fn a_path_that_the_server_does_not_have_is_told_as_a_wrong_base_url() {
+    let (simulator, mut place) = simulated();
+    place.write_rows(3);
+    place.set("GENERIC_BASE_URL", &format!("{}//", simulator.url()));
+    let ended = place.run_rows(&["-m", "generic.m", "-p", "{{n}}"]).code(1);
+    ended
+        .says("error[RM2002]")
+        .says("help: correct the base URL (`rowmill models` shows it), or else `--model`");
 }
 
 #[test]

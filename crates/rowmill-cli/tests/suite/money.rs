@@ -352,6 +352,13 @@ fn a_budget_below_the_longest_answer_is_kept_with_shorter_ones() {
     let args = ["--max-cost", "0.004", "--overwrite"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(1);
     ended.says(&["error[RM2006]: one answer of `generic.m` can have 1024 tokens and cost $0.004096, more than `--max-cost` "]);
+    ended.says(&[
+        "help: allow more, or bound answers in the model string, such as `generic.m?max_tokens=500`",
+    ]);
+    let args = ["--max-cost", "0.0001", "--overwrite"];
+    let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(1);
+    ended.says(&["help: allow more than $0.004096"]);
+    assert!(!ended.err.contains("max_tokens="), "so short an answer is of no use: {}", ended.err);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Standard input and pipes: rows are worked on as they come, and no end is waited for in vain.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::{ChildStdin, Stdio};
 
-use crate::support::{Place, each, finish, row_numbers, simulated};
-use serde_json::json;
+use crate::support::{Place, each, finish, row_numbers, simulated, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::support;
 
@@ -104,4 +107,45 @@ fn a_copy_of_a_pipe_that_a_killed_run_left_is_no_hindrance() {
     place.pipe(b"{\"n\":\"new\"}\n", &flags).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("new")]);
     assert_eq!(place.names("."), ["out.jsonl", "tmp"]);
+}
+
+#[test]
+fn envelopes_and_messages_are_written_in_whole_lines() {
+    let place = Place::new();
+    place.write("rows.jsonl", "{\"n\":1}\nbroken\n{\"n\":2}\n");
+    // Every write to such a socket is a message of its own.
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut command =
+        place.command(&["run", "-i", "rows.jsonl", "-o", "-", "-m", "passthrough", "-p", "{{n}}"]);
+    command.stdout(OwnedFd::from(theirs.try_clone().unwrap())).stderr(OwnedFd::from(theirs));
+    finish(command.spawn().unwrap()).code(3);
+    let mut bytes = vec![0; 1 << 16];
+    let mut read =
+        || ours.recv(&mut bytes).ok().map(|length| String::from_utf8(bytes[..length].to_vec()).unwrap());
+    let written: Vec<String> = std::iter::from_fn(&mut read).collect();
+    assert!(written.iter().any(|text| text.starts_with("{\"id\"")), "{written:?}");
+    assert!(written.iter().any(|text| text.contains("3 rows")), "{written:?}");
+    assert!(written.iter().all(|text| text.ends_with('\n') && text != "\n"), "{written:?}");
+}
+
+#[test]
+fn a_message_does_not_come_into_an_envelope_that_is_longer_than_a_pipe_takes() {
+    let place = Place::new();
+    place.write("rows.jsonl", format!("{{\"text\":\"{}\"}}\n", "long ".repeat(100_000)));
+    let (mut ours, theirs) = io::pipe().unwrap();
+    let mut command =
+        place.command(&["run", "-i", "rows.jsonl", "-o", "-", "-m", "passthrough", "-p", "{{text}}"]);
+    command.stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    let child = command.spawn().unwrap();
+    // The command must have the only writing end left.
+    drop(command);
+    let waiting = || rustix::io::ioctl_fionread(&ours).unwrap();
+    wait_for(|| (waiting() >= 1 << 15).then_some(()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut written = String::new();
+    ours.read_to_string(&mut written).unwrap();
+    let envelope = written.lines().find(|line| line.starts_with("{\"id\"")).unwrap();
+    assert!(serde_json::from_str::<Value>(envelope).is_ok(), "{}", envelope.replace("long ", ""));
+    drop(child.wait_with_output());
 }

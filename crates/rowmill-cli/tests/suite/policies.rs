@@ -110,6 +110,16 @@ fn the_first_result_ends_the_run_and_accounts_for_the_calls_it_cut() {
 }
 
 #[test]
+fn a_single_call_that_the_first_result_cut_is_told_in_the_singular() {
+    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let home = Home::with_rows(9);
+    let running = home.run().on(&simulator).args(&["--stop-on-first-result", "--parallel", "2"]).start();
+    simulator.wait_until_blocking(|stats| stats.in_flight == 2);
+    simulator.release_some(1);
+    running.end().says(&["stopped at the first result; 1 call in flight was cancelled"]);
+}
+
+#[test]
 fn failures_are_no_results_to_stop_at() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::with_prompts(["a [[400]]", "b [[refusal]]", "c", "d"]);

@@ -525,6 +525,16 @@ fn an_alias_is_sent_as_the_model_that_it_stands_for_and_said_once() {
 }
 
 #[test]
+fn an_alias_of_a_built_in_model_is_said_where_a_card_names_it_too() {
+    let place = Place::new();
+    place.write("rowmill.toml", "[aliases]\nquick = \"simulated?seed=3\"\n");
+    place.write("cards/solo.md", "---\nmodel: quick\nrequest_params: {temperature: 1}\n---\nBe short.");
+    place.write_rows(2);
+    let ended = place.run_rows(&["--agent-card", "cards"]).ok();
+    assert_eq!(ended.stderr.matches("`quick` means `simulated?seed=3`").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
 fn own_aliases_serve_as_models_and_fallback_models_and_a_changed_one_is_noticed() {
     let (simulator, place) = simulated();
     place.write("rowmill.toml", "[aliases]\nquick = \"generic.a?temperature=0\"\nspare = \"quick\"\n");

@@ -1,7 +1,7 @@
 //! Chains.
 
-use rowmill_core::agent::{Cast, Form, Kind};
-use rowmill_types::{ErrorKind, Role, RowError};
+use rowmill_core::agent::{Agent, Cast, Form, Kind};
+use rowmill_types::{Completion, ErrorKind, Finish, Role, RowError};
 
 use crate::stage::*;
 
@@ -91,4 +91,14 @@ fn chains_of_chains_name_the_way_to_the_one_that_failed() {
     stage.answer("a", "one");
     stage.fail("a", RowError::new(ErrorKind::Timeout, "slow"));
     assert_eq!(stage.outcome().unwrap_err().message, "`inner`: `a`: slow");
+}
+
+#[test]
+fn one_that_has_no_result_is_named_once() {
+    let limited = agent_with("a", Agent { max_iterations: 1, ..Agent::default() });
+    let line = member("line", Kind::Chain { sequence: vec![0, 0], cumulative: false });
+    let mut stage = Stage::ask(cast(vec![limited, line]), "go");
+    stage.answer_with("a", Completion { finish: Finish::Paused, ..Completion::of_text("one") });
+    let error = stage.outcome().unwrap_err();
+    assert_eq!(error.message, "`a` has no result after 1 model call (`max_iterations`)");
 }

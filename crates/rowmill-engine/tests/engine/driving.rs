@@ -323,6 +323,7 @@ async fn a_credential_that_is_refused_stops_the_run_with_one_cause() {
     for (found, code) in [
         (CallFailure::Unauthorized, ProblemCode::Unauthorized),
         (CallFailure::UnknownModel, ProblemCode::UnknownModel),
+        (CallFailure::UnknownPath, ProblemCode::UnknownModel),
     ] {
         let prompts = (1..=100).map(|number| number.to_string());
         let model = prompts.fold(FakeModel::default().delay(seconds(1)), |model, prompt| {

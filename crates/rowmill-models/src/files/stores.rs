@@ -221,7 +221,7 @@ fn internal(what: &str) -> CallError {
 /// An error that names the file. An upload can fail without the model being unknown.
 fn about(file: &Attachment, error: CallError) -> CallError {
     let failure = match error.failure {
-        CallFailure::UnknownModel => CallFailure::Refused,
+        CallFailure::UnknownModel | CallFailure::UnknownPath => CallFailure::Refused,
         failure => failure,
     };
     let message = match error.status {

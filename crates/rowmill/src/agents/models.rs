@@ -61,7 +61,7 @@ fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Probl
     };
     let whole = maker.aliases().expand(model).map_err(of_card)?;
     let name = whole.split_once('?').map_or(whole.as_str(), |(name, _)| name);
-    let text = if BUILTIN.contains(&name) { whole } else { with_settings(model, card) };
+    let text = if BUILTIN.contains(&name) { model.to_owned() } else { with_settings(model, card) };
     maker.model(&text).map(|model| model.to_string()).map_err(of_card)
 }
 

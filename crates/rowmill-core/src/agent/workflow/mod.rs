@@ -90,8 +90,12 @@ fn failed(cast: &Cast, member: usize, error: RowError) -> Move {
 }
 
 fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
-    let message = format!("`{}`: {}", cast.name(member), error.message);
-    RowError { message, ..error }
+    let name = format!("`{}`", cast.name(member));
+    // A member that has used up its turns has said who it is.
+    if error.message.starts_with(&format!("{name} ")) {
+        return error;
+    }
+    RowError { message: format!("{name}: {}", error.message), ..error }
 }
 
 /// Reads an answer that satisfies the schema of its form.
