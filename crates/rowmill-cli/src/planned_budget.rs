@@ -1,6 +1,6 @@
 //! Whether a budget is enough for a plan.
 
-use rowmill::{BudgetLimits, Interval, PlanReport};
+use rowmill::{BudgetLimits, Interval, Money, PlanReport};
 use serde_json::{Value, json};
 
 use crate::numbers::{counted, grouped};
@@ -19,7 +19,9 @@ pub(crate) struct PlannedBudget {
 impl PlannedBudget {
     /// `None` where there is no budget, or it is not known what rows use of it.
     pub(crate) fn of(report: &PlanReport, limits: BudgetLimits) -> Option<Self> {
-        let cost = limits.cost.zip(report.cost_usd).map(|(limit, cost)| (limit.dollars(), cost));
+        let spent = report.spent_before;
+        let cost = limits.cost.zip(report.cost_usd);
+        let cost = cost.map(|(limit, cost)| ((limit.dollars() - spent.cost.dollars()).max(0.0), cost));
         let tokens = limits.tokens.zip(report.output_tokens).map(|(limit, output)| {
             let input = report.input_tokens;
             let both = Interval {
@@ -27,12 +29,13 @@ impl PlannedBudget {
                 expected: input.expected + output.expected,
                 high: input.high + output.high,
             };
-            (limit as f64, both)
+            (limit.saturating_sub(spent.tokens) as f64, both)
         });
         let of = |(limit, needed): (f64, Interval)| {
             // Where no answer was seen, the longest are all that is known.
             let likely = if report.answers_seen { needed.expected } else { needed.high };
-            let calls = (report.calls as f64 * (limit / likely).min(1.0)) as u64;
+            let share = if likely > 0.0 { (limit / likely).min(1.0) } else { 1.0 };
+            let calls = (report.calls as f64 * share) as u64;
             Self {
                 enough: likely <= limit,
                 rows: report.rows.saturating_sub(report.calls).saturating_add(calls),
@@ -53,13 +56,16 @@ impl PlannedBudget {
     /// The budget as a line of the plan.
     pub(crate) fn text(&self, report: &PlanReport) -> String {
         let all = counted(report.rows, "row");
+        let spent = report.spent_before.cost;
+        let before =
+            if spent > Money::ZERO { format!(", {spent} of it spent before") } else { String::new() };
         match self {
-            Self { enough: true, certain: true, .. } => format!("budget: enough for all {all}"),
+            Self { enough: true, certain: true, .. } => format!("budget: enough for all {all}{before}"),
             Self { enough: true, .. } => {
                 format!("budget: enough for all {all}, unless answers are longer than expected")
             }
             Self { rows, .. } if report.answers_seen => {
-                format!("budget: not enough: it is reached after about {} of {all}", grouped(*rows))
+                format!("budget: not enough: it is reached after about {} of {all}{before}", grouped(*rows))
             }
             Self { rows, .. } => format!(
                 "budget: enough for {} of {all} if all answers are as long as they can be; `--sample-calls N` tells more",

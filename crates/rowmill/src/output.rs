@@ -1,17 +1,31 @@
 //! What a table and the envelopes that it is made from allow to be done with each other.
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
+use rowmill_data::table::TableTarget;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
+use serde_json::Value;
 
 use crate::spec::{Existing, Output, RunSpec};
+
+/// How much of a file is read to see its first line.
+const FIRST_LINE: u64 = 16 << 20;
 
 /// Checks that a run may begin or go on with the envelopes in its work folder.
 pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
     let path = WorkFolder::envelopes_in(work_folder);
     let kept = path.metadata().is_ok_and(|found| found.len() > 0);
     match &spec.output {
+        Output::Table(table)
+            if spec.existing.resumes() && !path.exists() && holds_envelopes(&table.target) =>
+        {
+            let message = format!("`{}` holds the envelopes of its run, not a table", spec.output.name());
+            Err(Problem::new(ProblemCode::ChangedRun, message)
+                .hint("resume it as it began, then make the table with `rowmill export`"))
+        }
         Output::Table(table) if spec.existing.resumes() && !path.exists() && table.target.exists() => {
             let message = format!("the envelopes that `{}` was made from are gone", spec.output.name());
             Err(Problem::new(ProblemCode::OutputUnusable, message)
@@ -31,4 +45,15 @@ pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), 
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a file begins with an envelope, and so is what a run without a table has written.
+fn holds_envelopes(target: &TableTarget) -> bool {
+    let TableTarget::File(path) = target else { return false };
+    let mut line = String::new();
+    let read = File::open(path).and_then(|file| BufReader::new(file.take(FIRST_LINE)).read_line(&mut line));
+    let Ok(Value::Object(fields)) = read.map(|_| serde_json::from_str(&line).unwrap_or_default()) else {
+        return false;
+    };
+    ["row_number", "ok", "result", "error"].iter().all(|field| fields.contains_key(*field))
 }

@@ -7,7 +7,7 @@ use rowmill_core::agent::Cast;
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
 use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, Spend};
 use rowmill_core::record::Reused;
 use rowmill_engine::{
     Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause,
@@ -32,7 +32,7 @@ use crate::inputs::{self, warnings};
 use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
 use crate::paths::{check_apart, reads, writes};
 use crate::prepare;
-use crate::resume::done_before;
+use crate::resume::{DoneBefore, done_before};
 use crate::run::{Control, Notice, blocking, run};
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
@@ -73,6 +73,8 @@ pub struct PlanReport {
     pub limits: PlanLimits,
     /// What the sample calls cost.
     pub sample_cost_usd: Money,
+    /// What the run that `resume` goes on with has spent, or may have: a budget is for both.
+    pub spent_before: Spend,
 }
 
 /// Limits per minute.
@@ -139,11 +141,13 @@ pub async fn plan(
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
-/// The tokens of all prompts, and how far the count can be trusted.
+/// The tokens of all prompts, how far the count can be trusted, and what the run that would be
+/// resumed has spent.
 #[derive(Clone, Copy)]
 struct Counted {
     tokens: u64,
     accuracy: Accuracy,
+    spent: Spend,
 }
 
 fn report(
@@ -202,6 +206,7 @@ fn report(
             output_tokens: limits.output_tokens,
         },
         sample_cost_usd: experience.cost,
+        spent_before: input.spent,
     }
 }
 
@@ -351,7 +356,7 @@ async fn count(
         }),
         ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
     };
-    let (resume, ids) = done_before(&spec, rows.ids)?;
+    let DoneBefore { resume, ids, spent } = done_before(&spec, rows.ids)?;
     let plan = Plan {
         run: "plan".into(),
         source: rows.dataset.open()?,
@@ -370,7 +375,7 @@ async fn count(
         stop: control.stop.clone(),
     };
     let end = rowmill_engine::run(plan).await?;
-    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy() }))
+    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy(), spent }))
 }
 
 /// A lane without limits to a model that only counts.

@@ -167,22 +167,30 @@ fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
     before.is_some_and(|before| before.fingerprint.asks_the_same_as(&now.fingerprint))
 }
 
-/// What an earlier run did, only looked at: a resume would pass over it. With it comes how rows are
-/// named: `ids`, or by their numbers where the earlier run began so.
-pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<(Resume, IdRule), Problem> {
+/// What an earlier run did, only looked at.
+pub(crate) struct DoneBefore {
+    /// What a resume would pass over.
+    pub(crate) resume: Resume,
+    /// How rows are named: as was asked for, or by their numbers where the earlier run began so.
+    pub(crate) ids: IdRule,
+    /// What it spent, or may have.
+    pub(crate) spent: Spend,
+}
+
+/// Looks at what an earlier run did, for whoever plans a resume.
+pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Problem> {
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
-    let Some(folder) = spec.work_folder() else { return Ok((resume, ids)) };
-    let Some(path) = spec.output.envelopes(&folder) else { return Ok((resume, ids)) };
-    if !spec.existing.resumes() || !path.exists() {
-        return Ok((resume, ids));
-    }
+    let mut spent = Spend::default();
+    let folder = spec.work_folder().filter(|_| spec.existing.resumes());
+    let path = folder.as_ref().and_then(|folder| spec.output.envelopes(folder)).filter(|path| path.exists());
+    let (Some(folder), Some(path)) = (folder, path) else { return Ok(DoneBefore { resume, ids, spent }) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
     let mut known_by = header.as_ref().map_or(KnownBy::Ids, KnownBy::of);
     scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
     if let Some(header) = &header {
-        scan_ledger(&WorkFolder::open(&folder)?, header, &mut resume)?;
+        (_, spent) = scan_ledger(&WorkFolder::open(&folder)?, header, &mut resume)?;
     }
-    Ok((resume, known_by.ids(ids)))
+    Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
 }
 
 fn reserved_rows(spec: &RunSpec) -> usize {

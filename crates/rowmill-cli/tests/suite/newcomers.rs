@@ -1,6 +1,7 @@
 //! What somebody meets who knows other tools, misspells a name, or comes back to a run later.
 
-use crate::support::{Place, simulated};
+use crate::support::{KEY, Place, simulated};
+use rowmill_testkit::{Script, Simulator};
 use serde_json::{Value, json};
 
 #[test]
@@ -114,4 +115,43 @@ fn a_plan_says_whether_the_budget_is_enough_and_for_how_many_rows() {
     let whole: Value = serde_json::from_str(&plan(&["--max-cost", "0.25", "--json"])).unwrap();
     assert_eq!(whole["budget"], json!({ "enough": false, "certain": false, "rows": 25 }));
     assert!(plan(&["--max-tokens", "50500"]).contains("\nbudget: enough for "));
+}
+
+#[test]
+fn a_plan_of_a_resume_takes_what_was_spent_from_the_budget() {
+    let simulator = Simulator::start_blocking(Script::new().key(KEY));
+    let place = Place::with(&simulator);
+    place.write_rows(100);
+    place.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.0\noutput = 10000.0\n");
+    let flags =
+        ["-i", "rows.jsonl", "-o", "out.jsonl", "-m", "openai.gpt-5.4-mini?max_tokens=1000", "-p", "{{n}}"];
+    place.rowmill(&[&["run"], &flags[..], &["--limit", "10"]].concat()).ok();
+    let plan = |budget: &str| {
+        let resume = ["--resume", "--max-cost", budget];
+        place.rowmill(&[&["plan"], &flags[..], &resume].concat()).ok().stdout
+    };
+    let whole = place.rowmill(&[&["plan", "--json"], &flags[..], &["--resume"]].concat()).ok().stdout;
+    let whole: Value = serde_json::from_str(&whole).unwrap();
+    let (spent, needed) = (&whole["spent_before"]["cost"], &whole["cost_usd"]["expected"]);
+    let (spent, needed) = (spent.as_f64().unwrap(), needed.as_f64().unwrap());
+    assert!(spent > 0.0 && needed > 0.0, "{whole}");
+    // Enough for the rows that are left, if nothing had been spent.
+    let shown = plan(&format!("{:.6}", needed + spent / 2.0));
+    assert!(
+        shown.contains("\nbudget: not enough: it is reached after about ") && shown.contains("spent before"),
+        "{shown}"
+    );
+    assert!(plan(&format!("{:.6}", needed * 2.0 + spent)).contains("\nbudget: enough for all 100 rows"));
+}
+
+#[test]
+fn a_resume_that_asks_for_a_table_is_told_that_envelopes_are_there() {
+    let place = Place::new();
+    place.write_rows(5);
+    let flags = ["-i", "rows.jsonl", "-o", "out.jsonl", "-m", "simulated", "-p", "{{n}}"];
+    place.rowmill(&[&["run"], &flags[..], &["--limit", "3"]].concat()).ok();
+    let before = place.read("out.jsonl");
+    let ended = place.rowmill(&[&["run"], &flags[..], &["--resume", "--flatten"]].concat()).code(1);
+    ended.says("`out.jsonl` holds the envelopes of its run, not a table");
+    assert_eq!(place.read("out.jsonl"), before);
 }

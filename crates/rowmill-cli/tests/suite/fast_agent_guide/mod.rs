@@ -180,7 +180,8 @@ fn what_was_answered_before_a_kill_is_not_asked_again_by_the_resume() {
         wait_for(|| {
             let ledgers = [".review-results.jsonl.rowmill", ".batch/reviews"];
             let ledgers = ledgers.map(|folder| place.path(&format!("{folder}/ledger-1.jsonl")));
-            let ended = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("row_ended"));
+            let ended =
+                |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("row_ended"));
             ledgers.iter().any(ended).then_some(())
         });
         killed.kill().unwrap();
