@@ -88,12 +88,17 @@ fn open_now() -> u64 {
 
 /// A number that a person would type.
 fn round_up(files: u64) -> u64 {
-    files.div_ceil(256) * 256
+    files.div_ceil(256).saturating_mul(256)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_files_beyond_all_reason_is_still_a_number() {
+        assert_eq!((round_up(300), round_up(u64::MAX)), (512, u64::MAX));
+    }
 
     #[test]
     fn calls_are_fitted_to_what_is_left_and_said_where_they_were_asked_for() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use rowmill_simulator::{
     Change, Distribution, Fault, Limits, OutageKind, Price, Script, Tokenizer, When, notation,
 };
@@ -39,8 +40,8 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
     seed: u64,
 
-    /// The length of text answers in bytes.
-    #[arg(long, value_name = "N", help_heading = "Answers")]
+    /// The length of text answers in bytes; a gibibyte at most.
+    #[arg(long, value_name = "N", value_parser = up_to(1 << 30), help_heading = "Answers")]
     answer_bytes: Option<usize>,
 
     /// The length of text answers in tokens: `50`, `uniform:10..200`, `lognormal:40,1.0` (median,
@@ -83,7 +84,7 @@ pub(crate) struct SimulateFlags {
     instant_text: String,
 
     /// Answer from prepared bytes, and call `--tool` at the first so many turns of a conversation.
-    #[arg(long, value_name = "N", requires = "tool", help_heading = "Answers")]
+    #[arg(long, value_name = "N", value_parser = up_to(1_000), requires = "tool", help_heading = "Answers")]
     instant_turns: Option<usize>,
 
     /// The tool that prepared answers call, with its arguments: `search {"query": "otters"}`.
@@ -185,6 +186,11 @@ fn limit() -> clap::builder::RangedU64ValueParser {
 
 /// Bytes of dripping answers come at this pace, as nobody lets them through by hand.
 const DRIP: Duration = Duration::from_millis(50);
+
+/// A number that this machine can be asked for.
+fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=most)
+}
 
 impl SimulateFlags {
     /// The script that these flags tell.

@@ -31,9 +31,11 @@ impl History {
     /// same run leaves the same history.
     pub fn add(&mut self, usage: &rowmill_types::Usage, took: std::time::Duration) {
         self.rows += 1;
-        self.input_tokens += usage.input;
-        self.cached_tokens += usage.cached;
-        self.milliseconds += u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        // What a provider says need not make sense.
+        self.input_tokens = self.input_tokens.saturating_add(usage.input);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cached);
+        let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.milliseconds = self.milliseconds.saturating_add(milliseconds);
         if self.output_tokens.len() < KEPT {
             self.output_tokens.push(usage.output);
             return;
@@ -50,6 +52,16 @@ mod tests {
     use rowmill_types::Usage;
 
     use super::*;
+
+    #[test]
+    fn usage_beyond_all_reason_is_taken_in() {
+        let mut history = History::default();
+        for _ in 0..3 {
+            let absurd = Usage { input: u64::MAX, cached: u64::MAX, output: u64::MAX, ..Usage::default() };
+            history.add(&absurd, std::time::Duration::MAX);
+        }
+        assert_eq!((history.rows, history.input_tokens, history.milliseconds), (3, u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn a_long_run_keeps_an_even_choice_of_its_rows() {

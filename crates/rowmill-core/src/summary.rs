@@ -161,7 +161,7 @@ impl Tally {
             usage: UsageSummary {
                 prompt_tokens: self.tokens.input,
                 completion_tokens: self.tokens.output,
-                total_tokens: self.tokens.input + self.tokens.output,
+                total_tokens: self.tokens.tokens(),
                 reasoning_tokens: self.tokens.reasoning,
                 rows_with_usage: self.rows_with_usage,
                 usage_coverage_percent: percent(self.rows_with_usage),

@@ -110,7 +110,11 @@ async fn moved(publisher: Option<&Publisher>) {
 async fn reached(began: Instant, deadline: Option<Duration>) -> Duration {
     match deadline {
         Some(after) => {
-            tokio::time::sleep_until(began + after).await;
+            match began.checked_add(after) {
+                Some(end) => tokio::time::sleep_until(end).await,
+                // Later than time can be told.
+                None => std::future::pending().await,
+            }
             after
         }
         None => std::future::pending().await,

@@ -20,9 +20,11 @@ pub(crate) const HOSTED: &[Key] = &[Key::WebSearch, Key::WebFetch, Key::XSearch]
 /// What a model was offered to call, which says what its calls mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Offer {
-    /// No tools of ours: whatever is called was forced, and its arguments are the answer.
+    /// Nothing: a call that comes all the same is no answer.
     #[default]
     Nothing,
+    /// A tool whose arguments are the answer, because the answer has a schema.
+    Answer,
     /// Tools that the caller runs.
     Tools,
     /// The same, and one of this name whose arguments are the answer.
@@ -53,6 +55,8 @@ impl Terms {
     /// The terms of a setup; `by_tool` says that its schema is enforced by a tool.
     pub(crate) fn new(setup: &Setup, prepared: Option<&Prepared>, by_tool: bool) -> Self {
         let offer = match (setup.tools.is_empty(), by_tool) {
+            // Some servers keep to a schema by a call, whatever they were asked for.
+            (true, _) if by_tool || prepared.is_some() => Offer::Answer,
             (true, _) => Offer::Nothing,
             (false, true) => Offer::ToolsAndAnswer(answer_name(&setup.tools)),
             (false, false) => Offer::Tools,
@@ -67,15 +71,20 @@ impl Terms {
         }
     }
 
+    /// Whether there are tools that the caller runs.
+    pub(crate) fn offers_tools(&self) -> bool {
+        matches!(self.offer, Offer::Tools | Offer::ToolsAndAnswer(_))
+    }
+
     /// Whether an answer can hold calls, or must be sent back as it came.
     pub(crate) fn has_tools(&self) -> bool {
-        self.offer != Offer::Nothing || self.hosts
+        self.offers_tools() || self.hosts
     }
 
     /// Arguments that came as JSON, not as a text that holds it.
     pub(crate) fn arguments(&self, json: &RawValue) -> String {
         match self.offer {
-            Offer::Nothing => json.get().to_owned(),
+            Offer::Nothing | Offer::Answer => json.get().to_owned(),
             Offer::Tools | Offer::ToolsAndAnswer(_) => compact(json.get()),
         }
     }
@@ -90,7 +99,11 @@ impl Terms {
     /// them may be cut too.
     pub(crate) fn settle(&self, text: String, mut calls: Vec<ToolCall>, finish: Finish) -> Settled {
         let answer = match self.offer {
-            Offer::Nothing => calls.drain(..).find(|call| !call.arguments.is_empty()),
+            Offer::Nothing => {
+                calls.clear();
+                None
+            }
+            Offer::Answer => calls.drain(..).find(|call| !call.arguments.is_empty()),
             Offer::Tools => None,
             Offer::ToolsAndAnswer(answer) => {
                 let (mut answers, others): (Vec<_>, Vec<_>) =

@@ -92,6 +92,23 @@ fn every_name_of_a_work_folder_is_refused_where_no_run_put_it_there() {
 }
 
 #[test]
+fn a_run_that_was_killed_before_its_header_was_in_place_can_be_run_again() {
+    let place = with_rows();
+    place.run(&[IO, ASK, &["--dedupe"]].concat()).ok();
+    let header = place.read(".out.jsonl.rowmill/run.json");
+    for existing in ["--overwrite", "--resume"] {
+        fs::remove_dir_all(place.path(".out.jsonl.rowmill")).unwrap();
+        place.write("out.jsonl", "");
+        place.write(".out.jsonl.rowmill/run.json.new", &header);
+        place.write(".out.jsonl.rowmill/ledger-1.jsonl", "");
+        place.write(".out.jsonl.rowmill/answers/answers.sqlite", "");
+        place.write(".out.jsonl.rowmill/answers/answers.sqlite-journal", "half of a page");
+        place.run(&[IO, ASK, &["--dedupe", existing]].concat()).ok();
+        assert!(place.json("out.jsonl").iter().all(|envelope| envelope["ok"] == true), "{existing}");
+    }
+}
+
+#[test]
 fn a_copy_of_standard_input_takes_the_place_of_no_file_in_the_work_folder() {
     let place = with_rows();
     place.write(".out.jsonl.rowmill/input.spool", "something of mine");

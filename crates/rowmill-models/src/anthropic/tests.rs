@@ -121,12 +121,16 @@ fn answers_are_read_in_every_shape() {
         (r#"{"content":[{"type":"text","text":"no"}],"stop_reason":"refusal"}"#, ("no", Finish::Refused)),
         (
             r#"{"content":[{"type":"tool_use","id":"t","name":"structured_output","input":{"b": 1, "a": 2}}],"stop_reason":"tool_use"}"#,
-            (r#"{"b": 1, "a": 2}"#, Finish::Complete),
+            // A call that nobody offered is no answer.
+            ("", Finish::Complete),
         ),
         (r#"{"content":[],"stop_reason":"end_turn","usage":null}"#, ("", Finish::Complete)),
     ] {
         assert_eq!(outcome(&wire.read(body.as_bytes()).unwrap()), expected, "{body}");
     }
+    let by_tool = r#"{"content":[{"type":"tool_use","id":"t","name":"structured_output","input":{"b": 1, "a": 2}}],"stop_reason":"tool_use"}"#;
+    let reading = self::wire("claude-x", None, Some(person())).read(by_tool.as_bytes()).unwrap();
+    assert_eq!(outcome(&reading), (r#"{"b": 1, "a": 2}"#, Finish::Complete));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::calls::{Pieces, Whole, add_details};
 use crate::hosted::{Gathered, annotations, uses};
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
 use crate::sse::Event;
-use crate::tools::{Offer, Terms};
+use crate::tools::Terms;
 
 /// Puts chunks together.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl ChatAssembly {
 
     /// Keeps thoughts where calls may follow them: only then are they sent back.
     fn take_thoughts(&mut self, delta: &Said<'_>) {
-        if self.terms.offer == Offer::Nothing {
+        if !self.terms.offers_tools() {
             return;
         }
         if let Some(text) =

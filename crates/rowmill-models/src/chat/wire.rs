@@ -20,7 +20,7 @@ use crate::quirks::{Quirks, Reasoning, Structured};
 use crate::reading::{Reading, Unread, Wire, keep, no_error};
 use crate::schema::{self, Prepared};
 use crate::settings::{Key, Setting, Settings};
-use crate::tools::{ANSWERS, HOSTED, Offer, Terms, answer_name, hosts, parameters};
+use crate::tools::{ANSWERS, HOSTED, Terms, answer_name, hosts, parameters};
 
 /// The translation of chat completions.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Wire for ChatWire {
             pieces.push(call);
         }
         // Thoughts are sent back beside calls, and only there.
-        let keeps = self.terms.offer != Offer::Nothing;
+        let keeps = self.terms.offers_tools();
         let thought = |raw: Option<&RawValue>| raw.filter(|_| keeps).map(|raw| raw.get().to_owned());
         let whole = Whole {
             content: message.content.unwrap_or_default().0.into_owned(),

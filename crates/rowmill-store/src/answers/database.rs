@@ -14,6 +14,12 @@ use rusqlite::{
 /// Says in the header of the file that it is ours: `RMil`.
 const APPLICATION: i32 = 0x524d_696c;
 
+/// How long the header of a database is.
+pub(super) const HEADER_BYTES: u64 = 100;
+
+/// Where that stands in the header.
+const APPLICATION_AT: std::ops::Range<usize> = 68..72;
+
 /// The format of the tables. A version that does not know it leaves the file alone.
 const FORMAT: i32 = 1;
 
@@ -72,6 +78,11 @@ pub(super) struct Batch {
     pub(super) answers: Vec<(AskedKey, Arc<KeptAnswer>)>,
     /// How often answers were found since the last batch.
     pub(super) hits: HashMap<AskedKey, u64>,
+}
+
+/// Whether the header of a database says that it is a store of answers.
+pub(super) fn has_our_mark(file: &[u8]) -> bool {
+    file.get(APPLICATION_AT) == Some(&APPLICATION.to_be_bytes())
 }
 
 /// An open file of answers.

@@ -1,8 +1,9 @@
 //! The store as a run sees it.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::future::ready;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -13,7 +14,7 @@ use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
 use rowmill_types::Problem;
 use rusqlite::Error;
 
-use super::database::{Database, unusable};
+use super::database::{Database, HEADER_BYTES, has_our_mark, unusable};
 use super::keeper::Keeper;
 use super::prune::{PruneSpec, Pruned};
 use super::queue::{Found, Queue};
@@ -74,6 +75,19 @@ impl SqliteAnswers {
     #[must_use]
     pub fn files_in(folder: &Path) -> [PathBuf; 4] {
         ["", "-wal", "-shm", "-journal"].map(|ending| folder.join(format!("{FILE}{ending}")))
+    }
+
+    /// The files of a store in `folder`, if they are not those of a store of answers: one that was
+    /// killed while it was made is empty, or has the mark of our stores.
+    #[must_use]
+    pub fn foreign_files_in(folder: &Path) -> Vec<PathBuf> {
+        let files = Self::files_in(folder);
+        let mut header = Vec::new();
+        let read = File::open(Self::file_in(folder))
+            .and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
+        // Without the database its journal is of no use to anyone.
+        let ours = read.is_err() || header.is_empty() || has_our_mark(&header);
+        if ours { Vec::new() } else { files.into_iter().filter(|file| file.is_file()).collect() }
     }
 
     /// What the store holds, answers that are yet to be written included. Blocks.

@@ -40,6 +40,8 @@ fn beginning(file: &Path) -> &'static [u8] {
     match file.file_name().and_then(|name| name.to_str()) {
         Some(ENVELOPES) => b"{\"id\":",
         Some(RESERVE) => b"\0",
+        // A run was killed before its header was put in its place.
+        Some(NEW_HEADER) => b"{\n  \"format\":",
         Some(name) if name.starts_with("ledger-") => b"{\"event\":",
         _ => b"",
     }
@@ -170,7 +172,7 @@ impl WorkFolder {
             // Without a header nothing says that the others are ours, so each has to show it.
             Err(_) => {
                 let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-                let answers = SqliteAnswers::files_in(&path.join(ANSWERS));
+                let answers = SqliteAnswers::foreign_files_in(&path.join(ANSWERS));
                 entries
                     .filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(Self::owns))
                     .chain(answers)
