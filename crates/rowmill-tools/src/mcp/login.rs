@@ -26,6 +26,8 @@ use super::token_file::TokenFile;
 const CALLBACK: &str = "/callback";
 /// The longest line that a browser may send.
 const LONGEST: u64 = 16 * 1024;
+/// How long a browser may take for a request once it is connected.
+const REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// A sign-in that waits for its browser.
 pub struct Login {
@@ -138,11 +140,18 @@ fn refusal(query: &str) -> String {
     said.join("&")
 }
 
-/// The path and query of a request.
+/// The path and query of a request. It is read to the end of its head: a connection that is closed
+/// with something unread is reset, and the browser may never show the answer.
 async fn request_path(stream: &mut TcpStream) -> Option<String> {
-    let mut line = String::new();
-    BufReader::new(stream.take(LONGEST)).read_line(&mut line).await.ok()?;
-    line.strip_prefix("GET ")?.split(' ').next().map(str::to_owned)
+    let mut lines = BufReader::new(stream.take(LONGEST)).lines();
+    let head = async {
+        let first = lines.next_line().await.ok()??;
+        while !lines.next_line().await.ok()??.is_empty() {}
+        Some(first)
+    };
+    // Browsers open connections ahead on which nothing may ever come.
+    let first = tokio::time::timeout(REQUEST_TIME, head).await.ok()??;
+    first.strip_prefix("GET ")?.split(' ').next().map(str::to_owned)
 }
 
 async fn answer(stream: &mut TcpStream, status: &str, text: &str) {
