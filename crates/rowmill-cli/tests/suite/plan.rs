@@ -107,7 +107,7 @@ fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
     let home = home(10);
     let report = report(home.plan().args(&["-m", MODEL, "--tpm", "1000"]));
     let names = "model rows calls unsendable_rows reused_rows input_tokens counted_by output_tokens judged_by \
-                 answers_seen cost_usd batch_cost_usd price_as_of seconds limits sample_cost_usd";
+                 answers_seen cost_usd batch_cost_usd price_as_of seconds limits sample_cost_usd spent_before";
     let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, names.split_whitespace().collect::<Vec<_>>());
     let [live, batch] = ["cost_usd", "batch_cost_usd"].map(|name| interval(&report, name));

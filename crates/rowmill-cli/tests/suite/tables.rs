@@ -104,7 +104,7 @@ fn envelopes_and_tables_of_one_name_are_not_mixed() {
     run(&place, &["-o", "out.jsonl", "--resume"]).ok();
     run(&place, &["-o", "out.jsonl", "--resume", "--flatten"])
         .code(1)
-        .says("the envelopes that `out.jsonl` was made from are gone");
+        .says("`out.jsonl` holds the envelopes of its run, not a table");
 }
 
 #[test]
