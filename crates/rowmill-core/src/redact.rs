@@ -39,6 +39,7 @@ const HIDDEN: &str = "***";
 /// ```
 /// # use rowmill_core::redact::is_secret_name;
 /// assert!(is_secret_name("OPENAI_API_KEY") && is_secret_name("--auth-token") && is_secret_name("dbPassword"));
+/// assert!(is_secret_name("CLIENT_SECRET") && is_secret_name("x-api-key") && is_secret_name("AWS_CREDENTIALS"));
 /// assert!(!is_secret_name("PATH") && !is_secret_name("GIT_AUTHOR_NAME") && !is_secret_name("KEYBOARD"));
 /// ```
 #[must_use]

@@ -247,3 +247,26 @@ fn what_was_recorded_stands_in_for_the_tool_with_the_same_results() {
     };
     assert_eq!(sorted(&place.read("again/execute.jsonl")), sorted(&tape));
 }
+
+#[test]
+fn recorded_results_follow_the_id_of_their_row_when_rows_change_places() {
+    let rules = json!([
+        {"when": {"turn": 1, "tool": "execute"}, "then": {"calls": [
+            {"name": "execute", "arguments": {"command": "echo x >> log.txt; wc -l < log.txt"}}]}},
+        {"when": {"turn": 2}, "then": {"text": "{{last}}"}}
+    ]);
+    let (_simulator, mut place) = scripted(script(&rules));
+    with_programs(&mut place);
+    write_cards(&place, &[("solo", "model: generic.m\nshell: true", "Work.")]);
+    let rows =
+        ["{\"id\":\"a\",\"p\":\"go\"}\n", "{\"id\":\"b\",\"p\":\"go\"}\n", "{\"id\":\"c\",\"p\":\"go\"}\n"];
+    place.write("rows.jsonl", rows.concat());
+    run_cards(&place, &["--id-field", "id", "--record-tools", "tape"]).ok();
+    let first = results(&place);
+    // Every row makes the same call, so only the row tells the results apart.
+    assert!(first[0] != first[1] && first[1] != first[2], "{first:?}");
+    place.write("rows.jsonl", rows.iter().rev().copied().collect::<String>());
+    run_cards(&place, &["--id-field", "id", "--stub", "execute=tape/execute.jsonl", "--overwrite"]).ok();
+    let again: Vec<_> = results(&place).into_iter().rev().collect();
+    assert_eq!(again, first);
+}

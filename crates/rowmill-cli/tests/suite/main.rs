@@ -28,6 +28,7 @@ mod cache;
 mod cards;
 mod compatible;
 mod defects;
+mod docs_commands;
 mod documents;
 mod envelopes;
 mod examples;

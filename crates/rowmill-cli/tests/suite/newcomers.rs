@@ -155,3 +155,17 @@ fn a_resume_that_asks_for_a_table_is_told_that_envelopes_are_there() {
     ended.says("`out.jsonl` holds the envelopes of its run, not a table");
     assert_eq!(place.read("out.jsonl"), before);
 }
+
+#[test]
+fn one_row_is_spoken_of_in_the_singular_wherever_rows_are_counted() {
+    let place = Place::new();
+    place.write_rows(1);
+    let flags = ["-i", "rows.jsonl", "-m", "simulated", "-p", "{{n}}"];
+    let head = place.rowmill(&["head", "rows.jsonl"]).ok().stdout;
+    let plan = place.rowmill(&[&["plan"], &flags[..]].concat()).ok().stdout;
+    place.rowmill(&[&["run"], &flags[..], &["-o", "out.jsonl"]].concat()).ok();
+    let results = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
+    for (shown, expected) in [(head, "1 row, "), (plan, "1 row, 1 call\n"), (results, "1 row: 1 ok\n")] {
+        assert!(shown.contains(expected) && !shown.contains("1 rows"), "{shown}");
+    }
+}

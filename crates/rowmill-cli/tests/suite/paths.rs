@@ -164,6 +164,12 @@ fn folders_that_are_written_take_nothing_from_what_is_read_or_written_there() {
         (&["--export-traces", "tr", "--error-output", "tr/row-1.codex.jsonl"], "could replace that of"),
         (&["--work-dir", "w", "--summary-output", "w/run.json"], "`--summary-output`"),
         (&["--cache", "c", "--export-traces", "c"], "the same file as `--export-traces`"),
+        (&["--archive-inputs", "arch", "--error-output", "arch"], "`--archive-inputs`"),
+        (&["--archive-inputs", "t.md", "--template", "t.md"], "`--template`"),
+        (&["--archive-inputs", "rows.jsonl"], "`--input`"),
+        (&["--cache", "t.md", "--template", "t.md"], "`--template`"),
+        (&["--export-traces", "t.md", "--template", "t.md"], "`--template`"),
+        (&["--export-traces", "cards/worker.md", "--agent-card", "cards/worker.md"], "`--agent-card`"),
     ] {
         refused(&place, &[&io[..], more].concat(), &["error[RM1303]", said]);
     }

@@ -265,3 +265,22 @@ fn entrypoint(card: &Card, function: &rowmill_cards::PythonFunction) -> Entrypoi
 fn interpreter() -> PathBuf {
     environment("ROWMILL_PYTHON").map_or_else(|| Path::new("python3").to_owned(), PathBuf::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_processes_are_bounded_apart_from_the_rows_in_flight() {
+        let with = |parallel, python_processes| {
+            let mut spec = WorkSpec { parallel, ..WorkSpec::default() };
+            spec.agents.python_processes = python_processes;
+            processes(&spec)
+        };
+        let usual = with(Parallel::AtMost(10_000), None);
+        assert!((FEWEST_PROCESSES..=MOST_PROCESSES).contains(&usual), "{usual}");
+        assert_eq!(with(Parallel::AtMost(3), None), 3, "more than rows would be idle");
+        assert_eq!(with(Parallel::AtMost(10_000), Some(200)), 200);
+        assert_eq!(with(Parallel::AtMost(10_000), Some(0)), 1);
+    }
+}
