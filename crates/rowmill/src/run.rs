@@ -198,16 +198,15 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let files = files(&spec, &*rows.dataset, rules, &http)?;
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
     let mut new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
-    new.header.reads.extend(paths::kept_paths(attached.paths()));
+    note_attached(&mut new.header, &attached);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (begun, resumed)) = blocking(spec, {
+    let (spec, (resumed, begun)) = blocking(spec, {
         let (folder, warn) = (folder.clone(), warnings(control));
         let (dataset, ids) = (Arc::clone(&rows.dataset), rows.ids.clone());
         let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
         move |spec| {
             let begun = begin(spec, &folder, new, open_answers)?;
-            let resumed = resumed_rows(spec, &*dataset, ids, &begun.beginning);
-            Ok((begun, resumed))
+            Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
         }
     })
     .await?;
@@ -251,15 +250,20 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, &spec, &end, &redactor);
-    header.reads.extend(paths::kept_paths(attached.paths()));
-    header.reads.sort_unstable();
-    header.reads.dedup();
+    note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
     let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
+}
+
+/// Keeps with a run which files went with its rows, as far as they were seen.
+fn note_attached(header: &mut Header, attached: &AttachedFiles) {
+    header.reads.extend(paths::kept_paths(attached.paths()));
+    header.reads.sort_unstable();
+    header.reads.dedup();
 }
 
 /// What a resume goes on with.

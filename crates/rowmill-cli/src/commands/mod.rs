@@ -15,6 +15,7 @@ mod simulate;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rowmill::Problem;
 
@@ -74,10 +75,12 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
 
 /// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
 fn wrong_arguments(error: clap::Error) -> ExitCode {
-    let command = std::env::args().nth(1);
+    let given: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = given.first().cloned();
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
     let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
-    let error = with_usage(error, std::env::args().skip(1));
+    let error = with_usage(error, &given);
     // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
     if let (Err(problem), false) = (printer::reader(error.print()), error.use_stderr()) {
         return ExitCode::from(told_problem(&problem) as u8);
@@ -93,23 +96,23 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
 
 /// An unknown flag with the usage of the command that it was given to. Left to itself, clap shows a usage
 /// with the flag that it takes for the one that was meant, which may be another than the tip names.
-fn with_usage(mut error: clap::Error, given: impl Iterator<Item = String>) -> clap::Error {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return error;
+fn with_usage(mut error: clap::Error, given: &[String]) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        let mut whole = command();
+        whole.build();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage_of(&mut whole, given)));
     }
-    let mut whole = command();
-    whole.build();
-    let mut named = &mut whole;
-    for word in given {
-        if named.find_subcommand(&word).is_none() {
-            break;
-        }
-        let Some(below) = named.find_subcommand_mut(&word) else { break };
-        named = below;
-    }
-    let usage = named.render_usage();
-    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     error
+}
+
+/// How the command is used that words of a command line name.
+fn usage_of(named: &mut clap::Command, given: &[String]) -> StyledStr {
+    if let Some((first, rest)) = given.split_first()
+        && let Some(below) = named.find_subcommand_mut(first)
+    {
+        return usage_of(below, rest);
+    }
+    named.render_usage()
 }
 
 fn manual() -> Result<rowmill::ExitCode, Problem> {

@@ -155,3 +155,17 @@ fn a_resume_that_asks_for_a_table_is_told_that_envelopes_are_there() {
     ended.says("`out.jsonl` holds the envelopes of its run, not a table");
     assert_eq!(place.read("out.jsonl"), before);
 }
+
+#[test]
+fn the_usage_under_an_unknown_flag_is_that_of_the_command() {
+    let place = Place::new();
+    for (command, usage) in [
+        (&["run", "--paralel", "4"][..], "Usage: rowmill run [OPTIONS] --input <INPUT>"),
+        (&["run", "--concurrency", "4"], "Usage: rowmill run [OPTIONS] --input <INPUT>"),
+        (&["results", "--jsn"], "Usage: rowmill results [OPTIONS] <OUTPUT>\n"),
+        (&["card", "check", "--jsn"], "Usage: rowmill card check [OPTIONS] <CARD>...\n"),
+        (&["--vers"], "Usage: rowmill <COMMAND>\n"),
+    ] {
+        place.rowmill(command).code(2).says(usage).says("For more information, try '--help'.");
+    }
+}
