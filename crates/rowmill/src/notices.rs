@@ -57,27 +57,7 @@ pub(crate) fn tell_beginning(
             let text = format!("{rows} of them {go} on after {their} last finished turn");
             (control.notice)(Notice::Info(text));
         }
-        if counts.cut_tools > 0 {
-            let rows = counts.cut_tools;
-            let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
-            let ends = verb(rows, "it ends", "they end");
-            (control.notice)(Notice::Warning(format!(
-                "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
-                 `OutcomeUnknown`",
-                counted(rows, "row")
-            )));
-        }
-        if counts.undecided > 0 {
-            let rows = counts.undecided;
-            let (left, them) = match rows {
-                1 => ("is left as it is", "it"),
-                _ => ("are left as they are", "them"),
-            };
-            (control.notice)(Notice::Warning(format!(
-                "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
-                counted(rows, "row")
-            )));
-        }
+        tell_unsent(control, counts);
     }
     if spent != Spend::default() {
         control.observer.observe(&Event::SpentBefore { spent });
@@ -90,6 +70,31 @@ pub(crate) fn tell_beginning(
             "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
                 .into(),
         ));
+    }
+}
+
+/// Says which rows a resume does not send, because a tool may have run.
+fn tell_unsent(control: &Control, counts: ResumeCounts) {
+    if counts.cut_tools > 0 {
+        let rows = counts.cut_tools;
+        let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
+        let ends = verb(rows, "it ends", "they end");
+        (control.notice)(Notice::Warning(format!(
+            "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
+             `OutcomeUnknown`",
+            counted(rows, "row")
+        )));
+    }
+    if counts.undecided > 0 {
+        let rows = counts.undecided;
+        let (left, them) = match rows {
+            1 => ("is left as it is", "it"),
+            _ => ("are left as they are", "them"),
+        };
+        (control.notice)(Notice::Warning(format!(
+            "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
+            counted(rows, "row")
+        )));
     }
 }
 

@@ -200,16 +200,9 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let mut new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
     note_attached(&mut new.header, &attached);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, (resumed, begun)) = blocking(spec, {
-        let (folder, warn) = (folder.clone(), warnings(control));
-        let (dataset, ids) = (Arc::clone(&rows.dataset), rows.ids.clone());
-        let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
-        move |spec| {
-            let begun = begin(spec, &folder, new, open_answers)?;
-            Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
-        }
-    })
-    .await?;
+    let warn = warnings(control);
+    let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
+    let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let Beginning { mut header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
         beginning;
@@ -257,6 +250,21 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
+}
+
+/// Begins the run on a thread for it, with what a resume goes on with.
+async fn begin_aside(
+    spec: RunSpec,
+    folder: &WorkFolder,
+    rows: &prepare::Rows,
+    (new, open_answers): (NewRun, OpenAnswers),
+) -> Result<(RunSpec, (Option<ResumedRows>, Begun)), Problem> {
+    let (folder, dataset, ids) = (folder.clone(), Arc::clone(&rows.dataset), rows.ids.clone());
+    let beginning = move |spec: &RunSpec| {
+        let begun = begin(spec, &folder, new, open_answers)?;
+        Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
+    };
+    blocking(spec, beginning).await
 }
 
 /// Keeps with a run which files went with its rows, as far as they were seen.

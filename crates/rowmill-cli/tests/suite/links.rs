@@ -25,7 +25,8 @@ fn every_output_behind_a_link_is_made_where_the_link_leads() {
         let more = ["--summary-output", "summary", "--export-traces", "traces"];
         // Twice, because what is there now is replaced.
         for existing in [&[][..], &["--overwrite"], &["--resume"]] {
-            place.run(&[&["-i", "rows.jsonl", "-o", output], &sides[..], &more, existing, ASK].concat()).ok();
+            let io = ["-i", "rows.jsonl", "-o", output, "-p", "{{n}}"];
+            place.run(&[&io[..], &sides, &more, existing, ASK].concat()).ok();
         }
         fs::remove_dir_all(place.path("elsewhere/traces")).unwrap();
     }

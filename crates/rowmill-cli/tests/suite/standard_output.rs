@@ -56,7 +56,7 @@ fn what_a_full_disk_does_not_take_is_an_error_of_every_command_that_prints() {
     let place = Place::new();
     place.write_rows(3);
     place.write("card.md", "---\nname: worker\nmodel: passthrough\n---\nWork.");
-    let run = [&["run", "-i", "rows.jsonl", "-o", "out.jsonl"], ASK].concat();
+    let run = ["run", "-i", "rows.jsonl", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"];
     on_full_disk(&place, &run).code(1).says("the results are complete; only the summary is missing");
     assert_eq!(place.json("out.jsonl").len(), 3);
     for command in [
