@@ -176,7 +176,6 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     done
 }
 
-
 /// A run of which everything is known that it needs.
 struct Prepared {
     started: jiff::Timestamp,

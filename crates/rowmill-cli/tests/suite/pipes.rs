@@ -165,4 +165,8 @@ fn a_run_that_waits_for_somebody_to_write_into_a_pipe_heeds_its_deadline_and_ctr
         finish(child).code(130).says("interrupted before the first row; nothing was sent");
     }
     assert_eq!(place.names("."), ["rows.jsonl", "tmp"]);
+    let child = place.command(&["plan", "-i", "rows.jsonl", "-m", "passthrough"]).spawn().unwrap();
+    wait_for_signals(&child);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child).code(130).says("interrupted before the first row");
 }

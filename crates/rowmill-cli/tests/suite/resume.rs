@@ -270,7 +270,8 @@ fn a_resume_counts_only_the_rows_that_are_selected() {
         .map(|envelope| envelope["row_number"].as_u64().unwrap())
         .collect();
     let offset = (failed[0] - 1).to_string();
-    let ended = home.run().on(&simulator).args(&["--resume", "--offset", &offset, "--limit", "1"]).ends_with(0);
+    let ended =
+        home.run().on(&simulator).args(&["--resume", "--offset", &offset, "--limit", "1"]).ends_with(0);
     ended.resumed(0, 1, 0);
     let ended = home.run().on(&simulator).args(&["--resume", "--where", "1 = 0"]).ends_with(0);
     ended.resumed(0, 0, 0);

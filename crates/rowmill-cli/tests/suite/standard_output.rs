@@ -10,7 +10,10 @@ use crate::support::{Ended, Place, finish, simulated};
 fn led(place: &Place, lead: &str, arguments: &[&str]) -> Ended {
     let rowmill = place.command(arguments);
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &format!("exec \"$@\" {lead}"), "sh"]).arg(rowmill.get_program()).args(rowmill.get_args());
+    shell
+        .args(["-c", &format!("exec \"$@\" {lead}"), "sh"])
+        .arg(rowmill.get_program())
+        .args(rowmill.get_args());
     shell.env_clear().envs(rowmill.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.current_dir(place.path(".")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     finish(shell.spawn().unwrap())
@@ -31,7 +34,9 @@ fn answers_are_not_asked_for_where_standard_output_is_closed_or_cannot_be_writte
         let run = [&run[..], more].concat();
         let closed = "error[RM1302]: standard output is closed";
         led(&place, ">&-", &run).code(1).says(closed).says("name a file with `--output`");
-        led(&place, "1</dev/null", &run).code(1).says("error[RM1302]: standard output is not open for writing");
+        led(&place, "1</dev/null", &run)
+            .code(1)
+            .says("error[RM1302]: standard output is not open for writing");
     }
     assert_eq!((simulator.stats().requests, place.names("tmp")), (0, Vec::new()));
     led(&place, ">/dev/null", &run).ok();
@@ -43,7 +48,8 @@ fn answers_are_not_asked_for_where_standard_output_is_closed_or_cannot_be_writte
 fn answers_that_standard_output_does_not_take_are_kept_and_it_is_said_where() {
     let (simulator, place) = simulated();
     place.write_rows(3);
-    let ended = on_full_disk(&place, &["run", "-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "-o", "-"]);
+    let ended =
+        on_full_disk(&place, &["run", "-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "-o", "-"]);
     let ended = ended.code(1).says("error[RM1401]: cannot write `standard output`");
     let (_, rest) = ended.stderr.split_once("the run is kept in ").unwrap();
     let (folder, _) = rest.split_once(',').unwrap();

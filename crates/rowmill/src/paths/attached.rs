@@ -40,8 +40,8 @@ impl AttachedFiles {
 
 impl SeenPaths {
     fn add(&mut self, path: &Path) {
-        let is_known = self.files.contains(path)
-            || path.parent().is_some_and(|folder| self.folders.contains(folder));
+        let is_known =
+            self.files.contains(path) || path.parent().is_some_and(|folder| self.folders.contains(folder));
         if is_known {
             return;
         }
