@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::layout::{stderr_width, width};
+use crate::layout::{cut, stderr_width, width};
 use crate::printer;
 
 /// What turns round at the beginning of the first line, to show that the program lives.
@@ -64,8 +64,11 @@ impl LiveLines {
     fn change(&self, above: Option<&str>, change: impl FnOnce(&mut Drawn)) {
         let Some(drawn) = &self.drawn else { return };
         let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut written = erase(&drawn.lines, stderr_width());
+        let columns = stderr_width();
+        let mut written = erase(&drawn.lines, columns);
         change(&mut drawn);
+        // They were fitted to a screen that may have become narrower since.
+        drawn.lines = fitted(&drawn.lines, columns);
         if let Some(text) = above {
             written.push_str(text);
             written.push('\n');
@@ -75,6 +78,11 @@ impl LiveLines {
         // A screen that is gone needs no progress.
         drop(stderr.write_all(written.as_bytes()).and_then(|()| stderr.flush()));
     }
+}
+
+/// The lines, none of them so wide that a screen of so many columns would break it.
+fn fitted(lines: &[String], columns: usize) -> Vec<String> {
+    lines.iter().map(|line| cut(line, columns.saturating_sub(1).max(1))).collect()
 }
 
 /// What takes lines off a screen, with the cursor at the end of the last one. A screen that has
@@ -91,6 +99,13 @@ fn erase(lines: &[String], columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_cut_to_the_screen_of_now() {
+        let lines = ["⠁ 12% 5 rows".to_owned(), "  3".to_owned()];
+        assert_eq!(fitted(&lines, 80), lines);
+        assert_eq!(fitted(&lines, 8), ["⠁ 12% …", "  3"]);
+    }
 
     #[test]
     fn as_many_rows_are_erased_as_the_lines_take_on_the_screen_of_now() {

@@ -6,13 +6,39 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use rowmill::{ErrorKind, Notice, Problem, RunReport, StopCause};
+use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause};
 
 use crate::numbers::{counted, grouped};
 
-/// Prints data. A reader that has gone away is no error of ours.
-pub(crate) fn data(text: &str) {
-    drop(io::stdout().lock().write_all(line(text).as_bytes()));
+/// Whether anybody reads what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Listens,
+    /// It has what it wanted, as `head` does. That is no mistake of anybody.
+    Ended,
+}
+
+/// Prints data.
+///
+/// # Errors
+///
+/// Standard output does not take it: its disk is full, or it is not open for writing.
+pub(crate) fn data(text: &str) -> Result<Reader, Problem> {
+    let written = StandardOutput::open().and_then(|mut out| out.write_all(line(text).as_bytes()));
+    reader(written)
+}
+
+/// What came of printing data.
+pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
+    let Err(error) = written else { return Ok(Reader::Listens) };
+    let hint = match error.kind() {
+        io::ErrorKind::BrokenPipe => return Ok(Reader::Ended),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: make room and give the same command again"
+        }
+        _ => "lead standard output somewhere else and give the same command again",
+    };
+    Err(Problem::new(ProblemCode::WriteFailed, "cannot write standard output").cause(error).hint(hint))
 }
 
 /// Prints talk.

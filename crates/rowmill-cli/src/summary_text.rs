@@ -84,6 +84,8 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
         lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
     }
     lines.extend(retries_line(report));
+    lines.extend(repairs_line(report));
+    lines.extend(tools_line(report));
     if report.summary.output != "-" {
         lines.push(format!("output: {}", report.summary.output));
     }
@@ -218,6 +220,19 @@ fn retries_line(report: &RunReport) -> Option<String> {
         "retries: of {}, these failed and were repeated or given up: {list}",
         counted(numbers.calls.made, "call")
     ))
+}
+
+fn repairs_line(report: &RunReport) -> Option<String> {
+    let repairs = report.summary.numbers.calls.repairs;
+    let were = if repairs == 1 { "was" } else { "were" };
+    let answers = counted(repairs, "answer");
+    (repairs > 0).then(|| format!("repairs: {answers} that broke the schema {were} asked for again"))
+}
+
+fn tools_line(report: &RunReport) -> Option<String> {
+    let tools = report.summary.numbers.tools;
+    let made = counted(tools.made, "call");
+    (tools.failed > 0).then(|| format!("tools:  {} of {made} of tools failed", grouped(tools.failed)))
 }
 
 fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {

@@ -195,6 +195,25 @@ impl Resume {
         }
     }
 
+    /// Adds a row to counts of a part of the rows.
+    pub fn count_row(&self, id: &RowId, number: u64, counts: &mut ResumeCounts) {
+        match self.standing(id, number) {
+            Standing::New => {}
+            Standing::Done | Standing::Kept(_) if self.undecided.contains(id) => counts.undecided += 1,
+            Standing::Done | Standing::Kept(_) => counts.done += 1,
+            Standing::Failed => counts.failed += 1,
+            Standing::Unknown => {
+                let turns = self.turns.get(id);
+                if turns.is_some_and(|turns| !turns.running.is_empty()) {
+                    counts.cut_tools += 1;
+                } else {
+                    counts.unknown += 1;
+                    counts.with_turns += u64::from(turns.is_some());
+                }
+            }
+        }
+    }
+
     /// Where a row stands.
     #[must_use]
     pub fn standing(&self, id: &RowId, number: u64) -> Standing {
@@ -255,6 +274,29 @@ mod tests {
                 Standing::New
             ]
         );
+    }
+
+    #[test]
+    fn the_counts_of_all_rows_are_those_of_the_run() {
+        let span = Span { offset: 9, length: 4 };
+        let mut resume = Resume::default();
+        resume.saw_output(&head(1, true));
+        resume.saw_output(&head(2, false));
+        resume.saw_output(&EnvelopeHead { outcome_unknown: true, ..head(3, false) });
+        resume.saw_taken(&[4, 5, 6, 7]);
+        resume.saw_ended(&head(4, true), span);
+        resume.saw_turn(&RowId::Number(6), 6, span);
+        let (tool, call, arguments) = ("t".into(), "c".into(), "{}".into());
+        let started = Happening::ToolStarted { node: 0, index: 0, tool, call, arguments, turn: 1 };
+        resume.saw_turn(&RowId::Number(7), 7, span);
+        resume.saw_happening(&RowId::Number(7), &started);
+        let count = |numbers: std::ops::RangeInclusive<u64>| {
+            let mut counts = ResumeCounts::default();
+            numbers.for_each(|number| resume.count_row(&RowId::Number(number), number, &mut counts));
+            counts
+        };
+        assert_eq!(count(1..=8), resume.counts());
+        assert_eq!(count(1..=2), ResumeCounts { done: 1, failed: 1, ..ResumeCounts::default() });
     }
 
     #[test]

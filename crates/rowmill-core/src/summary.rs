@@ -63,6 +63,9 @@ pub struct Tally {
     pub saved: Money,
     /// Rows with an answer that is rated below what was asked for.
     pub below_min_rating: u64,
+    /// Answers that broke the schema and were asked for again.
+    pub repairs: u64,
+    tools: ToolCalls,
     cost: Money,
     calls_without_price: u64,
     reused: BTreeMap<Reused, u64>,
@@ -87,6 +90,8 @@ impl Tally {
         if let Some(reused) = report.reused {
             *self.reused.entry(reused).or_default() += 1;
         }
+        self.tools.made += report.tools.len() as u64;
+        self.tools.failed += report.tools.iter().filter(|tool| !tool.ok).count() as u64;
         if report.calls.is_empty() {
             return;
         }
@@ -151,7 +156,9 @@ impl Tally {
                 made: self.calls,
                 failed: self.failed_calls.clone(),
                 outcome_unknown: self.unknown_calls,
+                repairs: self.repairs,
             },
+            tools: self.tools,
             duration_ms: rounded(milliseconds(duration)),
             timing_ms: TimingSummary {
                 duration: self.duration.summary(),
@@ -241,6 +248,9 @@ pub struct Numbers {
     pub failures: BTreeMap<ErrorKind, u64>,
     /// Calls made.
     pub calls: Calls,
+    /// The calls of tools, where there were any.
+    #[serde(skip_serializing_if = "ToolCalls::is_none")]
+    pub tools: ToolCalls,
     /// How long the run took.
     pub duration_ms: f64,
     /// How long rows and calls took.
@@ -284,6 +294,28 @@ pub struct Calls {
     pub failed: BTreeMap<ErrorKind, u64>,
     /// Calls without an answer that may have been billed.
     pub outcome_unknown: u64,
+    /// Answers that broke the schema and were asked for again, where there were any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repairs: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The calls of tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ToolCalls {
+    /// All of them.
+    pub made: u64,
+    /// Those that gave nothing, or said that they failed.
+    pub failed: u64,
+}
+
+impl ToolCalls {
+    fn is_none(&self) -> bool {
+        self.made == 0
+    }
 }
 
 /// Times in milliseconds.

@@ -24,11 +24,11 @@ const MAX_TEXT: usize = 16 * 1024 * 1024;
 /// There is nothing to be read, or it is no UTF-8 text, or it is too long.
 pub async fn load_text(source: &str, what: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
     let bytes = match place_of(source, what)? {
-        Place::File(path) => read_file(&path, what)?,
+        Place::File(path) => read_aside(path, what).await?,
         Place::Web(url) => fetch(url, what, fetcher.http).await?,
         Place::Hub(address) => {
             let path = fetch_text(fetcher, &address).await.map_err(|problem| for_text(problem, what))?;
-            read_file(&path, what)?
+            read_aside(path, what).await?
         }
     };
     let shown = shown_source(source);
@@ -78,6 +78,12 @@ fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
         _ => Err(problem(format!("text for `{what}` cannot be read from `{scheme}://`"))
             .hint("give a path, or a `file://`, `http://`, `https://` or `hf://` address")),
     }
+}
+
+/// Reads a file on a thread for it, because a pipe waits until somebody writes into it.
+async fn read_aside(path: PathBuf, what: &'static str) -> Result<Vec<u8>, Problem> {
+    let read = tokio::task::spawn_blocking(move || read_file(&path, what)).await;
+    read.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
 /// Reads no more than tells that the text is too long. Pipes with a name work too.

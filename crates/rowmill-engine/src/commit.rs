@@ -107,6 +107,7 @@ impl Driver {
         let calls = ended.own_calls();
         self.tally.add(&RowReport { outcome: result, calls, ..ended.report(worker) });
         self.tally.unknown_calls += ended.unknown_calls;
+        self.tally.repairs += ended.repairs;
         self.tally.saved += ended.saved;
         // Answers that are of no use were paid for, too.
         if ended.calls.iter().any(|call| call.usage.is_some()) {

@@ -231,7 +231,8 @@ impl Gate {
             waited = true;
             let left = wait.until.map(|until| until.saturating_sub(self.now()));
             told(Told::Waits(&wait, left));
-            match left {
+            // The next try may come later than the time for which the provider is waited for at all.
+            match left.into_iter().chain(self.patience_left(&wait)).min() {
                 None => changed.await,
                 Some(left) => {
                     tokio::select! {
@@ -243,13 +244,25 @@ impl Gate {
         }
     }
 
+    /// How long a provider is waited for that lets nothing through; no time at all where rows fail by
+    /// their tries, and a refusal is only waited out.
+    fn patience(&self, breaker: &Breaker) -> Duration {
+        // What never worked is more likely set up wrong than down.
+        if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) }
+    }
+
+    /// How much longer this is waited for, where that has an end of its own.
+    fn patience_left(&self, wait: &Wait) -> Option<Duration> {
+        let breaker = locked(&self.breaker);
+        let most = self.patience(&breaker);
+        let is_stuck = matches!(wait.reason, WaitReason::Outage(_) | WaitReason::Throttled);
+        (is_stuck && !most.is_zero()).then(|| most.saturating_sub(breaker.stuck_for(self.now())))
+    }
+
     /// Whether waiting for this still makes sense.
     fn check_patience(&self, wait: &Wait) -> Result<(), Problem> {
         let breaker = locked(&self.breaker);
-        // What never worked is more likely set up wrong than down.
-        let most =
-            if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) };
-        // Without patience rows fail by their tries, and a refusal is only waited out.
+        let most = self.patience(&breaker);
         let patience_ended = !most.is_zero() && breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
             WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {

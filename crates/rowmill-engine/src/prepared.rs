@@ -136,6 +136,8 @@ pub(crate) struct Ended {
     pub(crate) tools: Vec<ToolReport>,
     /// Answers that are rated below what was asked for.
     pub(crate) below_min_rating: Vec<RatingReport>,
+    /// Answers that broke the schema and were asked for again.
+    pub(crate) repairs: u64,
     pub(crate) start: Duration,
     pub(crate) end: Duration,
     /// The failure that ended it, where a call did.
@@ -180,6 +182,7 @@ impl Ended {
             calls_before: 0,
             tools: Vec::new(),
             below_min_rating: Vec::new(),
+            repairs: 0,
             start: now,
             end: now,
             failure: None,

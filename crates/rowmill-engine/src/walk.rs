@@ -372,6 +372,7 @@ impl<'r> Walk<'r> {
         let cast = &self.context.crew.cast;
         let traced = cast.keeps_transcripts();
         let below_min_rating = below_min_rating(cast, &self.course);
+        let repairs = self.course.repairs();
         Ended {
             ordinal,
             number: self.context.number,
@@ -382,6 +383,7 @@ impl<'r> Walk<'r> {
             calls_before: self.calls_before,
             tools: self.tools,
             below_min_rating,
+            repairs,
             start,
             end: shared.began.elapsed(),
             failure,

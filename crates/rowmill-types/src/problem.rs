@@ -51,6 +51,7 @@ impl Problem {
         match self.code {
             ProblemCode::Usage => ExitCode::Usage,
             ProblemCode::Interrupted => ExitCode::Interrupted,
+            ProblemCode::DeadlinePassed => ExitCode::LimitReached,
             _ => ExitCode::Stopped,
         }
     }

@@ -51,6 +51,8 @@ problem_codes! {
         "Correct it at the place that the message shows; `docs/sql.md` has examples.";
     QueryFailed = "RM1021", "The query given to `--sql` or `--where` failed on a value while it ran. What was answered before is kept.",
         "Correct the query, or leave out the rows that it fails on with `WHERE`.";
+    DeadlinePassed = "RM1040", "The time given to `--deadline` was over before the first row was sent; nothing was sent.",
+        "Give more time, or see what the input waits for.";
     TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
         "Check the path or URL; nothing was sent.";
     InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rowmill_data::output::{Claim, LineSink, OutputFile, Part, check_takes_files};
+use rowmill_data::output::{Claim, LineSink, OutputFile, Part, check_takes_files, link_target};
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Sinks};
@@ -67,7 +67,7 @@ pub(crate) fn begin(
 fn check_folders(spec: &RunSpec) -> Result<(), Problem> {
     let beside = |path: &Path| {
         // What a link leads to is replaced, and not the link. A device is not replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let path = link_target(path);
         if path.exists() && !path.is_file() {
             return Ok(());
         }
@@ -99,7 +99,7 @@ fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
             drop(LineSink::append(path, Part::Telemetry, u64::MAX)?);
         }
         if is_new {
-            drop(fs::remove_file(path));
+            drop(fs::remove_file(link_target(path)));
         }
     }
     Ok(())
@@ -171,7 +171,7 @@ pub(crate) fn sinks(
     let mut sinks = Sinks::default();
     match output {
         Some(file) => sinks.ordered.push(Box::new(file.sink()?)),
-        None => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes))),
+        None => sinks.ordered.push(Box::new(LineSink::stdout(Part::Envelopes)?)),
     }
     if let Some(path) = &spec.error_output {
         // Standard output gets every envelope of a resumed run again, and so do the errors.

@@ -5,14 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::record::EnvelopeHead;
-use rowmill_core::select::IdSet;
 use rowmill_data::local_path;
-use rowmill_data::output::{Claim, Envelopes, Newer, scan_output};
+use rowmill_data::output::Claim;
 use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
-use rowmill_store::file::{Header, Line, WorkFolder, scan};
+use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::ids::KnownBy;
+use crate::all_envelopes::all_envelopes;
 use crate::paths::{MadeFolders, ReadPath, check_apart, made_from_files, table_target};
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
 use crate::texts::text_of;
@@ -68,7 +67,8 @@ pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
         check_apart(&found.reads(&spec), &writes, None)?;
         let made = MadeFolders::make(&writes)?;
         for _ in 0..TRIES {
-            if let Some(report) = attempt(&spec, &found, schema.as_deref(), claim)? {
+            let made_one = attempt(&spec, &found, schema.as_deref(), claim).map_err(without_resume)?;
+            if let Some(report) = made_one {
                 return Ok(ExportReport { notices: made.keep(), ..report });
             }
         }
@@ -85,7 +85,8 @@ fn attempt(
     claim: Claim,
 ) -> Result<Option<ExportReport>, Problem> {
     let before = found.state()?;
-    let made = found.envelopes(before.header.as_ref()).and_then(|envelopes| {
+    let ended = all_envelopes(found.envelopes.as_deref(), found.folder.as_ref(), before.header.as_ref());
+    let made = ended.and_then(|envelopes| {
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
         let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned));
         draft(&envelopes, &settings, &spec.table.target)
@@ -103,16 +104,18 @@ fn attempt(
     }
     let (rows, failed_rows, files) = (draft.rows, draft.failed_rows, draft.files);
     let report = ExportReport { rows, failed_rows, files, notices: Vec::new() };
-    draft.publish(claim).map_err(without_resume)?;
+    draft.publish(claim)?;
     Ok(Some(report))
 }
 
-/// A run can be resumed where its output exists; an export can only replace it.
+/// A run can be resumed; an export can only be made again, in the place of what is there or elsewhere.
 fn without_resume(problem: Problem) -> Problem {
-    if problem.code == ProblemCode::OutputExists {
-        problem.hint("use `--overwrite` to replace it, or choose another place")
-    } else {
-        problem
+    match problem.code {
+        ProblemCode::OutputExists => problem.hint("use `--overwrite` to replace it, or choose another place"),
+        ProblemCode::WriteFailed => {
+            problem.hint("make room there, or choose another place; nothing of the run was changed")
+        }
+        _ => problem,
     }
 }
 
@@ -182,39 +185,6 @@ impl Found {
         let header = self.folder.as_ref().map(WorkFolder::header).transpose()?.flatten();
         let found = self.envelopes.as_ref().and_then(|path| fs::metadata(path).ok());
         Ok(State { header, file: found.map(|found| found.ino()) })
-    }
-
-    /// Everything that has ended: what the file has, and what only the ledger has yet. The file
-    /// is read first, so that a row which is published meanwhile is found in the ledger.
-    fn envelopes(&self, header: Option<&Header>) -> Result<Envelopes, Problem> {
-        let mut known_by = header.map_or(KnownBy::Ids, KnownBy::of);
-        let mut newer = match known_by {
-            KnownBy::Ids => Newer::default(),
-            KnownBy::Numbers(_) => Newer::known_by_number(),
-        };
-        let mut done = IdSet::default();
-        if let Some(path) = &self.envelopes {
-            scan_output(path, |head: EnvelopeHead| {
-                if head.ok {
-                    done.insert(&known_by.head(head).id);
-                }
-            })?;
-        }
-        let ledger = match (&self.folder, header) {
-            (Some(folder), Some(header)) => folder.ledger(header),
-            _ => PathBuf::new(),
-        };
-        if header.is_some() {
-            scan(&ledger, |line, span, _| {
-                if let Line::Ended(head) = line
-                    && !done.contains(&head.id)
-                {
-                    newer.add(&head.id, head.number, span);
-                }
-                Ok(())
-            })?;
-        }
-        Envelopes::gathered(self.envelopes.as_deref(), &ledger, newer)
     }
 }
 

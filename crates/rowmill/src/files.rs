@@ -14,7 +14,7 @@ use rowmill_http::HttpClient;
 use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Problem, ProblemCode, Row, RowError};
 use serde_json::Value;
 
-use crate::paths::{ReadPath, WrittenPath, check_apart, writes};
+use crate::paths::{AttachedFiles, ReadPath, WrittenPath, check_apart, writes};
 use crate::sides::sides;
 use crate::spec::{Existing, RunSpec};
 
@@ -74,13 +74,15 @@ fn holds_something(path: &Path) -> bool {
 }
 
 /// Checks that no file that goes with a row is written by the run, as far as it can be known before.
+/// Gives the files that were seen.
 pub(crate) fn check_attached(
     spec: &RunSpec,
     dataset: &dyn Dataset,
     (work_folder, writes): (&Path, &[WrittenPath]),
-) -> Result<(), Problem> {
+) -> Result<AttachedFiles, Problem> {
+    let seen_files = AttachedFiles::default();
     if spec.files.attach.is_empty() || !dataset.rereadable() {
-        return Ok(());
+        return Ok(seen_files);
     }
     let most = if must_look_through(spec, work_folder) { usize::MAX } else { MOST_CHECKED };
     let (base, fields) = (base(spec)?, &spec.files.attach);
@@ -92,8 +94,9 @@ pub(crate) fn check_attached(
         let good = rows.drain(..).filter_map(Result::ok);
         let reads: Vec<ReadPath> = good.flat_map(|row| attached(fields, &base, &row)).collect();
         check_apart(&reads, writes, None)?;
+        seen_files.add(&reads);
     }
-    Ok(())
+    Ok(seen_files)
 }
 
 /// The files that the fields of a row name. What is wrong with them is that row's failure.
@@ -117,11 +120,13 @@ struct KeptApart {
     fields: Vec<String>,
     base: PathBuf,
     writes: Arc<[WrittenPath]>,
+    seen: AttachedFiles,
 }
 
 impl Attachments for KeptApart {
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
         let (reads, writes) = (attached(&self.fields, &self.base, row), Arc::clone(&self.writes));
+        self.seen.add(&reads);
         async move {
             let checked = tokio::task::spawn_blocking(move || check_apart(&reads, &writes, None)).await;
             let refused = match checked {
@@ -137,14 +142,16 @@ impl Attachments for KeptApart {
     }
 }
 
-/// The same files, save those that a run with this work folder writes.
+/// The same files, save those that a run with this work folder writes; those that go with rows are added
+/// to what was `seen`.
 pub(crate) fn kept_apart(
     spec: &RunSpec,
     work_folder: &Path,
     files: Arc<dyn Attachments>,
+    seen: &AttachedFiles,
 ) -> Result<Arc<dyn Attachments>, Problem> {
-    let writes = writes(spec, work_folder).into();
-    Ok(Arc::new(KeptApart { files, fields: spec.files.attach.clone(), base: base(spec)?, writes }))
+    let (writes, seen) = (writes(spec, work_folder).into(), seen.clone());
+    Ok(Arc::new(KeptApart { files, fields: spec.files.attach.clone(), base: base(spec)?, writes, seen }))
 }
 
 /// The folder that relative paths in rows start from: that of the input, unless the input is a

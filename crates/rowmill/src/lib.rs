@@ -28,6 +28,7 @@
 //! adapters. The guide is `docs/library.md`.
 
 mod agents;
+mod all_envelopes;
 mod answers;
 mod batch;
 mod begin;
@@ -61,6 +62,7 @@ mod resume;
 mod resume_scan;
 mod rows;
 mod run;
+mod run_clock;
 mod schema_model;
 mod sides;
 mod spec;
@@ -89,6 +91,7 @@ pub use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, Spend, W
 pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
+pub use rowmill_data::output::{READER_ENDED, StandardOutput};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
 pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};

@@ -13,25 +13,43 @@ use crate::ids::KnownBy;
 use crate::run::{Control, Notice};
 use crate::spec::{Output, RunSpec};
 
+/// What a resume goes on with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResumedRows {
+    /// All rows of the run.
+    pub(crate) all: ResumeCounts,
+    /// Those of them that are selected, where that was counted.
+    pub(crate) selected: Option<ResumeCounts>,
+}
+
+impl ResumedRows {
+    /// What is known of the rows that the resume works on.
+    pub(crate) fn counts(&self) -> ResumeCounts {
+        self.selected.unwrap_or(self.all)
+    }
+}
+
 /// Says what a resume goes on with.
 pub(crate) fn tell_beginning(
     control: &Control,
-    resumed: Option<ResumeCounts>,
+    resumed: Option<ResumedRows>,
     settings_unknown: bool,
     spent: Spend,
 ) {
-    if resumed == Some(ResumeCounts::default()) {
+    if resumed.is_some_and(|rows| rows.all == ResumeCounts::default()) {
         let text =
             "there is nothing to resume here yet, so every row is sent; check `--output` if there should be";
         (control.notice)(Notice::Warning(text.into()));
-    } else if let Some(counts) = resumed {
+    } else if let Some(rows) = resumed {
+        let counts = rows.counts();
         let are = |count: u64, what: &str| format!("{} {}", counted(count, what), verb(count, "is", "are"));
         (control.notice)(Notice::Info(format!(
-            "resuming: {} done and skipped, {} tried again, {} with unknown outcome {} sent again",
+            "resuming: {} done and skipped, {} tried again, {} with unknown outcome {} sent again{}",
             are(counts.done, "row"),
             are(counts.failed, "failed row"),
             counted(counts.unknown, "row"),
             verb(counts.unknown, "is", "are"),
+            if rows.selected.is_some() { "" } else { "; rows that are not selected are counted, too" },
         )));
         if counts.with_turns > 0 {
             let rows = counts.with_turns;
@@ -39,27 +57,7 @@ pub(crate) fn tell_beginning(
             let text = format!("{rows} of them {go} on after {their} last finished turn");
             (control.notice)(Notice::Info(text));
         }
-        if counts.cut_tools > 0 {
-            let rows = counts.cut_tools;
-            let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
-            let ends = verb(rows, "it ends", "they end");
-            (control.notice)(Notice::Warning(format!(
-                "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
-                 `OutcomeUnknown`",
-                counted(rows, "row")
-            )));
-        }
-        if counts.undecided > 0 {
-            let rows = counts.undecided;
-            let (left, them) = match rows {
-                1 => ("is left as it is", "it"),
-                _ => ("are left as they are", "them"),
-            };
-            (control.notice)(Notice::Warning(format!(
-                "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
-                counted(rows, "row")
-            )));
-        }
+        tell_unsent(control, counts);
     }
     if spent != Spend::default() {
         control.observer.observe(&Event::SpentBefore { spent });
@@ -72,6 +70,31 @@ pub(crate) fn tell_beginning(
             "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
                 .into(),
         ));
+    }
+}
+
+/// Says which rows a resume does not send, because a tool may have run.
+fn tell_unsent(control: &Control, counts: ResumeCounts) {
+    if counts.cut_tools > 0 {
+        let rows = counts.cut_tools;
+        let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
+        let ends = verb(rows, "it ends", "they end");
+        (control.notice)(Notice::Warning(format!(
+            "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
+             `OutcomeUnknown`",
+            counted(rows, "row")
+        )));
+    }
+    if counts.undecided > 0 {
+        let rows = counts.undecided;
+        let (left, them) = match rows {
+            1 => ("is left as it is", "it"),
+            _ => ("are left as they are", "them"),
+        };
+        (control.notice)(Notice::Warning(format!(
+            "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
+            counted(rows, "row")
+        )));
     }
 }
 
@@ -108,6 +131,17 @@ pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor
             verb(below, "row has", "rows have")
         )));
     }
+    tell_replaced(control, redactor);
+    if end.stopped.is_none()
+        && let Some(text) = no_rows_text(spec, &end.tally)
+    {
+        (control.notice)(Notice::Warning(text));
+    }
+    tell_table(control, &spec.output);
+}
+
+/// Tells that secrets were found in what was written.
+pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     let replaced = redactor.replaced();
     if replaced > 0 {
         (control.notice)(Notice::Warning(format!(
@@ -116,12 +150,6 @@ pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor
             verb(replaced, "place", "places")
         )));
     }
-    if end.stopped.is_none()
-        && let Some(text) = no_rows_text(spec, &end.tally)
-    {
-        (control.notice)(Notice::Warning(text));
-    }
-    tell_table(control, &spec.output);
 }
 
 /// A large table takes its time, and nothing else is seen to happen then.

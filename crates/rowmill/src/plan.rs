@@ -34,6 +34,7 @@ use crate::paths::{check_apart, reads, writes};
 use crate::prepare;
 use crate::resume::{DoneBefore, done_before};
 use crate::run::{Control, Notice, blocking, run};
+use crate::run_clock::RunClock;
 use crate::spec::{Existing, FileFlags, Output, RunSpec};
 use crate::texts::{self, Texts};
 use crate::work::WorkSpec;
@@ -112,8 +113,9 @@ pub async fn plan(
     // A run would be refused for it, so nothing is spent on looking ahead.
     let folder = spec.work_folder().unwrap_or_else(std::env::temp_dir);
     check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
+    let clock = RunClock::start(&spec, control);
     let http = HttpClient::new(&environment);
-    let texts = texts::load(&spec, &http, control).await?;
+    let texts = clock.unless_stopped(texts::load(&spec, &http, control)).await?;
     if texts.cards.is_some() {
         return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
             .hint("run a few rows with `--limit 10` and look at what they cost"));
@@ -128,7 +130,7 @@ pub async fn plan(
         (control.notice)(Notice::Info(text));
     }
     let priced = priced(&prices, &setup.model);
-    inputs::fetch(&mut spec, control).await?;
+    clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
     let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
     let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
@@ -331,8 +333,13 @@ async fn count(
     })?;
     let folder = home.path().to_owned();
     let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
-    let (spec, rows) =
-        blocking(spec.clone(), move |spec| prepare::rows(spec, &folder, &warn, &wanted)).await?;
+    // Whoever opens a pipe waits for somebody who writes into it.
+    let opened = blocking(spec.clone(), move |spec| {
+        let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
+        let source = rows.dataset.open()?;
+        Ok((rows, source))
+    });
+    let (spec, (rows, source)) = RunClock::start(spec, control).unless_stopped(opened).await?;
     let schema = setup.schema.as_ref().map(ToString::to_string);
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     // A look ahead keeps no copies of what it looks at.
@@ -359,7 +366,7 @@ async fn count(
     let DoneBefore { resume, ids, spent } = done_before(&spec, rows.ids)?;
     let plan = Plan {
         run: "plan".into(),
-        source: rows.dataset.open()?,
+        source,
         selector: rows.selector,
         ids,
         id_check: rows.id_check,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_data::output::{Claim, OutputFile};
+use rowmill_data::output::{Claim, OutputFile, StandardOutput};
 use rowmill_data::traces::TraceFolder;
 use rowmill_data::{Location, WantedColumn};
 use rowmill_engine::IdCheck;
@@ -35,12 +35,14 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     check_apart(&reads(spec), &writes(spec, work_folder), Some(&spec.input))?;
     match &spec.output {
         Output::File(path) => OutputFile::check(path, "--output", claim(spec.existing))?,
-        Output::Stdout => {}
+        Output::Stdout => StandardOutput::check()?,
         Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
+    // A header that cannot be read is told of when it is needed.
+    let before = WorkFolder::of(work_folder).header().ok().flatten();
     for (side, path) in sides(spec) {
         OutputFile::check(path, side.flag(), Claim::Overwrite)?;
-        side.check(path, spec.existing)?;
+        side.check(path, spec.existing, before.as_ref())?;
     }
     if let Some(path) = &spec.traces {
         TraceFolder::check(path, claim(spec.existing))?;

@@ -1,20 +1,23 @@
 //! What a run begins from: nothing, or what an earlier run left.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::Sink;
 use rowmill_core::record::{EnvelopeHead, Record};
-use rowmill_core::resume::Resume;
+use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::IdRule;
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
+use rowmill_data::table::check_input_rows;
 use rowmill_engine::RunEnd;
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, Unfinished, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
 use crate::resume_scan::scan_ledger;
-use crate::spec::{Existing, RunSpec};
+use crate::spec::{Existing, Output, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
 /// into the ledger, while the output may be taking as much from the same disk.
@@ -135,6 +138,7 @@ pub(crate) fn resumed(
         None => Vec::new(),
     };
     if let (Some(file), Some(found)) = (output, &found) {
+        check_inputs(spec, (folder, file), before.as_ref(), &resume)?;
         file.mend(found)?;
     }
     let mut turns_from = before.as_ref().map_or(0, |before| before.turns_from);
@@ -147,12 +151,13 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
         Some(before) => {
-            let Header { fingerprint, schema, texts, reads, .. } = now;
+            let Header { fingerprint, schema, texts, reads, error_output, .. } = now;
             // Rows that stay were made from what the earlier part of the run read.
             let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
             let reads = reads.into_iter().collect();
             let unfinished = Some(Unfinished::default());
-            Header { fingerprint, schema, texts, reads, finished: false, unfinished, ..before }
+            let error_output = error_output.or(before.error_output);
+            Header { fingerprint, schema, texts, reads, error_output, finished: false, unfinished, ..before }
         }
         None => now,
     };
@@ -161,6 +166,26 @@ pub(crate) fn resumed(
     folder.write_header(&header)?;
     let telemetry = telemetry.map(|(sink, _)| sink);
     Ok(Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent })
+}
+
+/// Checks that a table can be made that has the input rows, where they are wanted. Rows that failed are
+/// tried again and then have theirs, unless they are not among those that are selected.
+fn check_inputs(
+    spec: &RunSpec,
+    (folder, output): (&WorkFolder, &OutputFile),
+    before: Option<&Header>,
+    resume: &Resume,
+) -> Result<(), Problem> {
+    if !matches!(spec.output, Output::Table(_)) || !spec.keeps_input() {
+        return Ok(());
+    }
+    let tries_all = spec.selects_all();
+    let mut known_by = before.map_or(KnownBy::Ids, KnownBy::of);
+    let envelopes = all_envelopes(Some(output.path()), Some(folder), before)?;
+    check_input_rows(&envelopes, |head| {
+        let head = known_by.head(head);
+        !tries_all || matches!(resume.standing(&head.id, head.number), Standing::Done | Standing::Kept(_))
+    })
 }
 
 fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
@@ -291,8 +316,12 @@ fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem
 
 fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
     let path = spec.telemetry_output.as_deref()?;
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned();
-    Some(SinkBase { path, length })
+    Some(SinkBase { path: full_path_text(path), length })
+}
+
+/// A path as a header has it.
+pub(crate) fn full_path_text(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 
 fn telemetry_length(spec: &RunSpec) -> u64 {

@@ -1,11 +1,15 @@
 //! Looks at the rows before the first call: counts them, and checks their ids.
 
 use rowmill_core::ports::{Dataset, Part, Room};
+use rowmill_core::resume::{Resume, ResumeCounts};
 use rowmill_core::select::{Choice, IdRule, IdSet, Selection, Selector, duplicate_problem};
 use rowmill_types::{Problem, RowId, SourceRow};
 
 /// How many rows one read may bring.
 pub(crate) const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+
+/// As many rows are looked at to tell what a resume goes on with.
+const MOST_COUNTED: u64 = 1_000_000;
 
 /// How many candidates there are.
 pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
@@ -36,6 +40,28 @@ pub(crate) fn check_ids(
             Err(fault) => fault.problem(row.number()).map_or(Ok(true), Err),
         }
     })
+}
+
+/// What an earlier run left of the selected rows; `None` where they are too many to be counted before
+/// the run goes on.
+pub(crate) fn selected_counts(
+    dataset: &dyn Dataset,
+    ids: &IdRule,
+    selection: &Selection,
+    resume: &Resume,
+) -> Result<Option<ResumeCounts>, Problem> {
+    let candidates = if selection.sample.is_some() { Some(count(dataset)?) } else { None };
+    let (mut counts, mut seen) = (ResumeCounts::default(), 0_u64);
+    each_selected(dataset, ids, selection, candidates, |row| {
+        let (number, id) = match row {
+            Ok(row) => (row.number(), ids.id_of(row).unwrap_or(RowId::Number(row.number()))),
+            Err(bad) => (bad.number, RowId::Number(bad.number)),
+        };
+        resume.count_row(&id, number, &mut counts);
+        seen += 1;
+        Ok(seen < MOST_COUNTED)
+    })?;
+    Ok((seen < MOST_COUNTED).then_some(counts))
 }
 
 /// The number of the first selected row with this id.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rowmill_core::limits::{Budget, RateFlags};
 use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
+use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
 use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
 use rowmill_http::HttpClient;
@@ -25,11 +26,13 @@ use crate::finish::{Ended, finish};
 use crate::first_rows::first_rows;
 use crate::ids::NumberedInput;
 use crate::inputs::{self, warnings};
-use crate::notices::{tell_beginning, tell_end, tell_made_and_changed};
-use crate::paths::{self, MadeFolders};
+use crate::notices::{ResumedRows, tell_beginning, tell_end, tell_made_and_changed};
+use crate::paths::{self, AttachedFiles, MadeFolders};
 use crate::prepare;
 use crate::report::RunReport;
-use crate::resume::{Beginning, NewRun};
+use crate::resume::{Beginning, NewRun, full_path_text};
+use crate::rows::selected_counts;
+use crate::run_clock::RunClock;
 use crate::spec::RunSpec;
 use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
@@ -124,10 +127,11 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let run = run_id(started);
     let folder = work_folder(&spec, &run);
     prepare::check_paths(&spec, &folder)?;
+    let clock = RunClock::start(&spec, control);
     let http = HttpClient::new(&environment);
-    let mut texts = texts::load(&spec, &http, control).await?;
+    let mut texts = clock.unless_stopped(texts::load(&spec, &http, control)).await?;
     let model = agents::model(&spec, &mut texts, &http, control)?;
-    inputs::fetch(&mut spec, control).await?;
+    clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
     let writes = paths::writes(&spec, &folder);
     if let Some(cards) = &texts.cards {
         paths::check_apart(&paths::card_files(&spec, cards), &writes, None)?;
@@ -139,12 +143,12 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         let warn = warnings(control);
         move |spec| {
             let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
-            check_attached(spec, &*rows.dataset, (&folder, &writes))?;
+            let attached = check_attached(spec, &*rows.dataset, (&folder, &writes))?;
             let source = first_rows(&rows, &spec.work.stop_rules)?;
-            Ok((rows, source))
+            Ok((rows, source, attached))
         }
     });
-    let (spec, (rows, source)) = unless_stopped(looked_at, control).await?;
+    let (mut spec, (rows, source, attached)) = clock.unless_stopped(looked_at).await?;
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
         (control.notice)(Notice::Warning(text));
     }
@@ -153,12 +157,14 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         Some(stage) => stage,
         // Servers may take a minute to start, and whoever stops the run then does not want to wait for it.
         None => {
-            unless_stopped(Box::pin(agents::of_cards(&spec, &mut texts, &http, control)), control).await?
+            let staged = Box::pin(agents::of_cards(&spec, &mut texts, &http, control));
+            clock.unless_stopped(staged).await?
         }
     };
+    spec.work.stop_rules.deadline = clock.time_left();
     let tools = stage.tools.clone();
     let recorder = stage.recorder.clone();
-    let prepared = Prepared { started, run, folder, made, http, texts, rows, source, stage };
+    let prepared = Prepared { started, run, folder, made, http, texts, rows, source, attached, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
@@ -168,20 +174,6 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         (control.notice)(Notice::Warning(problem.message));
     }
     done
-}
-
-/// Does what comes before the first row, unless the run is stopped meanwhile.
-async fn unless_stopped<T>(
-    work: impl Future<Output = Result<T, Problem>>,
-    control: &Control,
-) -> Result<T, Problem> {
-    tokio::select! {
-        done = work => done,
-        () = control.stop.drained() => {
-            let message = "interrupted before the first row; nothing was sent";
-            Err(Problem::new(ProblemCode::Interrupted, message).hint("give the same command again"))
-        }
-    }
 }
 
 /// A run of which everything is known that it needs.
@@ -194,24 +186,24 @@ struct Prepared {
     texts: Texts,
     rows: prepare::Rows,
     source: Box<dyn RowSource>,
+    attached: AttachedFiles,
     stage: Stage,
 }
 
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, made, http, texts, rows, source, stage } = prepared;
+    let Prepared { started, run, folder, made, http, texts, rows, source, attached, stage } = prepared;
     let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http)?;
-    let files = files.map(|files| kept_apart(&spec, &folder, files)).transpose()?;
-    let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
+    let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
+    let mut new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
+    note_attached(&mut new.header, &attached);
     let folder = WorkFolder::open(&folder)?;
-    let (spec, Begun { output, lock, traces, answers, beginning }) = blocking(spec, {
-        let (folder, warn) = (folder.clone(), warnings(control));
-        let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
-        move |spec| begin(spec, &folder, new, open_answers)
-    })
-    .await?;
-    let Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
+    let warn = warnings(control);
+    let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
+    let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
+    let Begun { output, lock, traces, answers, beginning } = begun;
+    let Beginning { mut header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
         beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
@@ -221,7 +213,6 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         Ok(opened) => opened,
         Err(problem) => return Err(refused(output, &made, problem)),
     };
-    let resumed = spec.existing.resumes().then(|| resume.counts());
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
     let worker = Worker {
@@ -251,11 +242,56 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, &spec, &end, &redactor);
+    note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
+    let resumed = resumed.map(|rows| rows.counts());
     let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
+}
+
+/// Begins the run on a thread for it, with what a resume goes on with.
+async fn begin_aside(
+    spec: RunSpec,
+    folder: &WorkFolder,
+    rows: &prepare::Rows,
+    (new, open_answers): (NewRun, OpenAnswers),
+) -> Result<(RunSpec, (Option<ResumedRows>, Begun)), Problem> {
+    let (folder, dataset, ids) = (folder.clone(), Arc::clone(&rows.dataset), rows.ids.clone());
+    let beginning = move |spec: &RunSpec| {
+        let begun = begin(spec, &folder, new, open_answers)?;
+        Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
+    };
+    blocking(spec, beginning).await
+}
+
+/// Keeps with a run which files went with its rows, as far as they were seen.
+fn note_attached(header: &mut Header, attached: &AttachedFiles) {
+    header.reads.extend(paths::kept_paths(attached.paths()));
+    header.reads.sort_unstable();
+    header.reads.dedup();
+}
+
+/// What a resume goes on with.
+fn resumed_rows(
+    spec: &RunSpec,
+    dataset: &dyn Dataset,
+    ids: IdRule,
+    beginning: &Beginning,
+) -> Option<ResumedRows> {
+    if !spec.existing.resumes() {
+        return None;
+    }
+    let Beginning { resume, known_by, .. } = beginning;
+    let all = resume.counts();
+    let selected = match spec.selects_all() {
+        true => Some(all),
+        false if !dataset.rereadable() => None,
+        // What cannot be read now is told when it is to be worked on.
+        false => selected_counts(dataset, &known_by.ids(ids), &spec.selection, resume).ok().flatten(),
+    };
+    Some(ResumedRows { all, selected })
 }
 
 /// What the run is, for its work folder and for a resume.
@@ -272,6 +308,7 @@ fn new_run(
         schema: texts.schema_text.clone(),
         texts: texts.kept(redactor),
         reads: paths::made_from(spec, texts.cards.as_ref()),
+        error_output: spec.error_output.as_deref().map(full_path_text),
         ..header
     };
     Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })

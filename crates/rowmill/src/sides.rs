@@ -6,11 +6,12 @@ use std::path::Path;
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_data::output::names_open_file;
-use rowmill_store::file::WorkFolder;
+use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::resume::full_path_text;
 use crate::spec::{Existing, RunSpec};
 
 /// As many lines of telemetry are looked at to tell that a run wrote them.
@@ -50,8 +51,13 @@ impl Side {
 
     /// Checks that nothing is lost with what is at `path`. What a run wrote there for the same flag
     /// is replaced by that of the next; anything else is somebody's and is replaced only where the
-    /// user says so, and the output of a run not even then.
-    pub(crate) fn check(self, path: &Path, existing: Existing) -> Result<(), Problem> {
+    /// user says so, and the output of a run not even then. `before` is the run that was there before.
+    pub(crate) fn check(
+        self,
+        path: &Path,
+        existing: Existing,
+        before: Option<&Header>,
+    ) -> Result<(), Problem> {
         if names_open_file(path) || !path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(());
         }
@@ -63,10 +69,17 @@ impl Side {
             );
         }
         // What cannot be read cannot be written either, which is told then.
-        if existing == Existing::Overwrite || self.is_ours(path).unwrap_or(true) {
+        let is_known = self == Self::Errors && is_error_output_of(before, path);
+        if existing == Existing::Overwrite || is_known {
             return Ok(());
         }
-        let message = format!("`{shown}`, given to `{flag}`, holds what rowmill did not write there");
+        let message = match self.is_ours(path).unwrap_or(true) {
+            true if self == Self::Errors && holds_first_rows(path) => {
+                format!("`{shown}`, given to `{flag}`, may be the output of a run whose rows all failed")
+            }
+            true => return Ok(()),
+            false => format!("`{shown}`, given to `{flag}`, holds what rowmill did not write there"),
+        };
         Err(Problem::new(ProblemCode::OutputExists, message).hint(match existing {
             Existing::Refuse | Existing::Overwrite => {
                 "choose another path, or use `--overwrite` to replace it"
@@ -111,6 +124,22 @@ struct SummaryFields {
 
 fn is_telemetry(line: &[u8]) -> bool {
     serde_json::from_slice::<TelemetryFields>(line).is_ok()
+}
+
+/// Whether a run says that it wrote its failed rows to this file.
+fn is_error_output_of(run: Option<&Header>, path: &Path) -> bool {
+    let known = run.and_then(|header| header.error_output.as_deref());
+    known.is_some_and(|known| known == full_path_text(path))
+}
+
+/// Whether a file of failed rows has every row from the first on, as an output has.
+fn holds_first_rows(path: &Path) -> bool {
+    let mut expected = 0;
+    let is_next = |line: &[u8]| {
+        expected += 1;
+        EnvelopeHead::parse(line).is_ok_and(|head| head.number == expected)
+    };
+    all_lines(path, usize::MAX, is_next).unwrap_or(false)
 }
 
 /// Whether a file is what `--output` of some run wrote.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use rowmill::{ExitCode, ExportReport, ExportSpec, InputPart, Problem, ProblemCode};
+use rowmill::{ExitCode, ExportReport, ExportSpec, InputPart, Problem, ProblemCode, READER_ENDED};
 
 use crate::numbers::{counted, grouped};
 use crate::output_flags::OutputFlags;
@@ -57,7 +57,11 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let report = runtime.block_on(rowmill::export(spec))?;
+    let report = match runtime.block_on(rowmill::export(spec)) {
+        // Whoever reads the table has what it wanted, as `head` does.
+        Err(problem) if problem.message == READER_ENDED => return Ok(ExitCode::Ok),
+        exported => exported?,
+    };
     report.notices.iter().for_each(|notice| printer::talk(notice));
     printer::talk(&text(&report));
     Ok(ExitCode::Ok)

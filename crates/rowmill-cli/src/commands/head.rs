@@ -68,7 +68,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     if let Some(run) = run.filter(|_| !flags.json) {
         printer::talk(&unfinished_lines(run, width).join("\n"));
     }
-    printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) });
+    printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) })?;
     Ok(ExitCode::Ok)
 }
 

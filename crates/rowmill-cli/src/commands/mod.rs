@@ -15,7 +15,8 @@ mod simulate;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rowmill::Problem;
 
 use crate::args::{Arguments, BatchCommand, Command, command};
@@ -37,11 +38,14 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(error),
     };
-    let code = open_files::check().and_then(|()| carry_out(arguments.command)).unwrap_or_else(|problem| {
-        printer::talk(&printer::problem_text(&problem));
-        problem.exit()
-    });
-    ExitCode::from(code as u8)
+    let code = open_files::check().and_then(|()| carry_out(arguments.command));
+    ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
+}
+
+/// Says what stopped a command, and gives what the process ends with.
+fn told_problem(problem: &Problem) -> rowmill::ExitCode {
+    printer::talk(&printer::problem_text(problem));
+    problem.exit()
 }
 
 fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
@@ -61,7 +65,7 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
         Command::Completions(flags) => {
             let mut script = Vec::new();
             clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);
-            printer::data(String::from_utf8_lossy(&script).trim_end());
+            printer::data(String::from_utf8_lossy(&script).trim_end())?;
             Ok(rowmill::ExitCode::Ok)
         }
         Command::Man => manual(),
@@ -71,11 +75,16 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
 
 /// Says what is wrong with a command line; to whoever left out what a run needs, with an example.
 fn wrong_arguments(error: clap::Error) -> ExitCode {
-    let command = std::env::args().nth(1);
+    let given: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = given.first().cloned();
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
     let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
-    // A screen that is gone cannot be told anything.
-    drop(error.print());
+    let error = with_usage(error, &given);
+    // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
+    if let (Err(problem), false) = (printer::reader(error.print()), error.use_stderr()) {
+        return ExitCode::from(told_problem(&problem) as u8);
+    }
     let command = command.filter(|name| name == "run" || name == "plan");
     if let (Some(name), ErrorKind::MissingRequiredArgument) = (command, error.kind()) {
         printer::talk(&format!(
@@ -83,6 +92,27 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
         ));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(rowmill::ExitCode::Usage as u8))
+}
+
+/// An unknown flag with the usage of the command that it was given to. Left to itself, clap shows a usage
+/// with the flag that it takes for the one that was meant, which may be another than the tip names.
+fn with_usage(mut error: clap::Error, given: &[String]) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        let mut whole = command();
+        whole.build();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage_of(&mut whole, given)));
+    }
+    error
+}
+
+/// How the command is used that words of a command line name.
+fn usage_of(named: &mut clap::Command, given: &[String]) -> StyledStr {
+    if let Some((first, rest)) = given.split_first()
+        && let Some(below) = named.find_subcommand_mut(first)
+    {
+        return usage_of(below, rest);
+    }
+    named.render_usage()
 }
 
 fn manual() -> Result<rowmill::ExitCode, Problem> {
@@ -93,7 +123,7 @@ fn manual() -> Result<rowmill::ExitCode, Problem> {
     for section in whole.get_subcommands() {
         clap_mangen::Man::new(section.clone()).render(&mut page).map_err(internal)?;
     }
-    printer::data(&String::from_utf8_lossy(&page));
+    printer::data(&String::from_utf8_lossy(&page))?;
     Ok(rowmill::ExitCode::Ok)
 }
 

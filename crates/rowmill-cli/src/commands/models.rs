@@ -40,9 +40,9 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
     };
     if flags.json {
         // Plain data, so it is always JSON.
-        printer::data(&serde_json::to_string_pretty(&answer.json).unwrap_or_default());
+        printer::data(&serde_json::to_string_pretty(&answer.json).unwrap_or_default())?;
     } else {
-        printer::data(&answer.text);
+        printer::data(&answer.text)?;
     }
     Ok(ExitCode::Ok)
 }

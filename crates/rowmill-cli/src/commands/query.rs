@@ -7,7 +7,7 @@ use rowmill::{ExitCode, Problem};
 
 use crate::layout::{Side, Table, cut, printable, screen_width};
 use crate::numbers::grouped;
-use crate::printer;
+use crate::printer::{self, Reader};
 
 /// More rows than this are no table for people.
 const MOST_ROWS: usize = 1_000;
@@ -18,11 +18,12 @@ const WIDEST: usize = 40;
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
     let notice = Arc::new(|text: String| printer::talk(&format!("warning: {text}")));
     if json {
+        let mut reader = Ok(Reader::Listens);
         rowmill::results::query(output, sql, notice, |row| {
-            printer::data(row.text());
-            true
+            reader = printer::data(row.text());
+            reader == Ok(Reader::Listens)
         })?;
-        return Ok(ExitCode::Ok);
+        return reader.map(|_| ExitCode::Ok);
     }
     let (mut head, mut rows, mut count) = (Vec::new(), Vec::new(), 0_u64);
     rowmill::results::query(output, sql, notice, |row| {
@@ -33,7 +34,7 @@ pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Pr
         }
         true
     })?;
-    printer::data(&text(head, rows, count));
+    printer::data(&text(head, rows, count))?;
     Ok(ExitCode::Ok)
 }
 

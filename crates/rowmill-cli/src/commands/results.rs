@@ -69,7 +69,7 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
             serde_json::to_string_pretty(&diff).unwrap_or_default()
         } else {
             diff_text(&flags.output, other, &diff, screen_width())
-        });
+        })?;
         return Ok(if diff.is_same() { ExitCode::Ok } else { ExitCode::RowsFailed });
     }
     let spec = ResultsSpec {
@@ -82,7 +82,7 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
         serde_json::to_string_pretty(&found).unwrap_or_default()
     } else {
         text(&found, screen_width())
-    });
+    })?;
     Ok(ExitCode::Ok)
 }
 

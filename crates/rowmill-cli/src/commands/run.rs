@@ -17,23 +17,32 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     let Resolved { mut spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
     let notice = open_files::fit(&mut spec.work);
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
-    let columns = std::io::stderr().is_terminal().then(stderr_width);
-    let context = SummaryContext::of(&spec, columns);
+    let is_terminal = std::io::stderr().is_terminal();
+    let context = SummaryContext::of(&spec, is_terminal.then(stderr_width));
     let report = conduct(show, async |control| {
         let control = Control { person: browser::person(show, control), ..control.clone() };
         Box::pin(rowmill::run(spec, &control)).await
     })?;
-    tell(&report, show.json_summary, &context);
-    Ok(report.exit)
-}
-
-fn tell(report: &RunReport, json_summary: bool, context: &SummaryContext) {
-    printer::talk(&summary_text(report, context));
+    // The screen may have another width than at the beginning.
+    let context = SummaryContext { columns: is_terminal.then(stderr_width), ..context };
+    printer::talk(&summary_text(&report, &context));
     if let Some(StopCause::Problem(problem)) = &report.stopped {
         printer::talk(&printer::problem_text(problem));
     }
-    if json_summary {
-        // The summary is plain data, so it is always JSON.
-        printer::data(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
+    if show.json_summary {
+        print_summary(&report)?;
+    }
+    Ok(report.exit)
+}
+
+/// Prints the summary as JSON. That it is missing is the mistake to tell only where there is no other.
+fn print_summary(report: &RunReport) -> Result<(), Problem> {
+    // The summary is plain data, so it is always JSON.
+    let printed = printer::data(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
+    match printed {
+        Err(problem) if report.exit == ExitCode::Ok => {
+            Err(problem.hint("the results are complete; only the summary is missing"))
+        }
+        _ => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
         let mut signals = Signals::listen()
             .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
         let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;
-        printer::data(&format!("listening on {}", simulator.url()));
+        printer::data(&format!("listening on {}", simulator.url()))?;
         signals.next().await;
         Ok(ExitCode::Ok)
     })

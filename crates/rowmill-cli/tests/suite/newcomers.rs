@@ -169,3 +169,17 @@ fn one_row_is_spoken_of_in_the_singular_wherever_rows_are_counted() {
         assert!(shown.contains(expected) && !shown.contains("1 rows"), "{shown}");
     }
 }
+
+#[test]
+fn the_usage_under_an_unknown_flag_is_that_of_the_command() {
+    let place = Place::new();
+    for (command, usage) in [
+        (&["run", "--paralel", "4"][..], "Usage: rowmill run [OPTIONS] --input <INPUT>"),
+        (&["run", "--concurrency", "4"], "Usage: rowmill run [OPTIONS] --input <INPUT>"),
+        (&["results", "--jsn"], "Usage: rowmill results [OPTIONS] <OUTPUT>\n"),
+        (&["card", "check", "--jsn"], "Usage: rowmill card check [OPTIONS] <CARD>...\n"),
+        (&["--vers"], "Usage: rowmill <COMMAND>\n"),
+    ] {
+        place.rowmill(command).code(2).says(usage).says("For more information, try '--help'.");
+    }
+}

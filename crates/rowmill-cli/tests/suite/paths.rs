@@ -328,7 +328,8 @@ fn missing_folders_of_outputs_are_made_and_said_and_gone_again_if_the_run_is_ref
 fn a_file_that_cannot_be_opened_leaves_no_ledger_in_the_way_of_the_next_run() {
     let place = Place::new();
     place.write_rows(2);
-    symlink("nowhere/e.jsonl", place.path("link")).unwrap();
+    // Nobody can make a file there.
+    symlink("/proc/e.jsonl", place.path("link")).unwrap();
     let io = ["-i", "rows.jsonl", "-o", "new/out.jsonl", "--telemetry-output", "t.jsonl"];
     let io = [&io[..], &["--export-traces", "traces"]].concat();
     let unwritable = ["error[RM1401]: cannot write `link`"];

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::faults_support::{Home, assert_all_ok};
 use crate::paths::{ASK, contents, refused};
-use crate::support::{Place, finish, numbered_rows, wait_for};
+use crate::support::{Place, finish, numbered_rows, wait_for_signals};
 
 const IO: &[&str] = &["-i", "rows.jsonl", "-o", "out.jsonl"];
 const SIDES: [&str; 3] = ["--error-output", "--telemetry-output", "--summary-output"];
@@ -146,12 +146,7 @@ fn a_run_that_waits_for_its_first_row_is_stopped_at_once_and_leaves_nothing() {
     let mut command = place.command(&[&["run", "-i", "-", "-o", "out.jsonl"], ASK].concat());
     let mut child = command.args(["--input-format", "jsonl"]).stdin(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take();
-    // Signals are heard from here on.
-    wait_for(|| {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
-        (u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0).then_some(())
-    });
+    wait_for_signals(&child);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     finish(child).code(130).says("interrupted before the first row; nothing was sent");
     drop(stdin);
@@ -217,4 +212,24 @@ fn a_folder_of_traces_replaces_only_what_runs_wrote_there() {
         place.run(&[IO, &["--export-traces", "traces", "--overwrite"], ASK].concat()).ok();
     }
     assert_eq!(place.json("traces/manifest.jsonl").len(), 2);
+}
+
+#[test]
+fn an_output_with_nothing_but_failed_rows_is_not_taken_for_a_file_of_failed_rows() {
+    let place = Place::new();
+    place.write("rows.jsonl", "no row\nno row\n");
+    let errors = ["--error-output", "errors"];
+    place.run(&[IO, &errors, ASK].concat()).code(3);
+    let again = ["-i", "rows.jsonl", "-o", "again.jsonl"];
+    fs::copy(place.path("out.jsonl"), place.path("moved.jsonl")).unwrap();
+    for existing in [&[][..], &["--resume"]] {
+        let said = ["error[RM1301]: `moved.jsonl`", "may be the output of a run whose rows all failed"];
+        refused(&place, &[&again[..], &["--error-output", "moved.jsonl"], existing].concat(), &said);
+    }
+    // The file of failed rows that a run has named is its own, whatever is in it.
+    place.run(&[IO, &errors, &["--resume"], ASK].concat()).code(3);
+    place.run(&[IO, &errors, &["--overwrite"], ASK].concat()).code(3);
+    assert_eq!((place.json("errors").len(), place.json("moved.jsonl").len()), (2, 2));
+    place.run(&["-i", "rows.jsonl", "-o", "moved.jsonl", "--resume", "-m", "passthrough"]).code(3);
+    assert_eq!(place.json("moved.jsonl").len(), 2);
 }

@@ -165,3 +165,23 @@ fn the_log_of_the_simulator_replaces_nothing_but_such_a_log() {
         .says("error[RM1301]: `notes.md`, given to `--log-requests`, holds what rowmill did not write there");
     assert_eq!(fs::read(place.path("notes.md")).unwrap(), b"mine\n");
 }
+
+#[test]
+fn an_export_does_not_replace_files_that_went_with_rows() {
+    let place = Place::new();
+    place.write("rows.jsonl", "{\"f\":\"a.txt\"}\n{\"f\":[\"a.txt\",\"b.txt\"]}\n");
+    place.write("a.txt", "first");
+    place.write("b.txt", "second");
+    let attach = ["--attach", "f"];
+    place.run(&[&["-i", "rows.jsonl", "-o", "out.jsonl"], &attach[..], ASK].concat()).ok();
+    let stream = [&["-o", "streamed.jsonl", "--input-format", "jsonl"], &attach[..], ASK].concat();
+    place.pipe(place.read("rows.jsonl").as_bytes(), &stream).ok();
+    let before = contents(&place);
+    for run in ["out.jsonl", "streamed.jsonl"] {
+        for file in ["a.txt", "b.txt"] {
+            let export = ["export", run, "--overwrite", "-o", file, "--output-format", "csv"];
+            let ended = place.rowmill(&export).code(1).says("error[RM1303]: `--output` must not point");
+            assert!(contents(&place) == before, "{run} {file}: {}", ended.stderr);
+        }
+    }
+}

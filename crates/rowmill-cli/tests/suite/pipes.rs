@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::process::{ChildStdin, Stdio};
 
-use crate::support::{Place, each, finish, row_numbers, simulated, wait_for};
+use crate::support::{Place, each, finish, row_numbers, simulated, wait_for, wait_for_signals};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -148,4 +148,25 @@ fn a_message_does_not_come_into_an_envelope_that_is_longer_than_a_pipe_takes() {
     let envelope = written.lines().find(|line| line.starts_with("{\"id\"")).unwrap();
     assert!(serde_json::from_str::<Value>(envelope).is_ok(), "{}", envelope.replace("long ", ""));
     drop(child.wait_with_output());
+}
+
+#[test]
+fn a_run_that_waits_for_somebody_to_write_into_a_pipe_heeds_its_deadline_and_ctrl_c() {
+    let place = Place::new();
+    let made = std::process::Command::new("mkfifo").arg(place.path("rows.jsonl")).status().unwrap();
+    assert!(made.success());
+    let run = ["run", "-i", "rows.jsonl", "-o", "out.jsonl", "-m", "passthrough"];
+    let ended = place.rowmill(&[&run[..], &["--deadline", "300ms"]].concat()).code(4);
+    ended.says("error[RM1040]: the deadline passed before the first row was there; nothing was sent");
+    for more in [&[][..], &["--deadline", "1h"], &["--sample", "1"], &["--template", "rows.jsonl"]] {
+        let child = place.command(&[&run[..], more].concat()).spawn().unwrap();
+        wait_for_signals(&child);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        finish(child).code(130).says("interrupted before the first row; nothing was sent");
+    }
+    assert_eq!(place.names("."), ["rows.jsonl", "tmp"]);
+    let child = place.command(&["plan", "-i", "rows.jsonl", "-m", "passthrough"]).spawn().unwrap();
+    wait_for_signals(&child);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child).code(130).says("interrupted before the first row");
 }

@@ -257,3 +257,25 @@ fn as_long_as_no_row_is_ok_a_resume_takes_other_words_and_models_without_being_a
     let refused = home.run_with(&again).model(&simulator, "generic.m").args(&["--resume"]).ends_with(1);
     refused.says(&["error[RM1306]", "content of the input: 16 bytes -> 24 bytes"]);
 }
+
+#[test]
+fn a_resume_counts_only_the_rows_that_are_selected() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = ten_rows_two_of_which_fail_once();
+    home.run().on(&simulator).args(&["--limit", "9"]).ends_with(3);
+    let failed: Vec<u64> = home
+        .envelopes()
+        .iter()
+        .filter(|envelope| envelope["ok"] == false)
+        .map(|envelope| envelope["row_number"].as_u64().unwrap())
+        .collect();
+    let offset = (failed[0] - 1).to_string();
+    let ended =
+        home.run().on(&simulator).args(&["--resume", "--offset", &offset, "--limit", "1"]).ends_with(0);
+    ended.resumed(0, 1, 0);
+    let ended = home.run().on(&simulator).args(&["--resume", "--where", "1 = 0"]).ends_with(0);
+    ended.resumed(0, 0, 0);
+    assert!(!ended.err.contains("nothing to resume"), "{}", ended.err);
+    home.run().on(&simulator).args(&["--resume"]).ends_with(0).resumed(8, 1, 0);
+    assert_all_ok(&home.envelopes(), 10);
+}

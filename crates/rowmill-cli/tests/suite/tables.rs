@@ -217,3 +217,29 @@ fn export_says_what_is_no_run() {
     fs::remove_file(place.path("o.jsonl")).unwrap();
     export("o.jsonl", &["--work-dir", "w"]).ok().says("3 rows");
 }
+
+#[test]
+fn a_resume_that_wants_input_rows_which_the_run_did_not_keep_is_refused_before_the_first_call() {
+    let (simulator, place) = labelled();
+    let split = ["--output-dir", "parts", "--split-by", "result.label", "--output-format", "csv"];
+    for output in [&["-o", "out.csv"][..], &["-o", "out.parquet"], &split] {
+        run(&place, &[output, &["--limit", "2"]].concat()).ok();
+        let made = simulator.stats().requests;
+        for wanted in ["--flatten", "--include-input"] {
+            let ended = run(&place, &[output, &["--resume", wanted]].concat()).code(1);
+            ended.says("error[RM1308]: 2 of the 2 rows").says(wanted).says("`--overwrite`");
+        }
+        assert_eq!(simulator.stats().requests, made, "{output:?}");
+        run(&place, &[output, &["--resume"]].concat()).ok();
+    }
+}
+
+#[test]
+fn failed_rows_get_the_input_that_a_resume_wants() {
+    let (_simulator, place) = scripted(Script::new().key(KEY));
+    place.write("rows.jsonl", "{\"p\":\"a [[400x1]]\"}\n{\"p\":\"b [[400x1]]\"}\n");
+    let ask = ["-i", "rows.jsonl", "-m", "generic.m", "-p", "{{p}}", "-o", "out.csv"];
+    place.run(&ask).code(3);
+    place.run(&[&ask[..], &["--resume", "--flatten"]].concat()).ok();
+    assert!(place.read("out.csv").starts_with("p,"), "{}", place.read("out.csv"));
+}

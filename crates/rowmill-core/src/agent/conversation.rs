@@ -100,6 +100,11 @@ impl Conversation {
         self.calls.get(index).map(|open| open.call.id.as_str())
     }
 
+    /// How often an answer that broke the schema was asked for again.
+    pub(super) fn repairs(&self) -> u32 {
+        self.repairs
+    }
+
     pub(super) fn into_told(self, caller: Option<transcript::Caller>) -> transcript::Conversation {
         let Self { member, voice, messages, turn_notes, tool_notes, .. } = self;
         transcript::Conversation { member, voice, caller, messages, turns: turn_notes, tools: tool_notes }

@@ -32,6 +32,8 @@ pub struct Course {
     turns: u32,
     outcome: Outcome,
     shortfalls: Vec<Shortfall>,
+    /// Answers that broke the schema and were asked for again.
+    repairs: u64,
 }
 
 enum Outcome {
@@ -60,6 +62,7 @@ impl Course {
             turns: 0,
             outcome: Outcome::Open,
             shortfalls: Vec::new(),
+            repairs: 0,
         };
         let (member, form) = (cast.worker(), cast.form());
         course.begin(cast, None, Begin { key: 0, member, form, own: false, messages: prompt, limit: None });
@@ -160,7 +163,10 @@ impl Course {
     ) {
         let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
             Some(State::Conversation(conversation)) => {
-                conversation.answered(cast, messages, completion, note)
+                let before = conversation.repairs();
+                let step = conversation.answered(cast, messages, completion, note);
+                self.repairs += u64::from(conversation.repairs() - before);
+                step
             }
             _ => return self.give_back(node, messages),
         };
@@ -251,6 +257,12 @@ impl Course {
     #[must_use]
     pub fn shortfalls(&self) -> &[Shortfall] {
         &self.shortfalls
+    }
+
+    /// How many answers broke the schema and were asked for again.
+    #[must_use]
+    pub fn repairs(&self) -> u64 {
+        self.repairs
     }
 
     fn call_id(&self, node: usize, index: usize) -> Option<String> {

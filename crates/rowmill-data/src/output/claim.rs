@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_types::{Problem, ProblemCode};
 
-use super::{LineSink, OutputScan, Part};
+use super::{LineSink, OutputScan, Part, link_target};
 
 /// What may be done with an output that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,12 @@ impl OutputFile {
             return Err(Problem::new(ProblemCode::OutputPath, message)
                 .hint("use `--output -` and send standard output there"));
         }
-        check_folder_of(path, flag)?;
+        let target = link_target(path);
+        if target.is_symlink() {
+            let message = format!("`{shown}`, given to `{flag}`, is a link that leads in a circle");
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
+        }
+        check_folder_of(&target, flag)?;
         if claim == Claim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
@@ -72,7 +77,7 @@ impl OutputFile {
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
         lock(&file, path)?;
         // What a crash left while it was to take the place of this file; it was not complete.
-        drop(fs::remove_file(replacement_path(path)));
+        drop(fs::remove_file(replacement_path(&link_target(path))));
         Ok(Self { file, path: path.to_owned(), is_new, written: Arc::default() })
     }
 
@@ -121,7 +126,7 @@ impl OutputFile {
     pub fn discard(self) {
         if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
             // One that cannot be removed is empty and told of by the next run.
-            drop(fs::remove_file(&self.path));
+            drop(fs::remove_file(link_target(&self.path)));
         }
     }
 

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use super::claim::{cannot_write, replacement};
 use super::lines::{Lines, Next};
-use super::settle::{finish, target};
+use super::link_target;
+use super::settle::finish;
 
 /// Gives every envelope of a settled output the id that `id_of` has for its row number; everything
 /// else stays as it is, byte for byte. It is asked in the order of the file.
@@ -20,7 +21,7 @@ use super::settle::{finish, target};
 ///
 /// A file cannot be read or written, or `id_of` fails; the old file is then as it was.
 pub fn replace_ids(path: &Path, mut id_of: impl FnMut(u64) -> Result<RowId, Problem>) -> Result<(), Problem> {
-    let path = &target(path);
+    let path = &link_target(path);
     let (beside, file) = replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;

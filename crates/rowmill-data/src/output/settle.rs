@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::IdSet;
@@ -15,6 +15,7 @@ use rowmill_types::{Problem, RowId};
 
 use super::claim::{cannot_write, names_open_file, replace, replacement};
 use super::lines::{HeadOf, Lines, Next};
+use super::link_target;
 
 /// A merge reads each stretch with a buffer of this size.
 const STRETCH_BUFFER: usize = 32 * 1024;
@@ -69,7 +70,7 @@ pub(crate) fn settle_lines(path: &Path, head_of: HeadOf) -> Result<bool, Problem
     if layout.stretches.len() <= 1 && layout.last.is_empty() && !layout.gaps {
         return Ok(false);
     }
-    let path = &target(path);
+    let path = &link_target(path);
     let (beside, file) = replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     merge(path, &layout, &mut out)?;
@@ -87,7 +88,7 @@ pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
     if names_open_file(errors) || errors.metadata().is_ok_and(|found| !found.is_file()) {
         return Ok(());
     }
-    let errors = &target(errors);
+    let errors = &link_target(errors);
     let (beside, file) = replacement(errors)?;
     let mut out = BufWriter::with_capacity(1 << 16, file);
     let mut lines = Lines::open(output, 0..u64::MAX, 1 << 18)?;
@@ -97,11 +98,6 @@ pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
         }
     }
     finish(out, &beside, errors)
-}
-
-/// The file itself where `path` is a link, so that the link stays.
-pub(super) fn target(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 pub(super) fn finish(out: BufWriter<File>, beside: &Path, path: &Path) -> Result<(), Problem> {

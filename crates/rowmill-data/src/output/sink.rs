@@ -10,9 +10,7 @@ use rowmill_core::ports::{Published, Sink};
 use rowmill_types::Problem;
 
 use super::claim::{cannot_write, lock, names_open_file};
-
-/// What is told when the reader of standard output has what it wants and goes.
-pub const READER_ENDED: &str = "the program that reads standard output has ended before the run did";
+use super::stdout::{StandardOutput, stdout_failed};
 
 /// Which part of a record a sink writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub struct LineSink {
 #[derive(Debug)]
 enum Target {
     File { file: File, path: PathBuf, length: u64 },
-    Stdout,
+    Stdout(StandardOutput),
 }
 
 impl LineSink {
@@ -77,9 +75,13 @@ impl LineSink {
     }
 
     /// Writes to standard output.
-    #[must_use]
-    pub fn stdout(part: Part) -> Self {
-        Self { part, target: Target::Stdout, pending: Vec::new(), written: Arc::default() }
+    ///
+    /// # Errors
+    ///
+    /// It is not open.
+    pub fn stdout(part: Part) -> Result<Self, Problem> {
+        let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
+        Ok(Self { part, target: Target::Stdout(stdout), pending: Vec::new(), written: Arc::default() })
     }
 
     /// Takes a line that is not part of a record of this run.
@@ -114,12 +116,8 @@ impl Sink for LineSink {
             return Ok(());
         }
         match &mut self.target {
-            Target::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout
-                    .write_all(&self.pending)
-                    .and_then(|()| stdout.flush())
-                    .map_err(|error| stdout_failed(&error))?;
+            Target::Stdout(stdout) => {
+                stdout.write_all(&self.pending).map_err(|error| stdout_failed(&error))?;
             }
             Target::File { file, path, length } => {
                 if let Err(error) = file.write_all(&self.pending) {
@@ -133,14 +131,5 @@ impl Sink for LineSink {
         }
         self.pending.clear();
         Ok(())
-    }
-}
-
-/// What is told when standard output takes no more. A reader that has what it wants ends so too.
-pub(crate) fn stdout_failed(error: &io::Error) -> Problem {
-    let problem = cannot_write(Path::new("standard output"), error);
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Problem { message: READER_ENDED.into(), ..problem },
-        _ => problem,
     }
 }

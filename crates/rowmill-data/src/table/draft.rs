@@ -16,7 +16,7 @@ use super::survey::Survey;
 use super::target::{LIST, OWN_NAMES, UNFINISHED, beginning, folder_of};
 use super::writer::writer;
 use super::{TableSettings, TableTarget};
-use crate::output::{Claim, Envelopes, cannot_write, stdout_failed};
+use crate::output::{Claim, Envelopes, StandardOutput, cannot_write, link_target, stdout_failed};
 
 /// A complete table that is not in its place yet. Dropping it removes it.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ pub fn draft(
     let table = Table { settings, columns };
     let (files, place) = match target {
         TableTarget::Stdout => {
-            table.write(envelopes, None, io::stdout())?;
+            let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
+            table.write(envelopes, None, stdout)?;
             (1, Place::Stdout)
         }
         TableTarget::File(path) => (1, table.file(envelopes, path)?),
@@ -97,7 +98,7 @@ impl Table<'_> {
 
     fn file(&self, envelopes: &Envelopes, path: &Path) -> Result<Place, Problem> {
         // A link stays, and the file that it leads to is replaced.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let path = link_target(path);
         let failed = |error: io::Error| cannot_write(&path, &error);
         let beside = tempfile::Builder::new()
             .prefix(&beginning(&path))
@@ -210,7 +211,7 @@ fn write_list(path: &Path, names: &BTreeSet<String>) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-fn parse(line: &[u8]) -> Result<Envelope<'_>, Problem> {
+pub(super) fn parse(line: &[u8]) -> Result<Envelope<'_>, Problem> {
     Envelope::parse(line).map_err(|error| {
         Problem::new(ProblemCode::OutputUnusable, "an envelope of the run cannot be read").cause(error)
     })

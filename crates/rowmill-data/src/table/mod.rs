@@ -10,6 +10,7 @@ mod columns;
 mod delimited;
 mod draft;
 mod format;
+mod inputs;
 mod jsonl;
 mod kind;
 mod names;
@@ -24,6 +25,7 @@ mod writer;
 
 pub use draft::{Draft, draft};
 pub use format::TableFormat;
+pub use inputs::check_input_rows;
 pub use target::{TableTarget, remove_leftovers, tables_in};
 
 /// What a table is to look like.

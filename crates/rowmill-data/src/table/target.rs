@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::draft::listed;
-use crate::output::{Claim, OutputFile, check_folder_of};
+use crate::output::{Claim, OutputFile, StandardOutput, check_folder_of, link_target};
 
 /// How the names of rowmill's own entries in a folder of tables begin.
 pub(super) const OWN_NAMES: &str = ".rowmill";
@@ -42,7 +42,7 @@ impl TableTarget {
     pub fn check(&self, claim: Claim) -> Result<(), Problem> {
         match self {
             Self::File(path) => OutputFile::check(path, "--output", claim),
-            Self::Stdout => Ok(()),
+            Self::Stdout => StandardOutput::check(),
             Self::Folder { path, .. } => check_folder(path, claim),
         }
     }
@@ -86,8 +86,11 @@ pub fn tables_in(folder: &Path) -> Vec<PathBuf> {
 pub fn remove_leftovers(target: &TableTarget) {
     let (folder, begins) = match target {
         TableTarget::Stdout => return,
-        TableTarget::File(path) => (folder_of(path), beginning(path)),
-        TableTarget::Folder { path, .. } => (path.as_path(), OWN_NAMES.to_owned()),
+        TableTarget::File(path) => {
+            let path = link_target(path);
+            (folder_of(&path).to_owned(), beginning(&path))
+        }
+        TableTarget::Folder { path, .. } => (path.clone(), OWN_NAMES.to_owned()),
     };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {

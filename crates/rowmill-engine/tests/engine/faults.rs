@@ -82,6 +82,23 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_the_next_try_is_later() {
+    // Tries are made 1, 3, 7, 15 … seconds after the provider went down.
+    for patience in [4.0, 9.0, 40.0] {
+        let model = down(20.0..1e9, busy);
+        let mut bench = Bench::new(300, model.clone());
+        let settings = LaneSettings { max_outage: seconds(patience), ..LANE };
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
+        let (plan, _watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
+        assert_eq!(problem.code, ProblemCode::ProviderDown);
+        let waited = end.duration.as_secs_f64() - 20.0;
+        assert!((patience..patience + 1.5).contains(&waited), "{patience}: {waited}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_their_tries() {
     for (retries, error) in [(0, refused(None)), (2, refused(Some(3.0)))] {
         // If rows waited without end, they would all be answered in the end.

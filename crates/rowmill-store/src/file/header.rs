@@ -54,6 +54,9 @@ pub struct Header {
     /// Full paths of what the run was made from, so that nothing made of its results replaces it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
+    /// The full path of the file for failed rows, so that it is known again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_output: Option<String>,
 }
 
 /// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
@@ -94,6 +97,7 @@ impl Header {
             schema: None,
             texts: RunTexts::default(),
             reads: Vec::new(),
+            error_output: None,
         }
     }
 

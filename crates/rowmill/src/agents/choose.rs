@@ -5,7 +5,7 @@ use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::fast_agent_config::with_fast_agent_config;
-use super::stage::{Stage, plain, stage};
+use super::stage::{Stage, StageSettings, environment_redactor, plain, stage};
 use crate::environment::environment;
 use crate::lanes::{Asks, Maker};
 use crate::run::Control;
@@ -40,7 +40,10 @@ pub(crate) async fn of_cards(
     let maker = Maker::new(&work, http, control)?;
     let schema = texts.schema.take();
     match &texts.cards {
-        Some(cards) => stage(&work, &maker, cards, (schema, spec.traces.is_some())).await,
+        Some(cards) => {
+            let (traced, redactor) = (spec.traces.is_some(), environment_redactor()?);
+            stage(&work, &maker, cards, StageSettings { schema, traced, redactor }).await
+        }
         None => Err(Problem::new(ProblemCode::Internal, "there are no cards")),
     }
 }

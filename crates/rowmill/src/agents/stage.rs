@@ -13,7 +13,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{Tools, Voice};
 use rowmill_tools::{ParallelLimits, Recorder};
-use rowmill_types::{AttachmentRules, Problem, ProblemCode, Secret, ToolSpec};
+use rowmill_types::{AttachmentRules, Problem, ProblemCode, ToolSpec};
 use serde_json::{Value, json};
 
 use super::load::LoadedCards;
@@ -48,6 +48,16 @@ pub(crate) struct Stage {
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
+/// What agents are made ready with, besides their cards.
+pub(crate) struct StageSettings {
+    /// The JSON Schema of results.
+    pub(crate) schema: Option<ResultSchema>,
+    /// Whether what they say is kept for traces.
+    pub(crate) traced: bool,
+    /// Learns what of them must be in no file.
+    pub(crate) redactor: Redactor,
+}
+
 /// A model and nothing else.
 pub(super) fn plain(
     spec: &WorkSpec,
@@ -57,6 +67,8 @@ pub(super) fn plain(
 ) -> Result<Stage, Problem> {
     let Lanes { model, lanes, identity, rules, secrets } = maker.lanes(asks)?;
     let cast = Cast::plain(schema, spec.repairs)?.with_turns(spec.agents.turns);
+    let redactor = environment_redactor()?;
+    redactor.learn(&secrets)?;
     Ok(Stage {
         cast: Arc::new(cast.with_transcripts(traced)),
         voices: vec![Voice { lanes, files: rules.clone() }],
@@ -65,7 +77,7 @@ pub(super) fn plain(
         model: model.to_string(),
         identity,
         rules,
-        redactor: redactor(&secrets)?,
+        redactor: redactor.clone(),
         recorder: None,
     })
 }
@@ -75,15 +87,15 @@ pub(crate) async fn stage(
     spec: &WorkSpec,
     maker: &Maker<'_>,
     loaded: &LoadedCards,
-    (schema, traced): (Option<ResultSchema>, bool),
+    settings: StageSettings,
 ) -> Result<Stage, Problem> {
+    let StageSettings { schema, traced, redactor } = settings;
     let members = loaded.set.members(&loaded.worker);
     let routes = Routes::read(&spec.agents)?;
     let models: Vec<String> = members
         .iter()
         .map(|card| model_of(spec, maker, card, members.first().copied()))
         .collect::<Result<_, _>>()?;
-    let redactor = redactor(&[])?;
     let with = Surroundings { spec, maker, loaded, models: &models, redactor: &redactor };
     let mut offers = offers(with, &members).await?;
     let routes = routes.add_stubs(&mut offers);
@@ -149,9 +161,9 @@ impl Stage {
     }
 }
 
-/// Looks for these secrets, and for those that the environment holds.
-fn redactor(secrets: &[Secret]) -> Result<Redactor, Problem> {
-    Redactor::new(secrets.iter().chain(&environment::secrets()))
+/// Looks for the secrets that the environment holds.
+pub(crate) fn environment_redactor() -> Result<Redactor, Problem> {
+    Redactor::new(&environment::secrets())
 }
 
 /// One host for all tools, which writes down what they give if that is wanted.

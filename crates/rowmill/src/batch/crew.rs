@@ -7,6 +7,7 @@ use rowmill_core::agent::{Agent, Cast, Kind, Member, instruction};
 use rowmill_core::fingerprint::digest;
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::ports::{Model, ToolHost};
+use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Tools as CrewTools, Voice};
 use rowmill_http::HttpClient;
@@ -14,7 +15,7 @@ use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 
 use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
-use crate::agents::{Stage, stage, with_fast_agent_config};
+use crate::agents::{Stage, StageSettings, stage, with_fast_agent_config};
 use crate::environment::environment;
 use crate::lanes::{Access, Asks, Lanes, Maker};
 use crate::run::Control;
@@ -32,6 +33,8 @@ pub(super) struct Scene {
     pub(super) control: Control,
     /// The JSON Schema of answers.
     pub(super) schema: Option<serde_json::Value>,
+    /// Learns what of workers must be in no file.
+    pub(super) redactor: Redactor,
 }
 
 /// A worker that is made ready.
@@ -111,8 +114,10 @@ impl Scene {
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
         let work = with_fast_agent_config(&work, Some(&loaded), &environment, &self.control)?;
         let maker = Maker::new(&work, &self.http, &self.control)?;
+        let settings =
+            StageSettings { schema: self.result_schema()?, traced: false, redactor: self.redactor.clone() };
         let Stage { cast, voices, tools, model, identity, .. } =
-            Box::pin(stage(&work, &maker, &loaded, (self.result_schema()?, false))).await?;
+            Box::pin(stage(&work, &maker, &loaded, settings)).await?;
         let crew = Arc::new(Crew { cast, voices, tools });
         Ok(Ready { crew, name: model, identity, given: Vec::new() })
     }
@@ -175,7 +180,8 @@ impl Scene {
                 base_url: inner.base_url.clone(),
             }),
         };
-        let Lanes { model, lanes, identity, rules, .. } = maker.lanes(&asks)?;
+        let Lanes { model, lanes, identity, rules, secrets } = maker.lanes(&asks)?;
+        self.redactor.learn(&secrets)?;
         Ok(Spoken { voice: Voice { lanes, files: rules }, model: model.to_string(), identity })
     }
 

@@ -7,6 +7,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::limits::Budget;
 use rowmill_core::ports::{Finish, Observer, Prompts};
+use rowmill_core::redact::Redactor;
 use rowmill_core::select::{IdRule, Selection, Selector};
 use rowmill_engine::{IdCheck, Plan, RunEnd, Sinks, Worker, said};
 use rowmill_http::HttpClient;
@@ -26,8 +27,10 @@ use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
 use super::words;
+use crate::agents::environment_redactor;
 use crate::budget_notices;
 use crate::environment::environment;
+use crate::notices::tell_replaced;
 use crate::run::Control;
 
 /// Items that may wait between a stream and the reader.
@@ -99,15 +102,19 @@ where
             (None, _, _) => Naming::Place,
         };
         let encode = codec.map(|(encode, _)| encode);
-        let staff = Staff::of(chosen, &shelf, encode, || scene(&settings, &control, &schema)).await?;
+        let redactor = environment_redactor()?;
+        let scene = || scene(&settings, &control, &schema, &redactor);
+        let staff = Staff::of(chosen, &shelf, encode, scene).await?;
         let finish = Arc::new(OutputMap { output, decode, counts, shelf: Arc::clone(&shelf) });
         let prompts = Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf) });
         let maps = Maps { finish, prompts };
         let speaker = staff.speaker(schema.as_ref().map(ToString::to_string));
-        let parts = Parts { items, naming, shelf, maps, speaker };
+        // The clone knows without a lock what was learned so far.
+        let parts = Parts { items, naming, shelf, maps, speaker, redactor: redactor.clone() };
         let ended = carry_out(parts, &staff, &mut settings, &control, &turnstile).await;
         // However it ended, nothing that was started for it is left.
         staff.close().await;
+        tell_replaced(&control, &redactor);
         let end = ended?;
         let items = total.unwrap_or_else(|| turnstile.taken()).max(turnstile.taken());
         let counts = *collector.counts();
@@ -165,12 +172,18 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
     }
 }
 
-fn scene(settings: &Settings, control: &Control, schema: &Option<serde_json::Value>) -> Scene {
+fn scene(
+    settings: &Settings,
+    control: &Control,
+    schema: &Option<serde_json::Value>,
+    redactor: &Redactor,
+) -> Scene {
     Scene {
         work: settings.work.clone(),
         http: HttpClient::new(&environment),
         control: control.clone(),
         schema: schema.clone(),
+        redactor: redactor.clone(),
     }
 }
 
@@ -181,6 +194,7 @@ struct Parts<T, A, U> {
     shelf: Arc<Shelf<T, A, U>>,
     maps: Maps,
     speaker: Speaker,
+    redactor: Redactor,
 }
 
 /// What the program makes of items and of answers.
@@ -217,10 +231,11 @@ where
     A: Send + 'static,
     U: Send + 'static,
 {
-    let Parts { items, naming, shelf, maps, speaker } = parts;
+    let Parts { items, naming, shelf, maps, speaker, redactor } = parts;
     let worker = Worker {
         finish: Some(maps.finish),
         answers: staff.answers(settings, control)?,
+        redactor,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
     let begun = begin(settings.ledger.take(), &settings.work, speaker).await?;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rowmill_data::output::link_target;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
@@ -38,14 +39,15 @@ impl MadeFolders {
     pub(crate) fn make(writes: &[WrittenPath]) -> Result<Self, Problem> {
         let mut folders = Self::default();
         for write in writes {
+            let path = link_target(&write.path);
             if !write.path.exists() && !matches!(write.kind, WrittenKind::Folder(_)) {
-                folders.new_files.push(write.path.clone());
+                folders.new_files.push(path.clone());
             }
             let (folder, mode) = match &write.kind {
-                WrittenKind::File => (write.path.parent().unwrap_or(Path::new("")), OPEN_TO_ALL),
-                WrittenKind::Folder(names) if names.private => (write.path.as_path(), PRIVATE),
+                WrittenKind::File => (path.parent().unwrap_or(Path::new("")), OPEN_TO_ALL),
+                WrittenKind::Folder(names) if names.private => (path.as_path(), PRIVATE),
                 WrittenKind::Folder(_) if write.flag == DEFAULT_WORK_FOLDER => continue,
-                WrittenKind::Folder(_) => (write.path.as_path(), OPEN_TO_ALL),
+                WrittenKind::Folder(_) => (path.as_path(), OPEN_TO_ALL),
                 WrittenKind::FileOfFolder => continue,
             };
             if folder.as_os_str().is_empty() || folder.exists() {

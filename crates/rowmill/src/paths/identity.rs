@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Links that are followed before a path counts as leading nowhere.
-const MOST_LINKS: usize = 40;
+use rowmill_data::output::link_target;
 
 /// A file or folder: device and inode where it exists, the full path where it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,11 +39,7 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
 
 /// The path with links and dots resolved, as far as it exists.
 pub(super) fn full_path(path: &Path) -> PathBuf {
-    let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for _ in 0..MOST_LINKS {
-        let Ok(target) = fs::read_link(&path) else { break };
-        path = path.parent().unwrap_or(Path::new("/")).join(target);
-    }
+    let path = link_target(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     let mut missing = Vec::new();
     let mut known = path.as_path();
     loop {

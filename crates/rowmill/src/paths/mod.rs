@@ -1,14 +1,16 @@
 //! Every file and folder that a run reads or writes, and the check that they keep out of each
 //! other's way.
 
+mod attached;
 mod check;
 mod folders;
 mod identity;
 mod reads;
 mod writes;
 
+pub(crate) use attached::AttachedFiles;
 pub(crate) use check::check_apart;
 pub(crate) use folders::MadeFolders;
 pub use identity::same_file;
-pub(crate) use reads::{ReadPath, card_files, made_from, made_from_files, reads};
+pub(crate) use reads::{ReadPath, card_files, kept_paths, made_from, made_from_files, reads};
 pub(crate) use writes::{WrittenPath, table_target, writes};

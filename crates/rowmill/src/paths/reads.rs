@@ -11,7 +11,7 @@ use crate::agents::{LoadedCards, cards_in, server_files};
 use crate::spec::{Prompt, RunSpec, Schema};
 
 /// So many files of an input are kept by their names with the run; of more, their folders.
-const MOST_NAMED: usize = 1000;
+pub(super) const MOST_NAMED: usize = 1000;
 
 /// A file that is read.
 #[derive(Debug)]
@@ -100,9 +100,14 @@ pub(crate) fn made_from(spec: &RunSpec, cards: Option<&LoadedCards>) -> Vec<Stri
     };
     paths.extend(named_files(spec).into_iter().map(|read| read.path));
     paths.extend(cards.into_iter().flat_map(|cards| card_files(spec, cards)).map(|read| read.path));
+    kept_paths(paths)
+}
+
+/// Paths as a header keeps them: in full, wherever the command was given.
+pub(crate) fn kept_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<String> {
     let here = std::env::current_dir().unwrap_or_default();
     // A path that is no text cannot be kept in a header.
-    paths.iter().filter_map(|path| here.join(path).to_str().map(str::to_owned)).collect()
+    paths.into_iter().filter_map(|path| here.join(path).to_str().map(str::to_owned)).collect()
 }
 
 /// The files that [`made_from`] kept.

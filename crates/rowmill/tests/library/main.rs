@@ -19,6 +19,7 @@ mod output_map;
 mod problems;
 mod process;
 mod progress;
+mod secrets;
 mod settings;
 mod stop_on_first_result;
 mod streams;

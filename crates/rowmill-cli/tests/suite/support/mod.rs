@@ -217,6 +217,16 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits until a process hears Ctrl-C.
+#[track_caller]
+pub(crate) fn wait_for_signals(child: &Child) {
+    wait_for(|| {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        (u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0).then_some(())
+    });
+}
+
 /// Every name in a folder, save work folders in which nothing but the header of a run is left.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());

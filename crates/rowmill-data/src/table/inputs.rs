@@ -1,0 +1,38 @@
+//! Whether envelopes hold the input rows that a table is to have.
+
+use rowmill_core::record::EnvelopeHead;
+use rowmill_types::{Problem, ProblemCode};
+
+use super::cells::Envelope;
+use super::draft::parse;
+use crate::output::Envelopes;
+
+/// Checks that every envelope that `stays` as it is holds its input row.
+///
+/// # Errors
+///
+/// One does not, or the envelopes cannot be read.
+pub fn check_input_rows(
+    envelopes: &Envelopes,
+    mut stays: impl FnMut(EnvelopeHead) -> bool,
+) -> Result<(), Problem> {
+    let (mut rows, mut lacking) = (0_u64, 0_u64);
+    envelopes.each(|line| {
+        let envelope: Envelope<'_> = parse(line)?;
+        if EnvelopeHead::parse(line).is_ok_and(&mut stays) {
+            rows += 1;
+            lacking += u64::from(envelope.input.is_none());
+        }
+        Ok(())
+    })?;
+    if lacking == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{lacking} of the {rows} rows that a resume leaves as they are do not hold their input row, which \
+         `--flatten` and `--include-input` need; nothing was sent"
+    );
+    Err(Problem::new(ProblemCode::RunUnusable, message).hint(
+        "leave `--flatten` and `--include-input` out, as the run began; or `--overwrite` to send every row again",
+    ))
+}

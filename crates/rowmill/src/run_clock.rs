@@ -1,0 +1,58 @@
+//! How long a run may take, from its very beginning.
+
+use std::time::Duration;
+
+use rowmill_types::{Problem, ProblemCode};
+use tokio::time::Instant;
+
+use crate::run::Control;
+use crate::spec::RunSpec;
+
+/// The time of a run that has begun, and whoever stops it.
+pub(crate) struct RunClock<'c> {
+    control: &'c Control,
+    began: Instant,
+    deadline: Option<Duration>,
+}
+
+impl<'c> RunClock<'c> {
+    /// Begins to count the time that a run may take.
+    pub(crate) fn start(spec: &RunSpec, control: &'c Control) -> Self {
+        Self { control, began: Instant::now(), deadline: spec.work.stop_rules.deadline }
+    }
+
+    /// How much of the time is left, where it has an end.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()))
+    }
+
+    /// Does what comes before the first row, unless the run is stopped or its time is over meanwhile.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.control.stop.drained() => {
+                let message = "interrupted before the first row; nothing was sent";
+                Err(Problem::new(ProblemCode::Interrupted, message).hint("give the same command again"))
+            }
+            () = self.over() => {
+                let message = "the deadline passed before the first row was there; nothing was sent";
+                Err(Problem::new(ProblemCode::DeadlinePassed, message)
+                    .hint("give more time with `--deadline`, or see what the input waits for"))
+            }
+        }
+    }
+
+    /// Waits until the time is over; for ever if it has no end.
+    async fn over(&self) {
+        // Without any time the run itself says that it is over. The longest times cannot be told as a moment.
+        let deadline = self.deadline.filter(|deadline| !deadline.is_zero());
+        match deadline.and_then(|deadline| self.began.checked_add(deadline)) {
+            Some(end) => tokio::time::sleep_until(end).await,
+            None => std::future::pending().await,
+        }
+    }
+}
