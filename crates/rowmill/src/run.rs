@@ -90,6 +90,8 @@ pub enum Notice {
     Info(String),
     /// What may not be as it should.
     Warning(String),
+    /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
+    SignIn(String),
 }
 
 /// Runs a spec to its end: files in, files out, as `rowmill run` does.

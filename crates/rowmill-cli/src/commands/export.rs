@@ -58,7 +58,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let report = runtime.block_on(rowmill::export(spec))?;
-    report.notices.iter().for_each(|notice| printer::talk(notice));
+    report.notices.iter().for_each(|notice| printer::talk(&printer::shown(notice)));
     printer::talk(&text(&report));
     Ok(ExitCode::Ok)
 }

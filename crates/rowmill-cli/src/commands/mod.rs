@@ -12,6 +12,7 @@ mod results;
 mod run;
 mod simulate;
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -74,8 +75,12 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
     let command = std::env::args().nth(1);
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
     let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
-    // A screen that is gone cannot be told anything.
-    drop(error.print());
+    let text = error.to_string();
+    match printer::shown(text.trim_end()) {
+        // A screen that is gone cannot be told anything.
+        Cow::Borrowed(_) => drop(error.print()),
+        Cow::Owned(masked) => printer::talk(&masked),
+    }
     let command = command.filter(|name| name == "run" || name == "plan");
     if let (Some(name), ErrorKind::MissingRequiredArgument) = (command, error.kind()) {
         printer::talk(&format!(

@@ -28,7 +28,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
 }
 
 fn tell(report: &RunReport, json_summary: bool, context: &SummaryContext) {
-    printer::talk(&summary_text(report, context));
+    printer::talk(&printer::shown(&summary_text(report, context)));
     if let Some(StopCause::Problem(problem)) = &report.stopped {
         printer::talk(&printer::problem_text(problem));
     }
