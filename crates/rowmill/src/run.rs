@@ -8,7 +8,7 @@ use rowmill_core::limits::{Budget, RateFlags};
 use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
+use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_tools::Person;
@@ -251,13 +251,24 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
     };
-    let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
+    let (mut end, limits) = carry_out(plan, &*rows.dataset, control).await?;
+    if let Some(StopCause::Problem(problem)) = &mut end.stopped {
+        mask(problem, &redactor);
+    }
     tell_end(control, &spec, &end, &redactor);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
+}
+
+/// Takes secrets out of what stopped a run: it is in the summary too.
+fn mask(problem: &mut Problem, redactor: &Redactor) {
+    let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
+    for text in texts.into_iter().flatten() {
+        *text = redactor.redact(text).into_owned();
+    }
 }
 
 /// What the run is, for its work folder and for a resume.

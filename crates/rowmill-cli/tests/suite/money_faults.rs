@@ -103,7 +103,12 @@ fn a_row_that_a_budget_stops_between_its_repairs_is_not_of_unknown_outcome() {
                 "telemetry.jsonl",
             ])
         };
-        let ended = run("0.002").ends_with(4);
+        // Just enough for the first call and too little for the next, which sends more.
+        let unsent = run("0.0003").ends_with(4).err;
+        let (_, worst) = unsent.split_once("the next call could use $").unwrap();
+        let worst: f64 = worst.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(simulator.stats().requests, 0);
+        let ended = run(&format!("{:.6}", worst * 1.02)).args(&["--overwrite"]).ends_with(4);
         let summary = ended.summary();
         assert_eq!(summary["calls"]["outcome_unknown"], 0, "{summary}");
         assert_eq!(summary["outcome_unknown_rows"], 0, "{summary}");
