@@ -172,7 +172,6 @@ fn refuse(card: &CardText<'_>, fields: &mut Fields) {
     if matches!(card.origin, Origin::Remote) {
         fields.note(local_files(fields));
     }
-    fields.read("human_input", refuse_attended);
 }
 
 /// Whether the card is the one to be run, or only for others.
@@ -266,17 +265,6 @@ fn local_files(fields: &Fields) -> Vec<Mistake> {
     fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }
 
-/// A batch runs unattended.
-fn refuse_attended(field: Field) -> Result<(), Mistake> {
-    let place = field.clone();
-    if field.boolean()? {
-        return Err(place
-            .mistake("is not supported in a batch: nobody is there to answer")
-            .hint("take it out, and put what the agent would ask for into the row or the instruction"));
-    }
-    Ok(())
-}
-
 /// Takes out what has no meaning in a batch, and notes what asks for something.
 fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
     let mut note = |name: &str, asks: bool| {
@@ -285,8 +273,11 @@ fn take_idle(fields: &mut Fields, ignored: &mut Vec<String>) {
         }
     };
     // `subagents` lets an agent start others that it makes up, `harness_tools` lets it give commands
-    // to the program round it. Without them it answers with the tools that it has.
-    for name in ["use_history", "save_trajectory", "trim_tool_history", "subagents", "harness_tools"] {
+    // to the program round it, `human_input` lets it ask a person, and none is there. Without them it
+    // answers with the tools that it has.
+    for name in
+        ["human_input", "use_history", "save_trajectory", "trim_tool_history", "subagents", "harness_tools"]
+    {
         note(name, fields.flag(name));
     }
     for name in ["history_source", "history_merge_target"] {

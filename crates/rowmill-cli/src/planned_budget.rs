@@ -26,14 +26,14 @@ impl PlannedBudget {
             let input = report.input_tokens;
             let both = Interval {
                 low: input.low + output.low,
-                expected: input.expected + output.expected,
+                expected: input.expected.zip(output.expected).map(|(input, output)| input + output),
                 high: input.high + output.high,
             };
             (limit.saturating_sub(spent.tokens) as f64, both)
         });
         let of = |(limit, needed): (f64, Interval)| {
             // Where no answer was seen, the longest are all that is known.
-            let likely = if report.answers_seen { needed.expected } else { needed.high };
+            let likely = needed.expected.unwrap_or(needed.high);
             let share = if likely > 0.0 { (limit / likely).min(1.0) } else { 1.0 };
             let calls = (report.calls as f64 * share) as u64;
             Self {

@@ -1,12 +1,15 @@
 //! The one place that prints. Standard output is data, standard error is talk.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause};
+use rowmill::{
+    ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause, without_secrets,
+};
 
 use crate::numbers::{counted, grouped};
 
@@ -48,6 +51,11 @@ pub(crate) fn talk(text: &str) {
     drop(io::stderr().lock().write_all(line(text).as_bytes()));
 }
 
+/// A text that names what people gave, without the secrets of the environment.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    without_secrets(text)
+}
+
 /// Text and newline in one piece: written apart, something else can come between them.
 fn line(text: &str) -> String {
     format!("{text}\n")
@@ -68,8 +76,9 @@ fn go_to_one_place() -> bool {
 /// A notice as a line.
 pub(crate) fn notice_line(notice: &Notice) -> String {
     match notice {
-        Notice::Info(text) => text.clone(),
-        Notice::Warning(text) => format!("warning: {text}"),
+        Notice::Info(text) => shown(text).into_owned(),
+        Notice::Warning(text) => format!("warning: {}", shown(text)),
+        Notice::SignIn(text) => text.clone(),
     }
 }
 
@@ -84,7 +93,7 @@ pub(crate) fn problem_text(problem: &Problem) -> String {
         text.push_str("\n  help: ");
         text.push_str(hint);
     }
-    text
+    shown(&text).into_owned()
 }
 
 fn is_gone(report: &RunReport) -> bool {

@@ -1,5 +1,7 @@
 //! What changed between a run and its resume, as a person wants to see it.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
@@ -10,9 +12,9 @@ use crate::redact::Redactor;
 const MOST_KEPT: usize = 16 * 1024;
 /// So many lines of each side of a change are shown.
 const MOST_LINES: usize = 3;
-/// So many letters of a line are shown, and so many of them before the first that differs.
+/// So many letters of a line are shown, and so many of them on each side of what differs.
 const MOST_LETTERS: usize = 100;
-const LETTERS_BEFORE: usize = 30;
+const LETTERS_AROUND: usize = 30;
 /// Indents the lines of a change below its name.
 const INDENT: &str = "\n    ";
 
@@ -144,28 +146,49 @@ fn line_changes(old: &str, new: &str) -> Vec<String> {
 }
 
 fn side(sign: char, lines: &[&str], others: &[&str]) -> Vec<String> {
-    let others = others.iter().copied().chain(std::iter::repeat(""));
-    let shown = lines.iter().zip(others).take(MOST_LINES);
-    let mut shown: Vec<String> =
-        shown.map(|(line, other)| format!("{sign} {}", excerpt(line, other))).collect();
+    let shown = lines.iter().take(MOST_LINES);
+    let mut shown: Vec<String> = shown.map(|line| format!("{sign} {}", excerpt(line, others))).collect();
     if lines.len() > MOST_LINES {
         shown.push(format!("{sign} … {} more lines", lines.len() - MOST_LINES));
     }
     shown
 }
 
-/// A line, of a long one the part where it begins to differ from the other.
-fn excerpt(line: &str, other: &str) -> String {
-    let length = line.chars().count();
-    if length <= MOST_LETTERS {
+/// A line; of a long one the part that differs from the line on the other side that is most like it.
+fn excerpt(line: &str, others: &[&str]) -> String {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.len() <= MOST_LETTERS {
         return line.to_owned();
     }
-    let same = line.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    let start = same.saturating_sub(LETTERS_BEFORE).min(length - MOST_LETTERS);
-    let part: String = line.chars().skip(start).take(MOST_LETTERS).collect();
-    let (before, after) =
-        (if start > 0 { "…" } else { "" }, if start + MOST_LETTERS < length { "…" } else { "" });
-    format!("{before}{part}{after}")
+    let same = others.iter().map(|other| same_ends(&letters, other)).max_by_key(|(start, end)| start + end);
+    let (start, end) = same.unwrap_or_default();
+    let first = start.saturating_sub(LETTERS_AROUND);
+    let last = (letters.len() - end + LETTERS_AROUND).min(letters.len());
+    if last - first <= MOST_LETTERS {
+        // There is room for more of what is the same on both sides.
+        let first = first.min(letters.len() - MOST_LETTERS);
+        return cutting(&letters, first..first + MOST_LETTERS);
+    }
+    let half = MOST_LETTERS / 2;
+    let (begin, finish) = (first..first + half, last - half..last);
+    format!("{}{}", cutting(&letters, begin), cutting(&letters, finish).trim_start_matches('…'))
+}
+
+/// How many letters are the same at the start of both lines, and how many at the end of both.
+fn same_ends(line: &[char], other: &str) -> (usize, usize) {
+    let other: Vec<char> = other.chars().collect();
+    let start = line.iter().zip(&other).take_while(|(one, other)| one == other).count();
+    let rest = line.len().min(other.len()) - start;
+    let ends = line.iter().rev().zip(other.iter().rev()).take(rest);
+    (start, ends.take_while(|(one, other)| one == other).count())
+}
+
+/// A part of a line, with signs where something is left out.
+fn cutting(letters: &[char], part: Range<usize>) -> String {
+    let before = if part.start > 0 { "…" } else { "" };
+    let after = if part.end < letters.len() { "…" } else { "" };
+    let shown: String = letters.get(part).unwrap_or_default().iter().collect();
+    format!("{before}{shown}{after}")
 }
 
 #[cfg(test)]
@@ -241,6 +264,28 @@ mod tests {
         let shown = line_changes(&long("old"), &long("new"));
         assert!(shown[0].starts_with("- …aaa") && shown[0].contains("aaaold") && shown[0].ends_with("bb…"));
         assert!(shown[1].contains("aaanewbbb") && shown[1].chars().count() < 110, "{shown:?}");
+    }
+
+    #[test]
+    fn of_a_long_line_the_changed_part_is_shown_wherever_it_stands_and_however_lines_moved() {
+        let long = |word: &str| format!("{}{word}{}", "é".repeat(500), "b".repeat(500));
+        // A line before it moves it to another place.
+        let shown = line_changes(&long("old"), &format!("Be kind.\n{}", long("new")));
+        assert!(shown[0].contains("éoldb") && shown[0].ends_with("bb…"), "{shown:?}");
+        assert!(shown[1] == "+ Be kind." && shown[2].contains("énewb"), "{shown:?}");
+        // Of two changes in one line both are shown.
+        let twice =
+            |word: &str| format!("{}{word}{}{word}{}", "a".repeat(300), "m".repeat(300), "z".repeat(300));
+        for (line, word) in line_changes(&twice("old"), &twice("new")).iter().zip(["old", "new"]) {
+            assert!(line.contains(&format!("aa{word}m")) && line.contains(&format!("m{word}zz")), "{line}");
+            assert!(line.chars().count() < 110, "{line}");
+        }
+        // What is repeated before and after a change is not taken for two parts.
+        let shown = line_changes(&"ab".repeat(200), &"ab".repeat(201));
+        assert!(shown.iter().all(|line| line.chars().count() < 110), "{shown:?}");
+        // At the ends there is nothing left out.
+        let shown = line_changes(&"x".repeat(150), &format!("{}y", "x".repeat(150)));
+        assert!(shown[1].starts_with("+ …xx") && shown[1].ends_with("xxy"), "{shown:?}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ const TAIL: f64 = 0.005;
 pub struct Interval {
     /// It is hardly less.
     pub low: f64,
-    /// It is most likely about this.
-    pub expected: f64,
+    /// It is most likely about this; `None` where nothing but the bounds is known.
+    pub expected: Option<f64>,
     /// It is hardly more.
     pub high: f64,
 }
@@ -26,14 +26,20 @@ impl Interval {
     /// A number that is known.
     #[must_use]
     pub fn exactly(value: f64) -> Self {
-        Self { low: value, expected: value, high: value }
+        Self { low: value, expected: Some(value), high: value }
     }
 
     /// A number that is known to some percent.
     #[must_use]
     pub fn within(value: f64, percent: u32) -> Self {
         let share = f64::from(percent) / 100.0;
-        Self { low: value * (1.0 - share), expected: value, high: value * (1.0 + share) }
+        Self { low: value * (1.0 - share), expected: Some(value), high: value * (1.0 + share) }
+    }
+
+    /// A number of which only the most that it can be is known.
+    #[must_use]
+    pub fn up_to(most: f64) -> Self {
+        Self { low: 0.0, expected: None, high: most }
     }
 
     /// The sum of `rows` values of which `sample` was seen, with 99 % confidence: the sample is
@@ -43,7 +49,7 @@ impl Interval {
     /// ```
     /// # use rowmill_core::forecast::Interval;
     /// let total = Interval::of_total(&[10, 20, 30, 40], 1_000).unwrap();
-    /// assert_eq!(total.expected, 25_000.0);
+    /// assert_eq!(total.expected, Some(25_000.0));
     /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
     /// ```
     #[must_use]
@@ -67,13 +73,13 @@ impl Interval {
         let widen = (count as f64 / (count as f64 - 1.0).max(0.5)).sqrt();
         let low = expected - (expected - at(TAIL)) * widen;
         let high = expected + (at(1.0 - TAIL) - expected) * widen;
-        Some(Self { low: low.max(0.0), expected, high })
+        Some(Self { low: low.max(0.0), expected: Some(expected), high })
     }
 
     /// What a function that grows with its argument makes of it.
     #[must_use]
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { low: of(self.low), expected: of(self.expected), high: of(self.high) }
+        Self { low: of(self.low), expected: self.expected.map(&of), high: of(self.high) }
     }
 }
 
@@ -87,9 +93,15 @@ fn next(seed: &mut u64) -> u64 {
 }
 
 /// How long calls with so many tokens take at the pace of these limits per minute; `None` where
-/// none is known. What a provider lets through at once before it limits is not counted.
+/// none is known, or one of them counts generated tokens and these are not known. What a provider lets
+/// through at once before it limits is not counted.
 #[must_use]
-pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: f64) -> Option<Duration> {
+pub fn time_at(limits: RateFlags, requests: u64, input: f64, output: Option<f64>) -> Option<Duration> {
+    let counts_output = limits.tokens.is_some() || limits.output_tokens.is_some();
+    if counts_output && output.is_none() {
+        return None;
+    }
+    let output = output.unwrap_or_default();
     let minutes = [
         limits.requests.map(|limit| requests as f64 / limit as f64),
         limits.tokens.map(|limit| (input + output) / limit as f64),
@@ -135,8 +147,11 @@ mod tests {
     #[test]
     fn the_slowest_limit_decides_how_long_it_takes() {
         let limits = RateFlags { requests: Some(600), tokens: Some(60_000), ..RateFlags::default() };
-        assert_eq!(time_at(limits, 6_000, 500_000.0, 100_000.0), Some(Duration::from_secs(600)));
-        assert_eq!(time_at(limits, 60, 500_000.0, 100_000.0), Some(Duration::from_secs(600)));
-        assert_eq!(time_at(RateFlags::default(), 60, 1.0, 1.0), None);
+        assert_eq!(time_at(limits, 6_000, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
+        assert_eq!(time_at(limits, 60, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
+        assert_eq!(time_at(RateFlags::default(), 60, 1.0, Some(1.0)), None);
+        assert_eq!(time_at(limits, 60, 1.0, None), None, "one limit counts what nobody knows");
+        let requests_only = RateFlags { tokens: None, ..limits };
+        assert_eq!(time_at(requests_only, 600, 1.0, None), Some(Duration::from_secs(60)));
     }
 }

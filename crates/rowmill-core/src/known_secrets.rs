@@ -71,13 +71,13 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// What of the addresses in a text is a secret: passwords, a user without a password, and the values
-/// of queries.
+/// What of the addresses in a text is a secret: passwords, a user without a password, the header that
+/// a client makes of both, and the values of queries.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::address_secrets;
 /// let found = address_secrets("http://ann:pw@host/v1?key=abc&api-version=2024-10-21");
-/// assert_eq!(found.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["pw", "abc"]);
+/// assert_eq!(found.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["pw", "YW5uOnB3", "abc"]);
 /// ```
 #[must_use]
 pub fn address_secrets(text: &str) -> Vec<Secret> {
@@ -97,7 +97,8 @@ pub fn address_secrets(text: &str) -> Vec<Secret> {
 /// # use rowmill_core::known_secrets::variable_secrets;
 /// let found = |name, value| variable_secrets(name, value).into_iter().map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>();
 /// assert_eq!(found("SHOP_TOKEN", "abc"), ["abc"]);
-/// assert_eq!(found("DATABASE_URL", "postgres://ann:pw@host/shop?mode=full&password=p2"), ["pw", "p2"]);
+/// let address = "postgres://ann:pw@host/shop?mode=full&password=p2";
+/// assert_eq!(found("DATABASE_URL", address), ["pw", "YW5uOnB3", "p2"]);
 /// assert!(found("HOME", "/home/ann").is_empty());
 /// ```
 #[must_use]
@@ -275,9 +276,16 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
+/// The password, or a user without one, and both together as a `Basic` header carries them.
 fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
-    let secret = part.user.map(|user| user.split_once(':').map_or(user, |(_, password)| password));
-    secret.into_iter().flat_map(as_written_and_decoded).collect()
+    let Some(login) = part.user else { return Vec::new() };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let mut found = as_written_and_decoded(if password.is_empty() { user } else { password });
+    let meant = |text: &str| decoded(text).unwrap_or_else(|| text.to_owned());
+    let header = STANDARD.encode(format!("{}:{}", meant(user), meant(password)));
+    found.extend(Some(header.trim_end_matches('=')).filter(|bare| *bare != header).map(Secret::new));
+    found.push(Secret::new(header));
+    found
 }
 
 /// A part of an address as it stands there, and as it is meant.
@@ -325,9 +333,18 @@ mod tests {
     #[test]
     fn addresses_lose_user_password_and_query_wherever_they_stand() {
         for (text, bare, secrets) in [
-            ("http://u:p%40w@h:1/v1?k=a%20b", "http://h:1/v1", vec!["p%40w", "p@w", "a%20b", "a b"]),
-            ("https://token@h", "https://h", vec!["token"]),
-            ("x://u:a@b@h/p and http://h2/?abc.", "x://h/p and http://h2/", vec!["a@b", "abc."]),
+            (
+                "http://u:p%40w@h:1/v1?k=a%20b",
+                "http://h:1/v1",
+                vec!["p%40w", "p@w", "dTpwQHc", "dTpwQHc=", "a%20b", "a b"],
+            ),
+            ("https://token@h", "https://h", vec!["token", "dG9rZW46"]),
+            ("https://token:@h", "https://h", vec!["token", "dG9rZW46"]),
+            (
+                "x://u:a@b@h/p and http://h2/?abc.",
+                "x://h/p and http://h2/",
+                vec!["a@b", "dTphQGI", "dTphQGI=", "abc."],
+            ),
             ("(http://h/p?k=v): mail ann@h", "(http://h/p): mail ann@h", vec!["v"]),
             ("http://h and u@v", "http://h and u@v", vec![]),
             ("no address ?k=v", "no address ?k=v", vec![]),
@@ -361,7 +378,7 @@ mod tests {
         );
         assert_eq!(
             revealed(&argument_secrets(&words)),
-            ["one", "two", "x", "Bearer three", "three", "four", "five"]
+            ["one", "two", "x", "Bearer three", "three", "four", "dTpmb3Vy", "five"]
         );
     }
 }

@@ -34,7 +34,7 @@ struct Turns {
     /// The number that the row had.
     number: u64,
     spans: Vec<Span>,
-    /// How many of them a record has told: one that says that the row was interrupted.
+    /// How many of them a record has told: one that says that the row was not finished.
     told: usize,
     /// The tools that had been called and must not run twice, by node and place in the turn.
     running: Vec<(usize, usize)>,
@@ -45,11 +45,11 @@ struct Turns {
 pub struct ResumeCounts {
     /// Rows that are ok; they are passed over.
     pub done: u64,
-    /// Rows that failed; they are tried again.
+    /// Rows that failed, or that a stop left unfinished after answers; they are tried again.
     pub failed: u64,
     /// Rows whose calls were cut; they are sent again.
     pub unknown: u64,
-    /// Those of them that go on from turns that were kept.
+    /// Those of failed and unknown ones that go on from turns that were kept.
     pub with_turns: u64,
     /// Rows for which a tool was running at a crash that must not run twice; they end without a call.
     pub cut_tools: u64,
@@ -68,7 +68,8 @@ pub enum Standing {
     Kept(Span),
     /// It failed before and is tried again.
     Failed,
-    /// Its call was cut; whether it was billed is unknown. It is sent again.
+    /// Its call was cut, and whether it was billed is unknown, or turns of it were kept. It is sent
+    /// again, or goes on from its turns.
     Unknown,
 }
 
@@ -126,7 +127,7 @@ impl Resume {
         self.turns.clear();
     }
 
-    /// Takes in that the record of an interrupted row told what its turns used.
+    /// Takes in that the record of an unfinished row told what its turns used.
     pub fn saw_told(&mut self, id: &RowId) {
         if let Some(turns) = self.turns.get_mut(id) {
             turns.told = turns.spans.len();
@@ -142,7 +143,7 @@ impl Resume {
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
         self.in_flight.remove(&head.number);
-        if !head.interrupted {
+        if !head.keeps_turns() {
             self.turns.remove(&head.id);
         }
         if self.ok.contains(&head.id) {
@@ -183,7 +184,11 @@ impl Resume {
     /// How many rows are ok, failed, and of unknown outcome.
     #[must_use]
     pub fn counts(&self) -> ResumeCounts {
-        let only_turns = self.turns.values().filter(|turns| !self.in_flight.contains(&turns.number)).count();
+        // The record of a row that failed, or that a stop left unfinished, told how its calls ended.
+        let is_untold = |(id, turns): &(&RowId, &Turns)| {
+            !self.in_flight.contains(&turns.number) && !self.failed.contains(id)
+        };
+        let only_turns = self.turns.iter().filter(is_untold).count();
         let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
@@ -246,6 +251,7 @@ mod tests {
             number,
             ok,
             interrupted: false,
+            stopped: false,
             outcome_unknown: false,
             stands_in: false,
         }
@@ -311,6 +317,23 @@ mod tests {
         assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..ResumeCounts::default() });
         resume.saw_ended(&head(7, true), span);
         assert_eq!(resume.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
+    }
+
+    #[test]
+    fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
+        let span = |offset| Span { offset, length: 1 };
+        let mut resume = Resume::default();
+        resume.saw_taken(&[7, 8]);
+        let id = RowId::Number(7);
+        resume.saw_turn(&id, 7, span(1));
+        for number in [7, 8] {
+            resume.saw_ended(&EnvelopeHead { stopped: true, ..head(number, false) }, span(number));
+        }
+        let counts = ResumeCounts { failed: 2, with_turns: 1, ..ResumeCounts::default() };
+        assert_eq!(resume.counts(), counts);
+        let standing = |number| resume.standing(&RowId::Number(number), number);
+        assert_eq!([7, 8].map(standing), [Standing::Unknown, Standing::Failed]);
+        assert_eq!(resume.turns_of(&id), (&[span(1)][..], 0));
     }
 
     #[test]

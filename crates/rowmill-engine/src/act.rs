@@ -125,7 +125,7 @@ impl RowContext<'_> {
                 if !tool.idempotent {
                     // Not before now: a call that still waits cannot have run.
                     self.keep(&step.started()).map_err(NotActed::Halt)?;
-                    self.may_be_paid(true);
+                    self.has_acted();
                 }
                 let acting = Acting::begin(self, step);
                 let output = self.in_time(tools.host.call(request), tool.timeout).await;

@@ -30,11 +30,11 @@ pub(crate) struct CutTool {
 }
 
 impl Cut {
-    /// What a row comes to that was aborted.
-    pub(crate) fn error(&self) -> RowError {
+    /// What a row comes to that was aborted; `None` if nothing was under way for it.
+    pub(crate) fn error(&self) -> Option<RowError> {
         let asked = self.calls.iter().any(|call| call.error == Some(ErrorKind::Interrupted));
         let message = match (self.tools.first(), asked) {
-            (None, false) => "the run was aborted before its last answer came".to_owned(),
+            (None, false) => return None,
             (None, true) => {
                 "the run was aborted during the call; whether it was billed is unknown".to_owned()
             }
@@ -48,7 +48,7 @@ impl Cut {
                 )
             }
         };
-        RowError::new(ErrorKind::Interrupted, message)
+        Some(RowError::new(ErrorKind::Interrupted, message))
     }
 }
 

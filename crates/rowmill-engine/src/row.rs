@@ -30,8 +30,10 @@ pub(crate) struct RowContext<'a> {
     pub(crate) worked: AtomicU64,
     /// Whether a model answered.
     pub(crate) answered: AtomicBool,
-    /// Whether something may have been paid for, or done, that must be on record.
-    touched: AtomicBool,
+    /// Whether a tool was called that must not run twice, so that the row must be on record.
+    acted: AtomicBool,
+    /// Whether something may have been paid for of which nobody knows.
+    unknown: AtomicBool,
     /// By what its turns are known again, where they are kept.
     mark: Option<(RowId, AskedKey)>,
     /// What the row may spend, where that is limited.
@@ -54,7 +56,8 @@ impl<'a> RowContext<'a> {
             mark: prepared.asked.map(|asked| (prepared.id.clone(), asked)),
             worked: AtomicU64::new(0),
             answered: AtomicBool::new(false),
-            touched: AtomicBool::new(false),
+            acted: AtomicBool::new(false),
+            unknown: AtomicBool::new(false),
             budget: limits.any().then(|| Mutex::new(Budget::new(limits, spent))),
             settled: Notify::new(),
             cut: Mutex::default(),
@@ -92,14 +95,30 @@ impl<'a> RowContext<'a> {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Notes that something may have been billed or done.
+    /// Notes that something may have been billed of which nobody knows.
     pub(crate) fn may_be_paid(&self, unknown: bool) {
-        self.touched.fetch_or(unknown, Ordering::Relaxed);
+        self.unknown.fetch_or(unknown, Ordering::Relaxed);
+    }
+
+    /// Notes that a tool is called that must not run twice.
+    pub(crate) fn has_acted(&self) {
+        self.acted.store(true, Ordering::Relaxed);
     }
 
     /// Whether nothing was paid for or done, nor may have been.
     pub(crate) fn is_untouched(&self) -> bool {
-        !self.was_answered() && !self.touched.load(Ordering::Relaxed)
+        !self.was_answered() && !self.acted.load(Ordering::Relaxed) && !self.unknown.load(Ordering::Relaxed)
+    }
+
+    /// What a row comes to whose run stopped before it was finished. As long as every call was answered,
+    /// nothing about it is unknown.
+    pub(crate) fn stopped(&self) -> RowError {
+        let (kind, message) = if self.unknown.load(Ordering::Relaxed) {
+            (ErrorKind::Interrupted, "the run stopped before its last answer came")
+        } else {
+            (ErrorKind::RunStopped, "the run stopped before this row was finished; its calls were answered")
+        };
+        RowError::new(kind, message)
     }
 
     /// Takes in what a dropped step leaves.
@@ -126,8 +145,7 @@ impl<'a> RowContext<'a> {
         if self.is_untouched() {
             return NoAnswer::Released(halt);
         }
-        let error = RowError::new(ErrorKind::Interrupted, "the run stopped before its last answer came");
-        NoAnswer::Failed(error, halt)
+        NoAnswer::Failed(self.stopped(), halt)
     }
 
     /// What the row may still spend, if calls in flight turn out to cost nothing.

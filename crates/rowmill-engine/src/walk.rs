@@ -135,7 +135,7 @@ impl<'r> Walk<'r> {
                 return;
             }
             if self.ends && self.asking + self.acting == 0 {
-                return self.cause.take().map_or((), |cause| self.course.abort(cause));
+                return self.end_by_cause();
             }
             let Some(arrived) = flight.next().await else { return };
             let is_time = matches!(arrived, Arrived::Time { .. });
@@ -224,7 +224,8 @@ impl<'r> Walk<'r> {
             Err(NoAnswer::Failed(error, halt)) => {
                 let fatal = asked.calls.failure.as_ref().is_some_and(is_fatal);
                 self.failure = asked.calls.failure.take().or_else(|| self.failure.take());
-                if halt.is_some() || fatal || error.kind == ErrorKind::Interrupted {
+                let is_stopped = matches!(error.kind, ErrorKind::Interrupted | ErrorKind::RunStopped);
+                if halt.is_some() || fatal || is_stopped {
                     self.halt = self.halt.take().or(halt);
                     return self.end_with(error);
                 }
@@ -314,6 +315,17 @@ impl<'r> Walk<'r> {
         self.cause.get_or_insert(error);
     }
 
+    /// Ends the row, now that nothing is under way for it any more.
+    fn end_by_cause(&mut self) {
+        let cause = match self.cause.take() {
+            // What was under way since then may have ended without an answer.
+            Some(cause) if cause.kind == ErrorKind::RunStopped => self.context.stopped(),
+            Some(cause) => cause,
+            None => return,
+        };
+        self.course.abort(cause);
+    }
+
     pub(crate) fn abort(&mut self, error: RowError) {
         self.course.abort(error);
     }
@@ -321,7 +333,7 @@ impl<'r> Walk<'r> {
     /// Takes in what steps have left that were dropped; what the row comes to if it ends with that.
     pub(crate) fn take_in_cut(&mut self) -> RowError {
         let mut cut = self.context.take_cut().unwrap_or_default();
-        let error = cut.error();
+        let error = cut.error().unwrap_or_else(|| self.context.stopped());
         self.calls.append(&mut cut.calls);
         self.unknown_calls += cut.unknown;
         self.saved += cut.saved;

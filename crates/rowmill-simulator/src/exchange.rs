@@ -20,6 +20,7 @@ use crate::shared::Shared;
 /// How a call will be answered.
 #[derive(Debug)]
 pub(crate) struct Plan<'s> {
+    protocol: Protocol,
     pub(crate) ask: Ask,
     pub(crate) how: Answer,
     pub(crate) at: Circumstances,
@@ -132,7 +133,7 @@ impl Shared {
             Answer::Made => made(&ask)?,
             how => how,
         };
-        Ok(Plan { ask, how, at, asked, admission })
+        Ok(Plan { protocol, ask, how, at, asked, admission })
     }
 
     fn check_outage(&self) -> Result<(), Rejection> {
@@ -147,11 +148,17 @@ impl Shared {
         }
     }
 
-    /// Makes the answer. From here on it is used and charged for, whether it arrives or not.
+    /// Makes the answer. From here on it is used and charged for, whether it arrives or not, unless the
+    /// vendor refuses the call instead.
     pub(crate) fn generate(&self, plan: &mut Plan<'_>) -> Reply {
         let reply = Reply::make(&self.script, &plan.ask, plan.at, &plan.how);
-        // A call that is never answered was never worked on.
-        if !matches!(plan.fault(), Some(Fault::Reset | Fault::Hang)) {
+        let is_charged = match plan.fault() {
+            // A call that is never answered was never worked on.
+            Some(Fault::Reset | Fault::Hang) => false,
+            Some(Fault::Filter) => !plan.protocol.refuses_filtered(),
+            _ => true,
+        };
+        if is_charged {
             plan.admission.settle(&reply.tokens);
         }
         self.thoughts.remember(&plan.ask, &reply);

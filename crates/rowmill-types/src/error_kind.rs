@@ -89,6 +89,8 @@ error_kinds! {
         "Look at what the tool did; then `--resume --retry-unknown` works on the row again from its start.";
     Interrupted = "Interrupted", "The run was aborted while this row was being worked on; whether the call was billed is unknown.",
         "Run again with `--resume`.";
+    RunStopped = "RunStopped", "The run stopped before this row was finished; every call that was made for it was answered and is counted.",
+        "Run again with `--resume`.";
     Internal = "InternalError", "rowmill itself failed on this row; other rows are not affected.",
         "Please report it with the message.";
 }

@@ -73,7 +73,7 @@ mod tests {
     fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
         let lane = "m";
         let told = |event| match notice(&event, "`--max-cost`") {
-            Some(Notice::Info(text) | Notice::Warning(text)) => text,
+            Some(Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) => text,
             None => String::new(),
         };
         assert_eq!(

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use rowmill_core::history::History;
 use rowmill_core::ports::{
     AnswerStore, Appended, AskedKey, Group, KeptAnswer, Ledger, LedgerReader, Model, Span,
 };
@@ -85,28 +87,50 @@ impl LedgerReader for NoLedger {
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     store: Arc<dyn AnswerStore>,
-    asked: Mutex<HashSet<AskedKey>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// What was asked, or found in the store.
+    keys: HashSet<AskedKey>,
+    /// What the answers used that were found.
+    used: History,
 }
 
 impl ReadOnly {
     pub(crate) fn new(store: Arc<dyn AnswerStore>) -> Self {
-        Self { store, asked: Mutex::default() }
+        Self { store, seen: Mutex::default() }
+    }
+
+    /// What the answers used that were found in the store, each of them once.
+    pub(crate) fn used(&self) -> History {
+        self.seen().used.clone()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AnswerStore for ReadOnly {
     fn find(&self, key: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
         async move {
-            let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).contains(&key);
-            if asked {
+            if self.seen().keys.contains(&key) {
                 return Some(KeptAnswer { text: "counted".into(), usage: None, model: None });
             }
-            self.store.find(key).await
+            let found = self.store.find(key).await?;
+            let mut seen = self.seen();
+            if let Some(usage) = found.usage.as_ref().filter(|_| seen.keys.insert(key)) {
+                // How long the answer took was not kept with it.
+                seen.used.add(usage, Duration::ZERO);
+            }
+            Some(found)
         }
         .boxed()
     }
 
     fn keep(&self, key: AskedKey, _: &KeptAnswer) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        self.seen().keys.insert(key);
     }
 }

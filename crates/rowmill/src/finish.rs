@@ -17,7 +17,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::ids::KnownBy;
 use crate::prepare::claim;
 use crate::report::{RunReport, RunSummary, exit_code, status};
-use crate::resume::{compact, unfinished};
+use crate::resume::{compact, with_ledger};
 use crate::run::seconds;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 
@@ -103,7 +103,7 @@ fn tidy(
         }
     }
     let all_ok = end.stopped.is_none() && failed_rows == 0;
-    let ended = Header { unfinished: unfinished(end), ..header.clone() };
+    let ended = with_ledger(folder, header, end);
     if spec.keep_temp == KeepTemp::Ledger {
         folder.write_header(&ended)?;
         folder.tidy();
@@ -127,7 +127,10 @@ fn tidy(
             return Ok(!all_ok);
         }
         // Without a file the ledger is the only place that has the results.
-        None => folder.tidy(),
+        None => {
+            folder.write_header(&ended)?;
+            folder.tidy();
+        }
     }
     Ok(true)
 }

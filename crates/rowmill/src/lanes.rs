@@ -159,7 +159,7 @@ impl<'a> Maker<'a> {
 impl Maker<'_> {
     /// Tells what a person should know, once.
     pub(crate) fn tell(&self, notice: Notice) {
-        let (Notice::Info(text) | Notice::Warning(text)) = &notice;
+        let (Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) = &notice;
         let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
         if is_new {
             (self.control.notice)(notice);

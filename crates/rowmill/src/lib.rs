@@ -55,6 +55,7 @@ mod notices;
 mod output;
 mod paths;
 mod plan;
+mod plan_experience;
 mod prepare;
 mod report;
 pub mod results;
@@ -77,7 +78,7 @@ pub use batch::{
     StatefulTools, Tools, Worker,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
-pub use environment::{environment, provider_environment};
+pub use environment::{environment, provider_environment, without_secrets};
 pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};

@@ -25,17 +25,17 @@ use crate::agents::{asks, with_fast_agent_config};
 use crate::answers::answers;
 use crate::columns::wanted_columns;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
-use crate::counts::counted;
 use crate::environment::environment;
 use crate::files::files;
 use crate::inputs::{self, warnings};
 use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
 use crate::paths::{check_apart, reads, writes};
+use crate::plan_experience::{Experience, experience};
 use crate::prepare;
 use crate::resume::{DoneBefore, done_before};
-use crate::run::{Control, Notice, blocking, run};
+use crate::run::{Control, Notice, blocking};
 use crate::run_clock::RunClock;
-use crate::spec::{Existing, FileFlags, Output, RunSpec};
+use crate::spec::{FileFlags, RunSpec};
 use crate::texts::{self, Texts};
 use crate::work::WorkSpec;
 
@@ -58,7 +58,7 @@ pub struct PlanReport {
     pub counted_by: String,
     /// Generated tokens of all calls, where anything bounds them.
     pub output_tokens: Option<Interval>,
-    /// What they are judged by.
+    /// What they are judged by: sample calls, an earlier run, or kept answers.
     pub judged_by: String,
     /// Whether answers were seen; without, only the most that they can be is known.
     pub answers_seen: bool,
@@ -89,14 +89,6 @@ pub struct PlanLimits {
     pub input_tokens: Option<u64>,
     /// Generated tokens.
     pub output_tokens: Option<u64>,
-}
-
-/// What answers are judged by.
-struct Experience {
-    history: Option<History>,
-    judged_by: String,
-    cost: Money,
-    limits: RateFlags,
 }
 
 /// Reads the whole selection and says what the run would come to. Nothing is called, except
@@ -133,13 +125,14 @@ pub async fn plan(
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
     let experience = Box::pin(experience(&spec, sample_calls, &setup, &texts, control)).await?;
     let counter = counter(&setup.model.provider, &setup.model.model);
-    let (end, input) = count(&spec, &texts, &setup, counter, control).await?;
+    let (end, input, kept) = count(&spec, &texts, &setup, counter, control).await?;
     match end.stopped {
         Some(StopCause::Problem(problem)) => return Err(problem),
         Some(_) => return Ok(None),
         None => {}
     }
     let model = setup.model.to_string();
+    let experience = experience.or_kept_answers(kept);
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
@@ -172,11 +165,9 @@ fn report(
     let most = max_output(&facts, priced);
     let seen =
         experience.history.as_ref().and_then(|history| Interval::of_total(&history.output_tokens, calls));
-    let unseen = most.map(|most| {
-        let high = (most * calls) as f64;
-        Interval { low: 0.0, expected: high / 2.0, high }
-    });
-    let output_tokens = seen.or(unseen);
+    let unseen = most.map(|most| Interval::up_to((most * calls) as f64));
+    let nothing = (calls == 0).then(|| Interval::exactly(0.0));
+    let output_tokens = nothing.or(seen).or(unseen);
     let cached_share = experience.history.as_ref().map_or(0.0, History::cached_share);
     // What all calls share may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
@@ -184,7 +175,7 @@ fn report(
         .zip(output_tokens)
         .map(|(priced, output)| cost(&priced.price, calls, input_tokens, output, shared, cached_share));
     let limits = experience.limits;
-    let expected_output = output_tokens.map_or(0.0, |output| output.expected);
+    let output = output_tokens.and_then(|output| output.expected);
     PlanReport {
         model: model.to_owned(),
         rows: end.tally.selected_rows,
@@ -199,7 +190,9 @@ fn report(
         cost_usd,
         batch_cost_usd: priced.zip(cost_usd).and_then(|(priced, live)| batch_cost(&priced.price, live)),
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
-        seconds: time_at(limits, calls, input_tokens.expected, expected_output)
+        seconds: input_tokens
+            .expected
+            .and_then(|input| time_at(limits, calls, input, output))
             .map(|time| time.as_secs_f64()),
         limits: PlanLimits {
             requests: limits.requests,
@@ -253,81 +246,26 @@ fn cost(
     };
     let low = of(input.low, output.low, shared, 0);
     let high = of(input.high, output.high, 0, shared);
-    let met = (input.expected / calls.max(1) as f64 * cached_share).round() as u64;
-    let expected = of(input.expected, output.expected, met, 0);
-    Interval { low: low.min(expected), expected, high: high.max(expected) }
+    let expected = input.expected.zip(output.expected).map(|(input, output)| {
+        let met = (input / calls.max(1) as f64 * cached_share).round() as u64;
+        of(input, output, met, 0)
+    });
+    Interval {
+        low: expected.map_or(low, |expected| low.min(expected)),
+        expected,
+        high: expected.map_or(high, |expected| high.max(expected)),
+    }
 }
 
-/// Answers of this run that were seen before: of sample calls, or of an earlier run.
-async fn experience(
-    spec: &RunSpec,
-    sample_calls: Option<u64>,
-    setup: &Setup,
-    texts: &Texts,
-    control: &Control,
-) -> Result<Experience, Problem> {
-    let none = Experience {
-        history: None,
-        judged_by: "the longest answers that are allowed (`--sample-calls N` tells more)".into(),
-        cost: Money::ZERO,
-        limits: spec.work.rates,
-    };
-    if let Some(calls) = sample_calls {
-        return Box::pin(sample(spec, calls, control)).await;
-    }
-    let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
-    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
-    let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
-    if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
-        return Ok(none);
-    }
-    let judged_by = format!("{} of the earlier run of {}", counted(header.history.rows, "row"), header.at);
-    Ok(Experience { history: Some(header.history), judged_by, ..none })
-}
-
-/// Runs some rows for real, through the same engine, and forgets their envelopes.
-async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
-    let home = tempfile::tempdir().map_err(|error| {
-        Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the sample calls").cause(error)
-    })?;
-    let mut sampled = spec.clone();
-    sampled.output = Output::File(home.path().join("sample.jsonl"));
-    sampled.existing = Existing::Overwrite;
-    sampled.work_dir = None;
-    (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
-    sampled.traces = None;
-    sampled.selection = spec.selection.part_of(calls);
-    let report = Box::pin(run(sampled, control)).await?;
-    if let Some(StopCause::Problem(problem)) = report.stopped {
-        return Err(problem);
-    }
-    let learned = report.limits;
-    let or = |set: Option<u64>, learned: Option<u64>| match (set, learned) {
-        (Some(set), Some(learned)) => Some(set.min(learned)),
-        (set, learned) => set.or(learned),
-    };
-    let limits = RateFlags {
-        requests: or(spec.work.rates.requests, learned.requests),
-        tokens: or(spec.work.rates.tokens, learned.tokens),
-        input_tokens: or(spec.work.rates.input_tokens, learned.input_tokens),
-        output_tokens: or(spec.work.rates.output_tokens, learned.output_tokens),
-    };
-    Ok(Experience {
-        judged_by: format!("{} sample calls", report.history.rows),
-        history: Some(report.history),
-        cost: report.summary.numbers.cost.usd,
-        limits,
-    })
-}
-
-/// Runs the selection through the engine with a model that only counts.
+/// Runs the selection through the engine with a model that only counts; with what the answers used
+/// that are kept for its rows.
 async fn count(
     spec: &RunSpec,
     texts: &Texts,
     setup: &Setup,
     counter: TokenCounter,
     control: &Control,
-) -> Result<(RunEnd, Counted), Problem> {
+) -> Result<(RunEnd, Counted, History), Problem> {
     let home = tempfile::tempdir().map_err(|error| {
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
@@ -354,12 +292,13 @@ async fn count(
     let voices = vec![Voice { lanes: vec![Arc::new(lane)], files: attachment_rules(setup) }];
     let crew = Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None };
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };
+    let looked_up = store.as_ref().map(|answers| Arc::new(ReadOnly::new(answers.store.clone())));
     let worker = Worker {
         attachments: files,
-        answers: store.map(|store| Answers {
-            store: Arc::new(ReadOnly::new(store.store)),
+        answers: store.zip(looked_up.clone()).map(|(answers, store)| Answers {
+            store,
             kept_before: Reused::Cache,
-            ..store
+            ..answers
         }),
         ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
     };
@@ -382,7 +321,8 @@ async fn count(
         stop: control.stop.clone(),
     };
     let end = rowmill_engine::run(plan).await?;
-    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy(), spent }))
+    let kept = looked_up.map(|store| store.used()).unwrap_or_default();
+    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy(), spent }, kept))
 }
 
 /// A lane without limits to a model that only counts.

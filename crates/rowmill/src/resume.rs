@@ -10,7 +10,7 @@ use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::IdRule;
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
-use rowmill_engine::RunEnd;
+use rowmill_engine::{RunEnd, StopCause};
 use rowmill_store::file::{FileLedger, Header, Line, SinkBase, Unfinished, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
@@ -278,8 +278,20 @@ pub(crate) fn compact(
     Ok(())
 }
 
+/// The header of an ended run whose ledger stays. What the run spent is known now, so a resume need not
+/// count the most that the ledger vouched for.
+pub(crate) fn with_ledger(folder: &WorkFolder, header: &Header, end: &RunEnd) -> Header {
+    let ended = Header { unfinished: unfinished(end), ..header.clone() };
+    let length = std::fs::metadata(folder.ledger(header)).map(|file| file.len());
+    match (length, &end.stopped) {
+        // A ledger that could not be written may lack something.
+        (Err(_), _) | (_, Some(StopCause::Problem(_))) => ended,
+        (Ok(counted), _) => Header { spent: end.spent, counted, ..ended },
+    }
+}
+
 /// What is still to be done after the end of this part of the run.
-pub(crate) fn unfinished(end: &RunEnd) -> Option<Unfinished> {
+fn unfinished(end: &RunEnd) -> Option<Unfinished> {
     end.stopped.is_some().then_some(Unfinished { rows: end.tally.all_rows })
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn scan_ledger(
             Line::Ended(head) => {
                 resume.saw_ended(&head, span);
                 let tells_calls = recorded.ended(head.number, bytes, is_new);
-                if head.interrupted && tells_calls {
+                if head.keeps_turns() && tells_calls {
                     resume.saw_told(&head.id);
                 }
             }

@@ -9,7 +9,7 @@ use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, Worker};
+use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_tools::Person;
@@ -93,6 +93,8 @@ pub enum Notice {
     Info(String),
     /// What may not be as it should.
     Warning(String),
+    /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
+    SignIn(String),
 }
 
 /// Runs a spec to its end: files in, files out, as `rowmill run` does.
@@ -240,7 +242,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
     };
-    let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
+    let (mut end, limits) = carry_out(plan, &*rows.dataset, control).await?;
+    if let Some(StopCause::Problem(problem)) = &mut end.stopped {
+        mask(problem, &redactor);
+    }
     tell_end(control, &spec, &end, &redactor);
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
@@ -292,6 +297,14 @@ fn resumed_rows(
         false => selected_counts(dataset, &known_by.ids(ids), &spec.selection, resume).ok().flatten(),
     };
     Some(ResumedRows { all, selected })
+}
+
+/// Takes secrets out of what stopped a run: it is in the summary too.
+fn mask(problem: &mut Problem, redactor: &Redactor) {
+    let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
+    for text in texts.into_iter().flatten() {
+        *text = redactor.redact(text).into_owned();
+    }
 }
 
 /// What the run is, for its work folder and for a resume.

@@ -256,8 +256,13 @@ fn workflows_have_their_fields_and_defaults() {
 
 #[test]
 fn what_only_a_person_at_a_screen_could_use_is_passed_over() {
-    let card = yaml("subagents: true\nharness_tools: true\nsubagent_model: m\nmax_display_instances: 3");
-    assert_eq!(card.ignored, ["subagents", "harness_tools", "subagent_model", "max_display_instances"]);
+    let card = yaml(
+        "human_input: true\nsubagents: true\nharness_tools: true\nsubagent_model: m\nmax_display_instances: 3",
+    );
+    assert_eq!(
+        card.ignored,
+        ["human_input", "subagents", "harness_tools", "subagent_model", "max_display_instances"]
+    );
     assert_eq!(card.shape, yaml("default: false").shape, "answers do not depend on it");
 }
 

@@ -216,15 +216,6 @@ fn values_must_have_their_form() {
 }
 
 #[test]
-fn what_a_batch_cannot_do_is_refused() {
-    assert_mistakes(&[(
-        "human_input: true",
-        "`a.yaml`, line 1: `human_input` is not supported in a batch: nobody is there to answer",
-        "take it out, and put what the agent would ask for into the row or the instruction",
-    )]);
-}
-
-#[test]
 fn a_variable_of_the_environment_must_be_set_where_it_is_needed() {
     assert_mistakes(&[(
         "name: a\napi_key: ${NONE}",

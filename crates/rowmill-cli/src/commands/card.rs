@@ -90,7 +90,8 @@ pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;
     let checks = runtime.block_on(check_agent_cards(&CheckSpec { work, variables }))?;
-    printer::data(&if flags.json { as_json(&checks) } else { as_text(&checks) })?;
+    let text = if flags.json { as_json(&checks) } else { as_text(&checks) };
+    printer::data(&printer::shown(&text))?;
     Ok(if checks.is_ok() { ExitCode::Ok } else { ExitCode::Stopped })
 }
 

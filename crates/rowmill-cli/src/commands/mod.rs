@@ -12,6 +12,7 @@ mod results;
 mod run;
 mod simulate;
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -81,8 +82,16 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
     let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
     let error = with_usage(error, &given);
+    let text = error.to_string();
+    let printed = match printer::shown(text.trim_end()) {
+        Cow::Borrowed(_) => printer::reader(error.print()),
+        Cow::Owned(masked) => {
+            printer::talk(&masked);
+            Ok(())
+        }
+    };
     // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
-    if let (Err(problem), false) = (printer::reader(error.print()), error.use_stderr()) {
+    if let (Err(problem), false) = (printed, error.use_stderr()) {
         return ExitCode::from(told_problem(&problem) as u8);
     }
     let command = command.filter(|name| name == "run" || name == "plan");

@@ -38,11 +38,9 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
         }
         (None, None) => providers::providers(&known),
     };
-    if flags.json {
-        // Plain data, so it is always JSON.
-        printer::data(&serde_json::to_string_pretty(&answer.json).unwrap_or_default())?;
-    } else {
-        printer::data(&answer.text)?;
-    }
+    // Plain data, so it is always JSON.
+    let json = || serde_json::to_string_pretty(&answer.json).unwrap_or_default();
+    let text = if flags.json { json() } else { answer.text };
+    printer::data(&printer::shown(&text))?;
     Ok(ExitCode::Ok)
 }

@@ -1,6 +1,6 @@
 //! `rowmill plan`: what a run would come to.
 
-use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanReport, Problem};
+use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanLimits, PlanReport, Problem};
 
 use crate::args::PlanFlags;
 use crate::conduct::conduct;
@@ -44,14 +44,13 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
         Some(output) if report.answers_seen => {
             format!("output: {} tokens, judged by {}", range(output, whole), report.judged_by)
         }
+        Some(output) if output.expected.is_some() => format!("output: {} tokens", range(output, whole)),
         Some(output) => {
-            format!("output: at most {} tokens; `--sample-calls N` tells more", whole(output.high))
+            format!("output: {} tokens; `--sample-calls N` tells more", range(output, whole))
         }
         None => "output: unknown; `--sample-calls N` tells more".to_owned(),
     });
-    let money = |cost: Interval| {
-        if report.answers_seen { range(cost, dollars) } else { format!("at most {}", dollars(cost.high)) }
-    };
+    let money = |cost: Interval| range(cost, dollars);
     lines.push(match (report.cost_usd, &report.price_as_of) {
         (Some(cost), Some(day)) => {
             format!("cost:   {} with live calls (prices of {day})", money(cost))
@@ -73,7 +72,12 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
                 limits(report)
             )
         }
-        None if report.answers_seen => "time:   unknown: the provider told no limits".to_owned(),
+        None if report.limits != PlanLimits::default() => {
+            "time:   unknown, as the length of answers is; `--sample-calls N` tells more".to_owned()
+        }
+        None if report.answers_seen => {
+            "time:   unknown: no limits are known; give `--rpm` or `--tpm`".to_owned()
+        }
         None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`"
             .to_owned(),
     });
@@ -111,6 +115,7 @@ fn limits(report: &PlanReport) -> String {
 
 fn range(interval: Interval, show: impl Fn(f64) -> String) -> String {
     let Interval { low, expected, high } = interval;
+    let Some(expected) = expected else { return format!("unknown, at most {}", show(high)) };
     let (low, expected, high) = (show(low), show(expected), show(high));
     if low == high { expected } else { format!("about {expected} ({low} to {high})") }
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     })?;
     // The screen may have another width than at the beginning.
     let context = SummaryContext { columns: is_terminal.then(stderr_width), ..context };
-    printer::talk(&summary_text(&report, &context));
+    printer::talk(&printer::shown(&summary_text(&report, &context)));
     if let Some(StopCause::Problem(problem)) = &report.stopped {
         printer::talk(&printer::problem_text(problem));
     }

@@ -16,7 +16,6 @@ const CASES: &[Case] = &[
     ("", &[("b", "name: solo", "B.")], &["two agent cards have the name `solo`"]),
     ("modle: generic.m", &[], &["`cards/solo.md`, line 2", "modle", "`model`"]),
     ("request_params: {max_iteration: 3}", &[], &["max_iteration", "`max_iterations`"]),
-    ("human_input: true", &[], &["human_input"]),
     ("type: a2a", &[], &["a2a"]),
     ("type: chian\nsequence: [b]", &[("b", "", "B.")], &["chian", "`chain`"]),
     ("type: chain", &[], &["sequence"]),

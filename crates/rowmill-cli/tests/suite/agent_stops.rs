@@ -60,7 +60,7 @@ fn ctrl_c_waits_for_what_is_under_way_and_a_resume_goes_on_after_it() {
     let stats = simulator.stats();
     assert_eq!((stats.abandoned, stats.requests), (0, stats.answers), "no call was cut");
     let envelopes = home.envelopes();
-    let cut = of_type(&envelopes, "Interrupted").len();
+    let cut = of_type(&envelopes, "RunStopped").len();
     assert_eq!(envelopes.iter().filter(|envelope| envelope["ok"] == true).count() + cut, envelopes.len());
 
     run(&home).on(&simulator).args(&KEEPS).args(&["--resume"]).ends_with(0);
@@ -134,7 +134,9 @@ fn a_budget_that_stops_a_run_between_turns_loses_none_of_them() {
         let cost = simulator.stats().cost_usd.unwrap().dollars();
         assert!(cost <= limit.parse().unwrap(), "{cost} is more than {limit}");
         assert!(ended.code == Some(4) || limit == "1", "{}", ended.err);
-        stops += of_type(&home.envelopes(), "Interrupted").len();
+        let envelopes = home.envelopes();
+        assert!(of_type(&envelopes, "Interrupted").is_empty(), "all calls were answered");
+        stops += of_type(&envelopes, "RunStopped").len();
         assert_all_told(&home, &simulator);
     }
     assert!(stops > 0, "no row was stopped between two turns");

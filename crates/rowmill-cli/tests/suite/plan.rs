@@ -90,8 +90,8 @@ fn a_plan_calls_nothing_needs_no_key_and_leaves_nothing() {
     for text in [
         "openai.gpt-5.4-mini?max_tokens=2000: 100 rows, 100 calls\n",
         " tokens, counted by o200k_base\n",
-        "output: at most 200,000 tokens; `--sample-calls N` tells more\n",
-        "cost:   at most $0.6",
+        "output: unknown, at most 200,000 tokens; `--sample-calls N` tells more\n",
+        "cost:   unknown, at most $0.6",
         " with live calls\n",
         " through the provider's batch interface\n",
         "time:   about 10s at 600 requests/min\n",
@@ -105,7 +105,9 @@ fn a_plan_calls_nothing_needs_no_key_and_leaves_nothing() {
 #[test]
 fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
     let home = home(10);
-    let report = report(home.plan().args(&["-m", MODEL, "--tpm", "1000"]));
+    let simulator = Simulator::start_blocking(script());
+    let plan = home.plan().model(&simulator, MODEL);
+    let report = report(plan.args(&["--tpm", "1000", "--sample-calls", "3"]));
     let names = "model rows calls unsendable_rows reused_rows input_tokens counted_by output_tokens judged_by \
                  answers_seen cost_usd batch_cost_usd price_as_of seconds limits sample_cost_usd spent_before";
     let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
@@ -119,6 +121,26 @@ fn a_plan_for_machines_has_everything_and_the_batch_lane_its_discount() {
     let seconds = report["seconds"].as_f64().unwrap();
     assert!((seconds - (input + output) * 60.0 / 1_000.0).abs() < 1.0, "{report}");
     assert_eq!(report["limits"]["tokens"], 1_000);
+}
+
+#[test]
+fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
+    let home = home(10);
+    let plan = || home.plan().args(&["-m", MODEL, "--rpm", "60", "--tpm", "1000"]);
+    let told = report(plan());
+    assert_eq!(told["output_tokens"], json!({"low": 0.0, "expected": null, "high": 20_000.0}));
+    for name in ["cost_usd", "batch_cost_usd"] {
+        assert_eq!(told[name]["expected"], Value::Null, "{told}");
+        assert!(told[name]["high"].as_f64().unwrap() > told[name]["low"].as_f64().unwrap(), "{told}");
+    }
+    // One of the limits counts answers, so the time is not known either.
+    assert_eq!(told["seconds"], Value::Null);
+    let text = "time:   unknown, as the length of answers is; `--sample-calls N` tells more\n";
+    assert!(plan().ends_with(0).out.contains(text));
+    let requests_only = report(home.plan().args(&["-m", MODEL, "--rpm", "60"]));
+    assert_eq!(requests_only["seconds"], json!(10.0));
+    let nothing = report(home.plan().args(&["-m", MODEL, "--limit", "0"]));
+    assert_eq!(nothing["output_tokens"]["expected"], json!(0.0), "no call has no answer");
 }
 
 #[test]
@@ -159,6 +181,29 @@ fn sample_calls_teach_the_limits_and_are_not_paid_again_with_a_cache() {
     home.run().model(&simulator, MODEL).args(&["--cache", "answers"]).ends_with(0);
     assert_all_ok(&home.envelopes(), 60);
     assert_eq!(simulator.stats().answers, 60);
+}
+
+#[test]
+fn a_plan_learns_from_kept_answers_and_from_each_of_them_once() {
+    let simulator = Simulator::start_blocking(script());
+    let home = home(60);
+    let plan =
+        |args: &[&str]| report(home.plan().model(&simulator, MODEL).args(&["--cache", "answers"]).args(args));
+    let first = plan(&["--sample-calls", "20"]);
+    assert_eq!(first["judged_by"], "20 sample calls");
+    let asked = simulator.stats();
+    // The same rows are drawn again, and none of them is sent; nor is one for a plan without samples.
+    for again in [plan(&["--sample-calls", "20"]), plan(&[])] {
+        assert_eq!(again["judged_by"], "20 kept answers");
+        assert_eq!((&again["answers_seen"], &again["calls"]), (&json!(true), &json!(40)));
+        for name in ["output_tokens", "cost_usd"] {
+            assert_eq!(again[name]["expected"], first[name]["expected"], "{name}");
+        }
+    }
+    assert_eq!(simulator.stats().requests, asked.requests);
+    // Rows that ask the same have one answer, which says no more by being found twice.
+    home.append("in.jsonl", &home.read("in.jsonl"));
+    assert_eq!(plan(&[])["judged_by"], "20 kept answers");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct EnvelopeHead {
     pub ok: bool,
     /// Whether its call was aborted, so that nobody knows if it was billed.
     pub interrupted: bool,
+    /// Whether the run stopped before it was finished, and all its calls were answered.
+    pub stopped: bool,
     /// Whether a tool ran that must not run twice, and nobody knows if it took effect.
     pub outcome_unknown: bool,
     /// Whether its number stands in for an id, because the row could not be read so far.
@@ -77,10 +79,17 @@ impl EnvelopeHead {
     #[must_use]
     pub fn new(id: RowId, number: u64, ok: bool, kind: &str) -> Self {
         let interrupted = kind == ErrorKind::Interrupted.name();
+        let stopped = kind == ErrorKind::RunStopped.name();
         let outcome_unknown = kind == ErrorKind::OutcomeUnknown.name();
         let stands_in =
             id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
-        Self { id, number, ok, interrupted, outcome_unknown, stands_in }
+        Self { id, number, ok, interrupted, stopped, outcome_unknown, stands_in }
+    }
+
+    /// Whether it goes on from the turns that were kept of it.
+    #[must_use]
+    pub fn keeps_turns(&self) -> bool {
+        self.interrupted || self.stopped
     }
 
     /// The same for a row that is known by its number, whatever id its envelope has.

@@ -250,6 +250,7 @@ mod tests {
                 number: 3,
                 ok: true,
                 interrupted: false,
+                stopped: false,
                 outcome_unknown: false,
                 stands_in: false
             }

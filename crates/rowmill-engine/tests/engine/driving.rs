@@ -292,6 +292,7 @@ async fn rows_that_the_ledger_has_are_published_in_their_places_without_a_call()
             number,
             ok: true,
             interrupted: false,
+            stopped: false,
             outcome_unknown: false,
             stands_in: false,
         };

@@ -100,7 +100,8 @@ impl PriceTable {
 
     /// What a model costs in a service tier; `None` where that is not known.
     ///
-    /// What `rowmill.toml` says wins. A tier that the row does not name costs what an ordinary call
+    /// What `rowmill.toml` says wins; of the longest answer the built-in table still tells where
+    /// `rowmill.toml` does not. A tier that the row does not name costs what an ordinary call
     /// does, unless the vendor sells that tier dearer for other models: then it is not known.
     #[must_use]
     pub fn find(&self, provider: &str, model: &str, service_tier: Option<&str>) -> Option<Priced<'_>> {
@@ -108,15 +109,13 @@ impl PriceTable {
         let tier = service_tier.map(|tier| if tier == "fast" { "priority" } else { tier });
         if let Some(row) = self.configured(provider, model) {
             let factor = tier.and_then(|tier| row.tiers.get(tier)).copied();
-            return Some(row.priced("", PriceSource::Config, factor.unwrap_or(1.0)));
+            let priced = row.priced("", PriceSource::Config, factor.unwrap_or(1.0));
+            return Some(self.with_known_length(priced, provider, model));
         }
         if is_builtin(provider) {
             return Some(FREE);
         }
-        let (vendor, model) = names::vendor(provider, model)?;
-        let vendor = self.vendors.get(vendor)?;
-        let rows = vendor.models.iter().filter(|(name, _)| names::covers(name, &model));
-        let (_, row) = rows.max_by_key(|(name, _)| name.len())?;
+        let (vendor, row) = self.built_in(provider, model)?;
         let mut priced = row.priced(&vendor.as_of, PriceSource::BuiltIn, vendor.factor(row, tier)?);
         if provider == "openrouter" {
             priced.price.batch_percent = None;
@@ -127,7 +126,8 @@ impl PriceTable {
     /// Every row, those of `rowmill.toml` first; a built-in row that it replaces is left out.
     pub fn entries(&self) -> impl Iterator<Item = PriceEntry<'_>> {
         let user = self.user.iter().map(|((provider, model), row)| {
-            row.entry((provider.as_str(), model.as_str()), "", PriceSource::Config)
+            let entry = row.entry((provider.as_str(), model.as_str()), "", PriceSource::Config);
+            PriceEntry { priced: self.with_known_length(entry.priced, provider, model), ..entry }
         });
         let built_in = self.vendors.iter().flat_map(|(provider, vendor)| {
             vendor.models.iter().map(move |(model, row)| {
@@ -154,6 +154,20 @@ impl PriceTable {
     pub fn near(&self, provider: &str, model: &str) -> Vec<&str> {
         let names: Vec<&str> = self.entries_of(provider).map(|entry| entry.model).collect();
         all_nearest(model, &names)
+    }
+
+    /// The built-in row for a model, and whose it is.
+    fn built_in(&self, provider: &str, model: &str) -> Option<(&Vendor, &Row)> {
+        let (vendor, model) = names::vendor(provider, model)?;
+        let vendor = self.vendors.get(vendor)?;
+        let rows = vendor.models.iter().filter(|(name, _)| names::covers(name, &model));
+        rows.max_by_key(|(name, _)| name.len()).map(|(_, row)| (vendor, row))
+    }
+
+    /// A price of `rowmill.toml` with the longest answer that the built-in table knows, if it names none.
+    fn with_known_length<'a>(&self, priced: Priced<'a>, provider: &str, model: &str) -> Priced<'a> {
+        let known = || self.built_in(provider, model).and_then(|(_, row)| row.max_output);
+        Priced { max_output: priced.max_output.or_else(known), ..priced }
     }
 
     /// The row of `rowmill.toml` for a model: its own, or the one for all models of the provider.

@@ -178,6 +178,23 @@ fn the_configuration_adds_prices_and_wins() {
 }
 
 #[test]
+fn an_own_price_keeps_the_longest_answer_that_is_known_unless_it_gives_one() {
+    let known = built_in().find("openai", "gpt-5", None).unwrap().max_output;
+    assert!(known.is_some());
+    let own = configured("[\"openai.gpt-5\"]\ninput = 9\noutput = 9\n").unwrap();
+    for (provider, model) in [("openai", "gpt-5"), ("responses", "gpt-5-2025-08-07")] {
+        assert_eq!(own.find(provider, model, None).unwrap().max_output, known, "{provider}.{model}");
+    }
+    let mut shown = own.entries().filter(|entry| entry.priced.source == PriceSource::Config);
+    assert_eq!(shown.next().unwrap().priced.max_output, known);
+    let all = configured("[\"openai.*\"]\ninput = 9\noutput = 9\n").unwrap();
+    assert_eq!(all.find("openai", "gpt-5", None).unwrap().max_output, known);
+    assert_eq!(all.find("openai", "not-there-yet", None).unwrap().max_output, None);
+    let shorter = configured("[\"openai.gpt-5\"]\ninput = 9\noutput = 9\nmax_output = 100\n").unwrap();
+    assert_eq!(shorter.find("openai", "gpt-5", None).unwrap().max_output, Some(100));
+}
+
+#[test]
 fn the_rows_of_a_provider_are_those_of_its_vendor() {
     let table = configured("[\"responses.x\"]\ninput = 1\noutput = 1\n").unwrap();
     let count = |provider: &str| table.entries_of(provider).count();

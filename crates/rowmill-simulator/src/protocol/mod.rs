@@ -123,6 +123,11 @@ impl Protocol {
         Err(Refused { code: Some("model_not_found"), ..Refused::new(404, message) })
     }
 
+    /// Whether the vendor reports a filtered answer as a refused request, which it does not charge for.
+    pub(crate) fn refuses_filtered(self) -> bool {
+        self == Self::Messages
+    }
+
     /// The id of a call that an answer makes.
     pub(crate) fn call_id(self, answer: u64, index: usize) -> String {
         let start = match self {

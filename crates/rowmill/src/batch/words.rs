@@ -61,6 +61,7 @@ pub(super) fn notice(notice: Notice) -> Notice {
     match notice {
         Notice::Info(text) => Notice::Info(translated(text)),
         Notice::Warning(text) => Notice::Warning(translated(text)),
+        Notice::SignIn(text) => Notice::SignIn(text),
     }
 }
 

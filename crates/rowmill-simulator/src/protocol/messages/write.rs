@@ -24,7 +24,7 @@ pub(in crate::protocol) fn error(refused: &Refused) -> Value {
 
 pub(in crate::protocol) fn render(ask: &Ask, reply: &Reply, headers: &[(String, String)]) -> Outgoing {
     if reply.ending == Ending::Filter {
-        // This vendor reports a filtered answer as a refused request.
+        // See `Protocol::refuses_filtered`.
         let refused = Refused::invalid("Output blocked by content filtering policy");
         return Outgoing::json(400, headers, &error(&refused));
     }

@@ -1,0 +1,100 @@
+//! What a plan judges by: answers that were seen before.
+
+use rowmill_core::history::History;
+use rowmill_core::limits::RateFlags;
+use rowmill_engine::StopCause;
+use rowmill_models::Setup;
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Money, Problem, ProblemCode};
+
+use crate::counts::counted;
+use crate::prepare;
+use crate::run::{Control, run};
+use crate::spec::{Existing, Output, RunSpec};
+use crate::texts::Texts;
+
+/// What there is to judge by where no answer was seen.
+const LONGEST_ANSWERS: &str = "the longest answers that are allowed (`--sample-calls N` tells more)";
+
+/// What answers are judged by.
+pub(crate) struct Experience {
+    pub(crate) history: Option<History>,
+    pub(crate) judged_by: String,
+    pub(crate) cost: Money,
+    pub(crate) limits: RateFlags,
+}
+
+impl Experience {
+    /// The same, or what the answers say that a store has for the selected rows, if there are more of
+    /// them. Answers of sample calls are among those that are kept, so they are not counted twice.
+    pub(crate) fn or_kept_answers(self, kept: History) -> Self {
+        if kept.rows <= self.history.as_ref().map_or(0, |history| history.rows) {
+            return self;
+        }
+        Self { judged_by: counted(kept.rows, "kept answer"), history: Some(kept), ..self }
+    }
+}
+
+/// Answers of this run that were seen before: of sample calls, or of an earlier run.
+pub(crate) async fn experience(
+    spec: &RunSpec,
+    sample_calls: Option<u64>,
+    setup: &Setup,
+    texts: &Texts,
+    control: &Control,
+) -> Result<Experience, Problem> {
+    let none = Experience {
+        history: None,
+        judged_by: LONGEST_ANSWERS.into(),
+        cost: Money::ZERO,
+        limits: spec.work.rates,
+    };
+    if let Some(calls) = sample_calls {
+        return Box::pin(sample(spec, calls, control)).await;
+    }
+    let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
+    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
+    let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
+    if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
+        return Ok(none);
+    }
+    let judged_by = format!("{} of the earlier run of {}", counted(header.history.rows, "row"), header.at);
+    Ok(Experience { history: Some(header.history), judged_by, ..none })
+}
+
+/// Runs some rows for real, through the same engine, and forgets their envelopes.
+async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
+    let home = tempfile::tempdir().map_err(|error| {
+        Problem::new(ProblemCode::WriteFailed, "no folder for the sample calls").cause(error)
+    })?;
+    let mut sampled = spec.clone();
+    sampled.output = Output::File(home.path().join("sample.jsonl"));
+    sampled.existing = Existing::Overwrite;
+    sampled.work_dir = None;
+    (sampled.error_output, sampled.telemetry_output, sampled.summary_output) = (None, None, None);
+    sampled.traces = None;
+    sampled.selection = spec.selection.part_of(calls);
+    let report = Box::pin(run(sampled, control)).await?;
+    if let Some(StopCause::Problem(problem)) = report.stopped {
+        return Err(problem);
+    }
+    let learned = report.limits;
+    let or = |set: Option<u64>, learned: Option<u64>| match (set, learned) {
+        (Some(set), Some(learned)) => Some(set.min(learned)),
+        (set, learned) => set.or(learned),
+    };
+    let limits = RateFlags {
+        requests: or(spec.work.rates.requests, learned.requests),
+        tokens: or(spec.work.rates.tokens, learned.tokens),
+        input_tokens: or(spec.work.rates.input_tokens, learned.input_tokens),
+        output_tokens: or(spec.work.rates.output_tokens, learned.output_tokens),
+    };
+    let history = Some(report.history).filter(|history| history.rows > 0);
+    let judged_by = history.as_ref().map(|history| counted(history.rows, "sample call"));
+    Ok(Experience {
+        judged_by: judged_by.unwrap_or_else(|| LONGEST_ANSWERS.into()),
+        history,
+        cost: report.summary.numbers.cost.usd,
+        limits,
+    })
+}
