@@ -187,9 +187,9 @@ impl Found {
     /// Everything that has ended: what the file has, and what only the ledger has yet. The file
     /// is read first, so that a row which is published meanwhile is found in the ledger.
     fn envelopes(&self, header: Option<&Header>) -> Result<Envelopes, Problem> {
-        let mut known_by = header.map_or(KnownBy::Ids, KnownBy::of);
+        let mut known_by = header.map_or(KnownBy::Ids(None), KnownBy::of);
         let mut newer = match known_by {
-            KnownBy::Ids => Newer::default(),
+            KnownBy::Ids(_) => Newer::default(),
             KnownBy::Numbers(_) => Newer::known_by_number(),
         };
         let mut done = IdSet::default();

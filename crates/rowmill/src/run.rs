@@ -199,11 +199,11 @@ struct Prepared {
 
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, made, http, texts, rows, source, stage } = prepared;
+    let Prepared { started, run, folder, made, http, texts, mut rows, source, stage } = prepared;
     let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http)?;
     let files = files.map(|files| kept_apart(&spec, &folder, files)).transpose()?;
-    let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
+    let new = new_run(&spec, &mut rows, (&texts, &redactor), (&run, started, &model))?;
     let folder = WorkFolder::open(&folder)?;
     let (spec, Begun { output, lock, traces, answers, beginning }) = blocking(spec, {
         let (folder, warn) = (folder.clone(), warnings(control));
@@ -211,8 +211,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         move |spec| begin(spec, &folder, new, open_answers)
     })
     .await?;
-    let Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
-        beginning;
+    let Beginning { header, known_by, ledger, resume, telemetry, .. } = beginning;
+    let Beginning { is_settled, settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
         Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
@@ -222,6 +222,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         Err(problem) => return Err(refused(output, &made, problem)),
     };
     let resumed = spec.existing.resumes().then(|| resume.counts());
+    let places = resume.places();
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
     let worker = Worker {
@@ -252,7 +253,20 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, &spec, &end, &redactor);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
-    let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
+    let ended = Ended {
+        end,
+        run,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        resumed,
+        places,
+        is_settled,
+        limits,
+    };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
@@ -261,7 +275,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
 /// What the run is, for its work folder and for a resume.
 fn new_run(
     spec: &RunSpec,
-    rows: &prepare::Rows,
+    rows: &mut prepare::Rows,
     (texts, redactor): (&Texts, &Redactor),
     (run, started, model): (&str, jiff::Timestamp, &str),
 ) -> Result<NewRun, Problem> {
@@ -274,7 +288,9 @@ fn new_run(
         reads: paths::made_from(spec, texts.cards.as_ref()),
         ..header
     };
-    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })
+    let recording = std::mem::take(&mut rows.recording);
+    let header = recording.name_in(header);
+    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)?, recording })
 }
 
 /// Carries a plan out, gives back what its models keep at their providers, and tells what there

@@ -4,12 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_core::ports::{Published, Sink};
 use rowmill_types::Problem;
 
 use super::claim::{cannot_write, lock, names_open_file};
+use super::written::Written;
 
 /// What is told when the reader of standard output has what it wants and goes.
 pub const READER_ENDED: &str = "the program that reads standard output has ended before the run did";
@@ -31,7 +31,8 @@ pub struct LineSink {
     part: Part,
     target: Target,
     pending: Vec<u8>,
-    written: Arc<AtomicU64>,
+    /// Is told what was written.
+    written: Option<Arc<Written>>,
 }
 
 #[derive(Debug)]
@@ -63,23 +64,20 @@ impl LineSink {
             part,
             target: Target::File { file, path: path.to_owned(), length },
             pending: Vec::new(),
-            written: Arc::default(),
+            written: None,
         })
     }
 
-    /// Also tells how long the file has to be after what was written.
-    pub(super) fn counting(mut self, written: Arc<AtomicU64>) -> Self {
-        if let Target::File { length, .. } = &self.target {
-            written.store(*length, Ordering::Relaxed);
-            self.written = written;
-        }
+    /// Also tells what was written.
+    pub(super) fn telling(mut self, written: Arc<Written>) -> Self {
+        self.written = Some(written);
         self
     }
 
     /// Writes to standard output.
     #[must_use]
     pub fn stdout(part: Part) -> Self {
-        Self { part, target: Target::Stdout, pending: Vec::new(), written: Arc::default() }
+        Self { part, target: Target::Stdout, pending: Vec::new(), written: None }
     }
 
     /// Takes a line that is not part of a record of this run.
@@ -128,7 +126,9 @@ impl Sink for LineSink {
                     return Err(cannot_write(path, &error));
                 }
                 *length += self.pending.len() as u64;
-                self.written.store(*length, Ordering::Relaxed);
+                if let Some(written) = &self.written {
+                    written.add(&self.pending);
+                }
             }
         }
         self.pending.clear();
