@@ -14,6 +14,9 @@ pub(crate) struct SoakFlags {
     /// How many runs.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub(crate) runs: u64,
+    /// How often the runs are killed, for `resume`.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) kills: u64,
     /// The seed of the first run; each further run has the next.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -24,6 +27,8 @@ pub(crate) struct SoakFlags {
 pub(crate) enum SoakName {
     /// Runs with faults and kills, none of which may pass its budget.
     Budget,
+    /// Runs whose rows share answers, killed over and over; none may be paid for twice but what was in flight.
+    Resume,
 }
 
 impl SoakName {
@@ -33,6 +38,19 @@ impl SoakName {
             Self::Budget => {
                 ["rowmill-cli", "suite", "money::no_fuzzed_run_with_faults_and_kills_passes_its_budget"]
             }
+            Self::Resume => [
+                "rowmill-cli",
+                "suite",
+                "kill::no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight",
+            ],
+        }
+    }
+
+    /// How many rounds there are, in words.
+    fn rounds(self, flags: &SoakFlags) -> String {
+        match self {
+            Self::Budget => format!("{} runs", flags.runs),
+            Self::Resume => format!("two runs with {} kills each", flags.kills),
         }
     }
 }
@@ -44,10 +62,11 @@ pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failu
     command.args(["test", "--package", package, "--test", binary, "--", "--exact", test, "--nocapture"]);
     command.env("ROWMILL_SOAK_RUNS", flags.runs.to_string());
     command.env("ROWMILL_SOAK_SEED", flags.seed.to_string());
+    command.env("ROWMILL_SOAK_KILLS", flags.kills.to_string());
     let status = command.status().map_err(Failure::of("cannot start cargo"))?;
     if !status.success() {
         return Err(Failure::new(format!("`{test}` failed; the output above names the seed")));
     }
-    talk::say(format_args!("{} runs, none of which failed", flags.runs));
+    talk::say(format_args!("{}, none of which failed", flags.what.rounds(flags)));
     Ok(())
 }

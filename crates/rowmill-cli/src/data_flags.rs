@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rowmill::{DocumentIds, FileFlags, Problem, Query};
+use rowmill::{DocumentIds, FileFlags, Problem, Query, RemovedRows};
 
 use crate::resolve::usage;
 
@@ -29,6 +29,11 @@ pub(crate) struct DataFlags {
     /// moved or copied is not worked on again [default: path].
     #[arg(long, value_name = "path|content", value_parser = ["path", "content"], conflicts_with = "id_field", help_heading = "Rows")]
     id: Option<String>,
+
+    /// With `--resume` and `--id-field`: what becomes of rows in the output that are not in the input any
+    /// more. They are kept at its end, or dropped from it [default: keep].
+    #[arg(long, value_name = "keep|drop", value_parser = ["keep", "drop"], requires = "resume", help_heading = "Rows")]
+    removed_rows: Option<String>,
 
     /// Send the file that this field names with the row; can be repeated.
     ///
@@ -61,6 +66,13 @@ impl DataFlags {
         match self.id.as_deref() {
             Some("content") => DocumentIds::Content,
             _ => DocumentIds::Path,
+        }
+    }
+
+    pub(crate) fn removed_rows(&self) -> RemovedRows {
+        match self.removed_rows.as_deref() {
+            Some("drop") => RemovedRows::Drop,
+            _ => RemovedRows::Keep,
         }
     }
 

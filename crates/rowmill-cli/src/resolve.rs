@@ -84,6 +84,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         files: flags.data.files(),
         selection,
         existing,
+        removed_rows: flags.data.removed_rows(),
         id_field: flags.id_field,
         prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rowmill::{
-    FailureExample, FailureGroup, Money, Output, RowId, RunReport, RunSpec, StopCause, TableTarget,
+    FailureExample, FailureGroup, Money, Output, OutputChanges, RowId, RunReport, RunSpec, StopCause,
+    TableTarget,
 };
 
 use crate::layout::{cut, folded, printable};
@@ -86,6 +87,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     lines.extend(retries_line(report));
     lines.extend(repairs_line(report));
     lines.extend(tools_line(report));
+    lines.extend(output_lines(report));
     if report.summary.output != "-" {
         lines.push(format!("output: {}", report.summary.output));
     }
@@ -102,6 +104,38 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     // A command is copied, so it is left to the terminal to break it.
     lines.extend(commands(report, context));
     lines.join("\n")
+}
+
+/// What was done to the output, where it is not just the rows that ended.
+fn output_lines(report: &RunReport) -> Vec<String> {
+    let OutputChanges { moved_rows, removed_rows, dropped_rows, made_whole, set_aside } = &report.output;
+    let mut lines = Vec::new();
+    if *made_whole {
+        let aside = set_aside.as_ref().map(|path| format!("; the changed file is now {}", path.display()));
+        lines.push(format!(
+            "mended: the output was changed while the run was writing it, and was made whole from the ledger{}",
+            aside.unwrap_or_default()
+        ));
+    }
+    let have = |rows: u64| if rows == 1 { "has" } else { "have" };
+    let are = |rows: u64| if rows == 1 { "is" } else { "are" };
+    if *moved_rows > 0 {
+        let rows = counted(*moved_rows, "row");
+        let have = have(*moved_rows);
+        lines.push(format!("moved:  {rows} {have} another place in the input than before, and so in the output"));
+    }
+    if *removed_rows > 0 {
+        let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));
+        lines.push(format!(
+            "gone:   {rows} {are} not in the input any more, and kept at the end of the output; \
+             `--removed-rows drop` leaves such rows out"
+        ));
+    }
+    if *dropped_rows > 0 {
+        let (rows, are) = (counted(*dropped_rows, "row"), are(*dropped_rows));
+        lines.push(format!("gone:   {rows} {are} not in the input any more, and dropped from the output"));
+    }
+    lines
 }
 
 fn first_line(report: &RunReport) -> String {

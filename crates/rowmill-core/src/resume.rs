@@ -7,7 +7,7 @@ use rowmill_types::RowId;
 use crate::agent::Happening;
 use crate::ports::Span;
 use crate::record::EnvelopeHead;
-use crate::select::IdSet;
+use crate::select::{IdSet, RowPlaces};
 
 /// What is known of the rows of an earlier run: from its output, then from its ledger.
 ///
@@ -26,6 +26,8 @@ pub struct Resume {
     retry_undecided: bool,
     /// The turns that were kept of rows in flight.
     turns: HashMap<RowId, Turns>,
+    /// The rows that are ok, with the numbers that they had.
+    places: RowPlaces,
 }
 
 /// The turns of a row that were kept.
@@ -87,7 +89,9 @@ impl Resume {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
             self.in_flight.remove(&head.number);
-            self.ok.insert(&head.id);
+            if self.ok.insert(&head.id) {
+                self.places.add(&head.id, head.number);
+            }
         } else {
             self.saw_failure(head, None);
         }
@@ -152,7 +156,9 @@ impl Resume {
         if head.ok {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
-            self.kept.insert(head.id.clone(), span);
+            if self.kept.insert(head.id.clone(), span).is_none() {
+                self.places.add(&head.id, head.number);
+            }
         } else {
             self.saw_failure(head, Some(span));
         }
@@ -179,6 +185,12 @@ impl Resume {
         } else {
             self.failed.insert(&head.id);
         }
+    }
+
+    /// The rows that are ok, with the numbers that they had.
+    #[must_use]
+    pub fn places(&self) -> RowPlaces {
+        self.places
     }
 
     /// How many rows are ok, failed, and of unknown outcome.

@@ -22,6 +22,7 @@ mod pattern;
 #[cfg(test)]
 mod pieces;
 mod place;
+mod recorded;
 mod several;
 mod spool;
 mod sql;
@@ -39,10 +40,11 @@ pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Pati
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
+pub use recorded::{record_rows, recorded_rows};
 pub use spool::spool;
 pub use sql::{
-    Notice, WantedColumn, check_columns, checked_stream, columns_dataset, empty_columns, sql_dataset,
-    where_dataset,
+    Notice, WantedColumn, check_columns, checked_stream, columns_dataset, empty_columns,
+    is_repeatable_condition, is_repeatable_query, sql_dataset, where_dataset,
 };
 pub use text::{load_text, local_path, shown_source};
 pub use would_read::would_read;

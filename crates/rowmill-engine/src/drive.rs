@@ -11,6 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Event, Finish, Ledger, Observer};
+use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
@@ -48,6 +49,8 @@ pub struct RunEnd {
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted.
     pub unknown_rows: u64,
+    /// The rows that were passed over because they are done, with their numbers.
+    pub skipped: RowPlaces,
     /// How long it took.
     pub duration: Duration,
 }
@@ -98,6 +101,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         observer: plan.observer,
         stop: plan.stop,
         tally: Tally::default(),
+        skipped: RowPlaces::default(),
         history: History::default(),
         stopped: None,
         is_closed: false,
@@ -107,7 +111,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, history, mut stopped, publisher, held_back, .. } = driver;
+    let Driver { tally, history, skipped, mut stopped, publisher, held_back, .. } = driver;
     if let Some(problem) = finish_publishing(publisher, held_back.unwrap_or_default()).await
         && !matches!(stopped, Some(StopCause::Problem(_)))
     {
@@ -115,7 +119,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     }
     let spent = shared.account.budget().spent();
     let stopped = stopped.map(|cause| cause.ended_with(spent));
-    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, duration: began.elapsed() })
+    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, skipped, duration: began.elapsed() })
 }
 
 /// Begins to publish, if there is anybody to publish for.
@@ -167,6 +171,7 @@ pub(crate) struct Driver {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
     pub(crate) tally: Tally,
+    skipped: RowPlaces,
     pub(crate) history: History,
     stopped: Option<StopCause>,
     /// Whether no further rows are taken, for whatever reason.
@@ -262,6 +267,7 @@ impl Driver {
                 self.tally.input_rows += batch.input_rows;
                 self.tally.selected_rows += batch.selected;
                 self.tally.skipped_rows += batch.skipped;
+                self.skipped.join(batch.places);
                 let Batch { position, selected, skipped, .. } = batch;
                 self.observer.observe(&Event::Read { position, selected, skipped });
                 self.intake.queue.extend(batch.taken);

@@ -8,7 +8,7 @@ use std::thread;
 use rowmill_core::ports::{LedgerReader, Position, Room, RowSource, Span, TurnLine};
 use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
-use rowmill_core::select::{Choice, IdRule, IdSet, Selector, duplicate_error};
+use rowmill_core::select::{Choice, IdRule, IdSet, RowPlaces, Selector, duplicate_error};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
@@ -52,6 +52,8 @@ pub(crate) struct Batch {
     pub(crate) input_rows: u64,
     pub(crate) selected: u64,
     pub(crate) skipped: u64,
+    /// The rows that were skipped, with their numbers.
+    pub(crate) places: RowPlaces,
     pub(crate) position: Position,
 }
 
@@ -142,10 +144,12 @@ impl Feed {
             match self.resume.standing(&taken.id, taken.number) {
                 Standing::Done => {
                     batch.skipped += 1;
+                    batch.places.add(&taken.id, taken.number);
                     continue;
                 }
                 Standing::Kept(span) => {
                     batch.skipped += 1;
+                    batch.places.add(&taken.id, taken.number);
                     taken.work = if self.finishes { self.again(span)? } else { Work::Kept(span) };
                 }
                 Standing::Unknown => self.recall(&mut taken)?,

@@ -10,7 +10,7 @@ use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Span, Verdict};
 use rowmill_core::record::{
-    CallReport, InputField, RatingReport, Record, Reused, RowReport, ToolReport, TraceReport, total_cost,
+    AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport, TraceReport, total_cost,
     total_usage,
 };
 use rowmill_core::redact::Redactor;
@@ -260,11 +260,20 @@ impl Ended {
             tools: &self.tools,
             below_min_rating: &self.below_min_rating,
             reused: self.reused,
+            reusable: self.reusable(worker),
             trace: worker
                 .traces
                 .as_deref()
                 .map(|settings| TraceReport { transcript: self.trace.as_deref(), settings }),
         }
+    }
+
+    /// What it asked, if its answer is kept for others that ask the same.
+    fn reusable(&self, worker: &Worker) -> Option<ReusableAnswer> {
+        let key = self.key.filter(|_| self.kept.is_some())?;
+        let has_schema = worker.casting.same().is_some_and(|crew| crew.cast.schema().is_some());
+        let form = if has_schema { AnswerForm::Json } else { AnswerForm::Text };
+        Some(ReusableAnswer { key, form })
     }
 
     pub(crate) fn record(&self, worker: &Worker) -> Record {

@@ -17,9 +17,9 @@ pub(crate) fn all_envelopes(
     folder: Option<&WorkFolder>,
     header: Option<&Header>,
 ) -> Result<Envelopes, Problem> {
-    let mut known_by = header.map_or(KnownBy::Ids, KnownBy::of);
+    let mut known_by = header.map_or(KnownBy::Ids(None), KnownBy::of);
     let mut newer = match known_by {
-        KnownBy::Ids => Newer::default(),
+        KnownBy::Ids(_) => Newer::default(),
         KnownBy::Numbers(_) => Newer::known_by_number(),
     };
     let mut done = IdSet::default();

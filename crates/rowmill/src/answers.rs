@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::record::Reused;
+use rowmill_core::record::{Reused, ReusableAnswer};
 use rowmill_engine::Answers;
 use rowmill_store::answers::SqliteAnswers;
-use rowmill_store::file::WorkFolder;
+use rowmill_store::file::{Line, WorkFolder, scan};
 use rowmill_types::Problem;
 
 use crate::inputs::Tell;
 use crate::spec::RunSpec;
+
+/// How many answers are given back to a store at once.
+const RESTORED_AT_ONCE: usize = 1024;
 
 /// Opens the store that `--cache` or `--dedupe` asks for. Without a cache, answers are kept
 /// in the work folder for as long as the run is unfinished.
@@ -32,4 +35,21 @@ pub(crate) fn answers(
 pub(crate) fn cached(folder: &Path, identity: String, warn: Tell) -> Result<Answers, Problem> {
     let store = SqliteAnswers::open(folder, warn)?;
     Ok(Answers { store: Arc::new(store), identity, kept_before: Reused::Cache })
+}
+
+/// Gives a store the answers that the ledger of an earlier run has and that the store did not
+/// get before the run was killed: they are paid for.
+pub(crate) fn restore(answers: &Answers, folder: &WorkFolder) -> Result<(), Problem> {
+    let Some(header) = folder.header()? else { return Ok(()) };
+    let mut found = Vec::new();
+    scan(&folder.ledger(&header), |line, _, bytes| {
+        if matches!(line, Line::Ended(_)) {
+            found.extend(ReusableAnswer::in_line(bytes));
+        }
+        if found.len() >= RESTORED_AT_ONCE {
+            answers.store.restore(std::mem::take(&mut found))?;
+        }
+        Ok(())
+    })?;
+    if found.is_empty() { Ok(()) } else { answers.store.restore(found) }
 }

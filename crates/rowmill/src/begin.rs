@@ -10,6 +10,7 @@ use rowmill_engine::{Answers, Sinks};
 use rowmill_store::file::{FolderLock, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::answers::restore;
 use crate::prepare;
 use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
 use crate::sides::sides;
@@ -139,9 +140,13 @@ fn beginning(
 ) -> Result<(Beginning, Option<Answers>), Problem> {
     if spec.existing.resumes() {
         let answers = open_answers(spec, folder)?;
+        if let Some(answers) = &answers {
+            restore(answers, folder)?;
+        }
         return Ok((resumed(spec, folder, output, new)?, answers));
     }
-    let prepared = prepare_fresh(spec, folder, new.header)?;
+    let NewRun { header, recording, .. } = new;
+    let prepared = prepare_fresh(spec, folder, header)?;
     folder.forget_answers();
     let answers = match open_answers(spec, folder) {
         Ok(answers) => answers,
@@ -159,7 +164,7 @@ fn beginning(
         // They are of an older run, whose output was a table.
         folder.forget_envelopes();
     }
-    Ok((fresh(spec, folder, prepared)?, answers))
+    Ok((fresh(spec, folder, prepared, recording)?, answers))
 }
 
 /// Opens what envelopes, errors and telemetry are written to.

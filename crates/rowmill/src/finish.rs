@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::resume::ResumeCounts;
-use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file, rewrite_errors};
+use rowmill_core::select::RowPlaces;
+use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
 use rowmill_data::traces::settle_traces;
@@ -16,9 +17,10 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::ids::KnownBy;
 use crate::prepare::claim;
-use crate::report::{RunReport, RunSummary, exit_code, status};
+use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
 use crate::resume::{compact, with_ledger};
 use crate::run::seconds;
+use crate::settling::put_in_order;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 
 /// A run whose last row has ended.
@@ -33,7 +35,18 @@ pub(crate) struct Ended {
     pub(crate) header: Header,
     pub(crate) known_by: KnownBy,
     pub(crate) resumed: Option<ResumeCounts>,
+    /// The rows that were done before, with the numbers that they had.
+    pub(crate) places: RowPlaces,
+    /// Whether the output was found with one envelope per row, in order.
+    pub(crate) is_settled: bool,
     pub(crate) limits: RateFlags,
+}
+
+impl Ended {
+    /// Rows that failed. Those that were left as they are have failed, though not in this part of the run.
+    fn failed_rows(&self) -> u64 {
+        self.end.tally.failed_rows + self.resumed.map_or(0, |counts| counts.undecided)
+    }
 }
 
 /// Settles the files of a run and reports it.
@@ -41,20 +54,20 @@ pub(crate) fn finish(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<OutputFile>,
-    ended: Ended,
+    mut ended: Ended,
 ) -> Result<RunReport, Problem> {
-    let Ended { mut end, run, model, agent, started, variables, header, known_by, resumed, limits } = ended;
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
-    let intact = !matches!(&end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
+    let intact = !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
-    // Rows that were left as they are have failed, though not in this part of the run.
-    let failed_rows = end.tally.failed_rows + resumed.map_or(0, |counts| counts.undecided);
+    let mut changes = OutputChanges::default();
     if intact {
-        match tidy(spec, folder, output.as_ref(), (&end, failed_rows), (&header, &known_by)) {
-            Ok(something_kept) => kept = something_kept,
-            Err(problem) => end.stopped = Some(StopCause::Problem(problem)),
+        match tidy(spec, folder, output.as_ref(), &ended) {
+            Ok(tidied) => (kept, changes) = tidied,
+            Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
         }
     }
+    let failed_rows = ended.failed_rows();
+    let Ended { mut end, run, model, agent, started, variables, resumed, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
@@ -67,6 +80,7 @@ pub(crate) fn finish(
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
         failure_examples: end.tally.failure_examples,
+        output: changes,
         resumed,
         history: end.history,
         limits,
@@ -77,35 +91,40 @@ pub(crate) fn finish(
     Ok(report)
 }
 
-/// Puts the output in order and removes what is no longer needed; `true` if the work
-/// folder still holds something.
+/// Puts the output in order and removes what is no longer needed; says whether the work
+/// folder still holds something, and what was done to the output.
 fn tidy(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    (end, failed_rows): (&RunEnd, u64),
-    (header, known_by): (&Header, &KnownBy),
-) -> Result<bool, Problem> {
+    ended: &Ended,
+) -> Result<(bool, OutputChanges), Problem> {
     if let Some(traces) = spec.traces.as_deref().filter(|_| spec.existing.resumes()) {
         settle_traces(traces)?;
     }
+    let mut changes = OutputChanges::default();
     if let Some(output) = output {
-        output.check_whole()?;
-        if spec.existing.resumes() {
-            known_by.settle(output.path(), header)?;
-            if let Some(errors) = &spec.error_output {
-                rewrite_errors(output.path(), errors)?;
-            }
-        }
-        output.sync()?;
+        changes = put_in_order(spec, folder, output, ended)?;
         if let Output::Table(table) = &spec.output {
-            make_table(spec, table, output, header)?;
+            make_table(spec, table, output, &ended.header)?;
         }
     }
-    let all_ok = end.stopped.is_none() && failed_rows == 0;
-    let ended = with_ledger(folder, header, end);
+    let kept = tidy_folder(spec, folder, output, ended)?;
+    Ok((kept, changes))
+}
+
+/// Removes what is no longer needed from the work folder; `true` if it still holds something.
+fn tidy_folder(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    output: Option<&OutputFile>,
+    ended: &Ended,
+) -> Result<bool, Problem> {
+    let Ended { end, header, known_by, .. } = ended;
+    let all_ok = end.stopped.is_none() && ended.failed_rows() == 0;
+    let at_end = with_ledger(folder, header, end);
     if spec.keep_temp == KeepTemp::Ledger {
-        folder.write_header(&ended)?;
+        folder.write_header(&at_end)?;
         folder.tidy();
         return Ok(true);
     }
@@ -116,7 +135,7 @@ fn tidy(
     match output {
         // Rows that were cut go on from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
-            folder.write_header(&ended)?;
+            folder.write_header(&at_end)?;
             folder.tidy();
         }
         Some(_) => {
@@ -128,7 +147,7 @@ fn tidy(
         }
         // Without a file the ledger is the only place that has the results.
         None => {
-            folder.write_header(&ended)?;
+            folder.write_header(&at_end)?;
             folder.tidy();
         }
     }

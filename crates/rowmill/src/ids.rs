@@ -10,10 +10,13 @@ use rowmill_core::ports::{Dataset, Part, RowSource};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::select::{IdRule, Selection};
 use rowmill_data::Location;
-use rowmill_data::output::{OutputFile, replace_ids, settle, settle_by_number};
+use rowmill_data::output::{
+    InputIds, InputOrder, OutputFile, RemovedRows, order_by_input, replace_ids, settle, settle_by_number,
+};
 use rowmill_store::file::Header;
 use rowmill_types::{BadRow, Problem, ProblemCode, RowId, SourceRow};
 
+use crate::counts::counted;
 use crate::inputs::all_rows;
 use crate::prepare::Rows;
 use crate::resume::NewRun;
@@ -23,8 +26,8 @@ use crate::spec::RunSpec;
 /// How rows are known while a run goes on.
 #[derive(Debug)]
 pub(crate) enum KnownBy {
-    /// By the ids of their envelopes.
-    Ids,
+    /// By the ids of their envelopes. Where the input can be read again, rows that moved are found in it.
+    Ids(Option<Box<NumberedInput>>),
     /// By their numbers, whatever ids envelopes have.
     Numbers(IdsAtEnd),
 }
@@ -54,7 +57,11 @@ impl NumberedInput {
     /// The input of a resume with an id field; `None` where it is not needed or cannot be read again.
     pub(crate) fn of(spec: &RunSpec, rows: &Rows, by_number: Fingerprint) -> Result<Option<Self>, Problem> {
         let can_be_read_again = rows.dataset.rereadable() && spec.input.location != Location::Stdin;
-        if !spec.existing.resumes() || rows.ids.field.is_none() || !can_be_read_again {
+        let has_ids = rows.ids.field.is_some();
+        if spec.removed_rows == RemovedRows::Drop && !(has_ids && can_be_read_again) {
+            return Err(cannot_be_dropped(has_ids));
+        }
+        if !spec.existing.resumes() || !has_ids || !can_be_read_again {
             return Ok(None);
         }
         let all = all_rows(spec, &rows.dataset)?;
@@ -68,11 +75,12 @@ pub(crate) fn known_by(
     new: NewRun,
     output: Option<&OutputFile>,
 ) -> Result<(KnownBy, Header), Problem> {
-    let NewRun { header, input } = new;
-    let Some(before) = before else { return Ok((KnownBy::Ids, header)) };
+    let NewRun { header, input, .. } = new;
+    let Some(before) = before else { return Ok((KnownBy::Ids(input.map(Box::new)), header)) };
     let (old, now) = (&before.fingerprint.id_field, &header.fingerprint.id_field);
     let field = match (old, now) {
-        (old, now) if old == now => return Ok((KnownBy::of(before), header)),
+        (Some(old), Some(now)) if old == now => return Ok((KnownBy::Ids(input.map(Box::new)), header)),
+        (None, None) => return Ok((KnownBy::of(before), header)),
         (Some(old), now) => return Err(other_ids(old, now.as_deref())),
         (None, now) => now.as_deref().unwrap_or_default(),
     };
@@ -115,6 +123,22 @@ fn cannot_be_added(field: &str, reason: &str) -> Problem {
     )
 }
 
+/// Why nobody knows which rows are not in the input any more.
+fn cannot_be_dropped(has_ids: bool) -> Problem {
+    let (message, hint) = if has_ids {
+        (
+            "`--removed-rows drop` needs an input that can be read again, and this one is a stream",
+            "save the stream in a file and name that with `--input`",
+        )
+    } else {
+        (
+            "`--removed-rows drop` needs ids: a row that is known by its number cannot be missed",
+            "name the field with the ids with `--id-field`, or leave `--removed-rows` out",
+        )
+    };
+    Problem::new(ProblemCode::Usage, message).hint(hint)
+}
+
 fn other_ids(old: &str, now: Option<&str>) -> Problem {
     let now = now.map_or_else(|| "their numbers".to_owned(), |field| format!("the field `{field}`"));
     let message = format!(
@@ -129,7 +153,7 @@ fn other_ids(old: &str, now: Option<&str>) -> Problem {
 impl KnownBy {
     /// How the rows of an earlier run are known.
     pub(crate) fn of(header: &Header) -> Self {
-        if header.fingerprint.id_field.is_some() { Self::Ids } else { Self::Numbers(IdsAtEnd::Same) }
+        if header.fingerprint.id_field.is_some() { Self::Ids(None) } else { Self::Numbers(IdsAtEnd::Same) }
     }
 
     /// The head of an envelope of the earlier run, with the id by which its row is known.
@@ -144,7 +168,7 @@ impl KnownBy {
     /// The ids that rows have while the run goes on, instead of `ids`.
     pub(crate) fn ids(&self, ids: IdRule) -> IdRule {
         match self {
-            Self::Ids => ids,
+            Self::Ids(_) => ids,
             Self::Numbers(_) => IdRule::default(),
         }
     }
@@ -154,22 +178,29 @@ impl KnownBy {
         matches!(self, Self::Numbers(IdsAtEnd::OfInput(_)))
     }
 
-    /// Settles the output of a run that was resumed, then gives its envelopes the ids that they
-    /// are to have. Both happen as often as the run is resumed, with the same outcome.
-    pub(crate) fn settle(&self, output: &Path, header: &Header) -> Result<(), Problem> {
-        let Self::Numbers(at_end) = self else { return settle(output).map(drop) };
-        settle_by_number(output)?;
-        match at_end {
-            IdsAtEnd::Same => Ok(()),
-            IdsAtEnd::Numbers => replace_ids(output, |number| Ok(RowId::Number(number))),
-            IdsAtEnd::OfInput(of_input) => {
-                let (input, _) = &**of_input;
-                if input.rows.identity()? != header.fingerprint.input {
-                    let field = input.ids.field.as_deref().unwrap_or_default();
-                    return Err(cannot_be_added(field, "the content of the input has changed since"));
+    /// Settles the output of a run that was resumed, then gives its envelopes the ids or the order
+    /// that they are to have. All this happens as often as the run is resumed, with the same outcome.
+    pub(crate) fn settle(
+        &self,
+        output: &Path,
+        header: &Header,
+        settling: &Settling<'_>,
+    ) -> Result<InputOrder, Problem> {
+        match self {
+            Self::Ids(input) => {
+                if !settling.is_settled {
+                    settle(output)?;
                 }
-                let mut ids = IdReader::open(input)?;
-                replace_ids(output, |number| ids.id_of(number))
+                match input.as_deref().filter(|_| !settling.in_place) {
+                    Some(input) => input.order(output, settling),
+                    None => Ok(InputOrder::default()),
+                }
+            }
+            Self::Numbers(at_end) => {
+                if !settling.is_settled {
+                    settle_by_number(output)?;
+                }
+                at_end.put_ids(output, header).map(|()| InputOrder::default())
             }
         }
     }
@@ -184,9 +215,63 @@ impl KnownBy {
     }
 }
 
+/// What is known of an output that is to be settled.
+#[derive(Debug)]
+pub(crate) struct Settling<'a> {
+    /// Whether it is settled already.
+    pub(crate) is_settled: bool,
+    /// Whether every row has the number in the input that its envelope has.
+    pub(crate) in_place: bool,
+    /// How many rows of the input have an envelope, at least.
+    pub(crate) expected_rows: u64,
+    /// What becomes of envelopes whose rows are gone.
+    pub(crate) removed: RemovedRows,
+    /// Where files may be made for a while.
+    pub(crate) folder: &'a Path,
+}
+
+impl NumberedInput {
+    /// Brings a settled output into the order of the input.
+    fn order(&self, output: &Path, settling: &Settling<'_>) -> Result<InputOrder, Problem> {
+        let open = || -> Result<InputIds<'static>, Problem> {
+            let mut reader = IdReader::open(self)?;
+            Ok(Box::new(move || reader.next_row()))
+        };
+        let order = order_by_input(output, &open, settling.removed, settling.folder)?;
+        if order.found_rows < settling.expected_rows {
+            let rows = counted(settling.expected_rows - order.found_rows, "row");
+            let message = format!("`{}` lacks {rows} that should be in it", output.display());
+            return Err(Problem::new(ProblemCode::OutputUnusable, message).hint(
+                "the input was changed while the run went on, or ids were mistaken for each other; the same \
+                 command with `--resume` sends what is missing",
+            ));
+        }
+        Ok(order)
+    }
+}
+
+impl IdsAtEnd {
+    /// Gives the envelopes of a settled output the ids that they are to have.
+    fn put_ids(&self, output: &Path, header: &Header) -> Result<(), Problem> {
+        match self {
+            Self::Same => Ok(()),
+            Self::Numbers => replace_ids(output, |number| Ok(RowId::Number(number))),
+            Self::OfInput(of_input) => {
+                let (input, _) = &**of_input;
+                if input.rows.identity()? != header.fingerprint.input {
+                    let field = input.ids.field.as_deref().unwrap_or_default();
+                    return Err(cannot_be_added(field, "the content of the input has changed since"));
+                }
+                let mut ids = IdReader::open(input)?;
+                replace_ids(output, |number| ids.id_of(number))
+            }
+        }
+    }
+}
+
 /// Looks up the ids of rows, in the order of their numbers, while it reads the input once.
-struct IdReader<'a> {
-    ids: &'a IdRule,
+struct IdReader {
+    ids: IdRule,
     source: Box<dyn RowSource>,
     rows: std::vec::IntoIter<SourceRow>,
     /// The row that was read and is not asked for yet, with its number.
@@ -194,12 +279,12 @@ struct IdReader<'a> {
     has_more: bool,
 }
 
-impl<'a> IdReader<'a> {
-    fn open(input: &'a NumberedInput) -> Result<Self, Problem> {
+impl IdReader {
+    fn open(input: &NumberedInput) -> Result<Self, Problem> {
         let columns = input.ids.field.as_deref().map(|field| vec![field.to_owned()]);
         let source = input.rows.open_part(&Part { columns, conditions: Vec::new() })?;
         let rows = Vec::new().into_iter();
-        Ok(Self { ids: &input.ids, source, rows, waiting: None, has_more: true })
+        Ok(Self { ids: input.ids.clone(), source, rows, waiting: None, has_more: true })
     }
 
     /// The id of a row; its number where the row has none.
@@ -245,6 +330,7 @@ mod tests {
     use rowmill_data::{Format, InputSpec, dataset};
 
     use super::*;
+    use crate::recorded::Recording;
 
     fn header(field: Option<&str>) -> Header {
         let fingerprint = Fingerprint {
@@ -264,7 +350,7 @@ mod tests {
     }
 
     fn refusal(before: Option<&str>, now: Option<&str>) -> String {
-        let new = NewRun { header: header(now), input: None };
+        let new = NewRun { header: header(now), input: None, recording: Recording::Unneeded };
         let problem = known_by(Some(&header(before)), new, None).unwrap_err();
         assert_eq!(problem.code, ProblemCode::ChangedRun);
         format!("{}; {}", problem.message, problem.hint.unwrap())

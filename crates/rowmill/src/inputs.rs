@@ -15,6 +15,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::environment::environment;
 use crate::fetching::fetch_notices;
 use crate::files::must_look_through;
+use crate::recorded::{Recording, recorded};
 use crate::run::{Control, Notice};
 use crate::spec::RunSpec;
 
@@ -45,13 +46,14 @@ pub(crate) async fn bring_input(
 }
 
 /// Opens the input, which must have the columns that are wanted. A stream that must be read more
-/// than once is kept in the work folder, on disk.
+/// than once is kept in the work folder, on disk, and so are the rows of a query that may give others
+/// each time.
 pub(crate) fn open(
     spec: &RunSpec,
     folder: &Path,
     warn: &Tell,
     wanted: &[WantedColumn],
-) -> Result<Arc<dyn Dataset>, Problem> {
+) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if !input.rereadable() && (reads_twice || must_look_through(spec, folder)) {
@@ -59,9 +61,9 @@ pub(crate) fn open(
     }
     let documents = input.own_id().is_some();
     let all_rows = Arc::clone(&input);
-    let narrowed = narrowed(input, spec, folder, warn)?;
+    let (narrowed, recording) = narrowed(input, spec, folder, warn)?;
     if !narrowed.rereadable() {
-        return Ok(checked_stream(narrowed, wanted.to_vec()));
+        return Ok((checked_stream(narrowed, wanted.to_vec()), recording));
     }
     match &spec.query {
         query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
@@ -75,7 +77,7 @@ pub(crate) fn open(
     if documents && narrowed.own_id().is_none() {
         check_documents(spec)?;
     }
-    Ok(narrowed)
+    Ok((narrowed, recording))
 }
 
 /// All rows that have numbers, of those that the run is to see.
@@ -107,10 +109,10 @@ fn narrowed(
     spec: &RunSpec,
     folder: &Path,
     warn: &Tell,
-) -> Result<Arc<dyn Dataset>, Problem> {
+) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
     let query = &spec.query;
     if query.is_empty() {
-        return Ok(input);
+        return Ok((input, Recording::Unneeded));
     }
     // Sorts and copies of a query go where the run keeps its other files.
     let temp = WorkFolder::open(folder)?.path().to_owned();
@@ -122,14 +124,16 @@ fn narrowed(
                     .to_owned(),
             );
         }
-        return sql_dataset(input, sql, &temp, Arc::clone(warn));
+        let result = sql_dataset(input, sql, &temp, Arc::clone(warn))?;
+        return recorded(spec, folder, warn, result);
     }
-    let mut narrowed = input;
+    let (mut narrowed, mut recording) = (input, Recording::Unneeded);
     if let Some(condition) = &query.condition {
-        narrowed = where_dataset(narrowed, condition, &temp, Arc::clone(warn))?;
+        let chosen = where_dataset(narrowed, condition, &temp, Arc::clone(warn))?;
+        (narrowed, recording) = recorded(spec, folder, warn, chosen)?;
     }
     if !query.columns.is_empty() {
         narrowed = columns_dataset(narrowed, &query.columns)?;
     }
-    Ok(narrowed)
+    Ok((narrowed, recording))
 }

@@ -17,6 +17,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::inputs::{self, Tell};
 use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
+use crate::recorded::Recording;
 use crate::rows::{check_ids, count};
 use crate::sides::sides;
 use crate::spec::{Existing, Output, RunSpec};
@@ -28,6 +29,8 @@ pub(crate) struct Rows {
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
+    /// Whether the rows are recorded for a resume.
+    pub(crate) recording: Recording,
 }
 
 /// Checks the paths of all files that the run reads and writes.
@@ -97,7 +100,7 @@ pub(crate) fn rows(
     warn: &Tell,
     wanted: &[WantedColumn],
 ) -> Result<Rows, Problem> {
-    let dataset = inputs::open(spec, folder, warn, wanted)?;
+    let (dataset, recording) = inputs::open(spec, folder, warn, wanted)?;
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();
@@ -109,7 +112,7 @@ pub(crate) fn rows(
     if must_check && dataset.rereadable() {
         check_ids(&*dataset, &ids, &spec.selection, candidates)?;
     }
-    Ok(Rows { dataset, selector, ids, id_check })
+    Ok(Rows { dataset, selector, ids, id_check, recording })
 }
 
 /// What makes this run the same run as an earlier one, if its rows are known by their numbers.

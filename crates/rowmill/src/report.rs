@@ -28,10 +28,27 @@ pub struct RunReport {
     pub history: History,
     /// The limits of the model that are known by now, per minute.
     pub limits: RateFlags,
+    /// What was done to the output once the last row had ended.
+    pub output: OutputChanges,
     /// What a resume found before it began.
     pub resumed: Option<ResumeCounts>,
     /// The work folder, if something is kept in it.
     pub kept: Option<PathBuf>,
+}
+
+/// What was done to an output once the last row had ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputChanges {
+    /// Rows that have another place in the input than before, and so in the output.
+    pub moved_rows: u64,
+    /// Rows that are not in the input any more, whose envelopes stay.
+    pub removed_rows: u64,
+    /// Rows that are not in the input any more, whose envelopes were left out.
+    pub dropped_rows: u64,
+    /// Whether somebody had changed it meanwhile, so that it was made whole from the ledger.
+    pub made_whole: bool,
+    /// Where the changed file is now, if it had lines that are no envelopes.
+    pub set_aside: Option<PathBuf>,
 }
 
 /// The summary of a run, in the documented order.

@@ -16,6 +16,7 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
+use crate::recorded::Recording;
 use crate::resume_scan::scan_ledger;
 use crate::spec::{Existing, Output, RunSpec};
 
@@ -31,6 +32,8 @@ pub(crate) struct NewRun {
     pub(crate) header: Header,
     /// Its input, where rows can be given ids that they did not have before.
     pub(crate) input: Option<NumberedInput>,
+    /// Whether its rows are recorded for a resume.
+    pub(crate) recording: Recording,
 }
 
 /// What a run begins from.
@@ -40,6 +43,8 @@ pub(crate) struct Beginning {
     pub(crate) ledger: FileLedger,
     pub(crate) resume: Resume,
     pub(crate) telemetry: Option<LineSink>,
+    /// Whether the output was found with one envelope per row, in order.
+    pub(crate) is_settled: bool,
     /// Whether rows of an earlier run were found without the settings they were made with.
     pub(crate) settings_unknown: bool,
     /// What is different from the earlier run, and accepted.
@@ -90,16 +95,19 @@ pub(crate) fn fresh(
     spec: &RunSpec,
     folder: &WorkFolder,
     prepared: PreparedRun,
+    recording: Recording,
 ) -> Result<Beginning, Problem> {
     let PreparedRun { header, ledger } = prepared;
     folder.forget_run()?;
+    recording.put(folder)?;
     folder.put_header()?;
     Ok(Beginning {
         ledger,
         telemetry: telemetry_sink(spec, 0)?,
         header,
-        known_by: KnownBy::Ids,
+        known_by: KnownBy::Ids(None),
         resume: Resume::default(),
+        is_settled: false,
         settings_unknown: false,
         changes: Vec::new(),
         spent: Spend::default(),
@@ -112,8 +120,9 @@ pub(crate) fn resumed(
     spec: &RunSpec,
     folder: &WorkFolder,
     output: Option<&OutputFile>,
-    new: NewRun,
+    mut new: NewRun,
 ) -> Result<Beginning, Problem> {
+    let recording = std::mem::take(&mut new.recording);
     let before = folder.header()?;
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
@@ -128,6 +137,7 @@ pub(crate) fn resumed(
         return Err(Problem::new(ProblemCode::OutputUnusable, message)
             .hint("move the file away, or choose another output; nothing was changed"));
     }
+    let is_settled = found.as_ref().is_some_and(|found| is_settled(found, &resume));
     let (length, spent) = match &before {
         Some(before) => scan_ledger(folder, before, &mut resume)?,
         // A ledger that no header names counts for nothing.
@@ -151,21 +161,41 @@ pub(crate) fn resumed(
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = match before {
         Some(before) => {
-            let Header { fingerprint, schema, texts, reads, error_output, .. } = now;
+            let Header { fingerprint, schema, texts, reads, error_output, recorded_rows, .. } = now;
             // Rows that stay were made from what the earlier part of the run read.
             let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
             let reads = reads.into_iter().collect();
             let unfinished = Some(Unfinished::default());
             let error_output = error_output.or(before.error_output);
-            Header { fingerprint, schema, texts, reads, error_output, finished: false, unfinished, ..before }
+            let new = Header { fingerprint, schema, texts, reads, error_output, recorded_rows, ..before };
+            Header { finished: false, unfinished, ..new }
         }
         None => now,
     };
     let header = Header { telemetry: base, spent, counted: length, turns_from, ..header };
     let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
+    recording.put(folder)?;
     folder.write_header(&header)?;
+    folder.forget_rows(header.recorded_rows.as_deref());
     let telemetry = telemetry.map(|(sink, _)| sink);
-    Ok(Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent })
+    Ok(Beginning {
+        header,
+        known_by,
+        ledger,
+        resume,
+        telemetry,
+        is_settled,
+        settings_unknown,
+        changes,
+        spent,
+    })
+}
+
+/// Whether an output has one envelope per row, in order; `resume` has seen nothing else yet.
+fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
+    let counts = resume.counts();
+    let rows = counts.done + counts.failed + counts.unknown + counts.undecided;
+    !found.unordered && !found.torn && !found.lacks_newline && rows == found.envelopes
 }
 
 /// Checks that a table can be made that has the input rows, where they are wanted. Rows that failed are
@@ -180,7 +210,7 @@ fn check_inputs(
         return Ok(());
     }
     let tries_all = spec.selects_all();
-    let mut known_by = before.map_or(KnownBy::Ids, KnownBy::of);
+    let mut known_by = before.map_or(KnownBy::Ids(None), KnownBy::of);
     let envelopes = all_envelopes(Some(output.path()), Some(folder), before)?;
     check_input_rows(&envelopes, |head| {
         let head = known_by.head(head);
@@ -210,7 +240,7 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
     let path = folder.as_ref().and_then(|folder| spec.output.envelopes(folder)).filter(|path| path.exists());
     let (Some(folder), Some(path)) = (folder, path) else { return Ok(DoneBefore { resume, ids, spent }) };
     let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
-    let mut known_by = header.as_ref().map_or(KnownBy::Ids, KnownBy::of);
+    let mut known_by = header.as_ref().map_or(KnownBy::Ids(None), KnownBy::of);
     scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
     if let Some(header) = &header {
         (_, spent) = scan_ledger(&WorkFolder::open(&folder)?, header, &mut resume)?;

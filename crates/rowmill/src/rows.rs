@@ -32,11 +32,14 @@ pub(crate) fn check_ids(
         let Ok(row) = row else { return Ok(true) };
         match ids.id_of(row) {
             Ok(id) if seen.insert(&id) => Ok(true),
-            Ok(id) => {
-                let first = first_with(dataset, ids, selection, candidates, &id)?;
-                let field = ids.field.as_deref().unwrap_or_default();
-                Err(duplicate_problem(field, &id, first, row.number()))
-            }
+            Ok(id) => match first_with(dataset, ids, selection, candidates, &id)? {
+                // Another id has the same digest.
+                first if first == row.number() => Ok(true),
+                first => {
+                    let field = ids.field.as_deref().unwrap_or_default();
+                    Err(duplicate_problem(field, &id, first, row.number()))
+                }
+            },
             Err(fault) => fault.problem(row.number()).map_or(Ok(true), Err),
         }
     })

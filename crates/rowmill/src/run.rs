@@ -194,19 +194,19 @@ struct Prepared {
 
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
-    let Prepared { started, run, folder, made, http, texts, rows, source, attached, stage } = prepared;
+    let Prepared { started, run, folder, made, http, texts, mut rows, source, attached, stage } = prepared;
     let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
     let files = files(&spec, &*rows.dataset, rules, &http)?;
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
-    let mut new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;
+    let mut new = new_run(&spec, &mut rows, (&texts, &redactor), (&run, started, &model))?;
     note_attached(&mut new.header, &attached);
     let folder = WorkFolder::open(&folder)?;
     let warn = warnings(control);
     let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
     let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
-    let Beginning { mut header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent } =
-        beginning;
+    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
+    let Beginning { is_settled, settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
         Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
@@ -215,6 +215,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         Ok(opened) => opened,
         Err(problem) => return Err(refused(output, &made, problem)),
     };
+    let places = resume.places();
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
     let worker = Worker {
@@ -250,7 +251,20 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended = Ended { end, run, model, agent, started, variables, header, known_by, resumed, limits };
+    let ended = Ended {
+        end,
+        run,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        resumed,
+        places,
+        is_settled,
+        limits,
+    };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)
@@ -310,7 +324,7 @@ fn mask(problem: &mut Problem, redactor: &Redactor) {
 /// What the run is, for its work folder and for a resume.
 fn new_run(
     spec: &RunSpec,
-    rows: &prepare::Rows,
+    rows: &mut prepare::Rows,
     (texts, redactor): (&Texts, &Redactor),
     (run, started, model): (&str, jiff::Timestamp, &str),
 ) -> Result<NewRun, Problem> {
@@ -324,7 +338,9 @@ fn new_run(
         error_output: spec.error_output.as_deref().map(full_path_text),
         ..header
     };
-    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)? })
+    let recording = std::mem::take(&mut rows.recording);
+    let header = recording.name_in(header);
+    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)?, recording })
 }
 
 /// Carries a plan out, gives back what its models keep at their providers, and tells what there

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowmill_core::limits::BudgetLimits;
 use rowmill_core::select::Selection;
 use rowmill_data::InputSpec;
+use rowmill_data::output::RemovedRows;
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
@@ -40,6 +41,8 @@ pub struct RunSpec {
     pub output: Output,
     /// What may be done with an output that exists.
     pub existing: Existing,
+    /// What becomes of the envelopes of rows that are not in the input any more, at a resume.
+    pub removed_rows: RemovedRows,
     /// Whether envelopes carry the input row.
     pub include_input: bool,
     /// A copy of the envelopes of failed rows.
@@ -294,6 +297,7 @@ impl RunSpec {
             schema: Schema::None,
             output,
             existing: Existing::Refuse,
+            removed_rows: RemovedRows::default(),
             include_input: false,
             error_output: None,
             telemetry_output: None,

@@ -94,6 +94,51 @@ impl Answered {
     }
 }
 
+/// How many kills a run with shared answers survives; `cargo xtask soak resume` asks for more.
+fn kills_of_shared() -> u64 {
+    std::env::var("ROWMILL_SOAK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(12)
+}
+
+/// Three rows for every question. The run is killed over and over; every question is paid for once,
+/// and again only where a row that asked it was in flight.
+fn killed_with_shared_answers(reuse: &[&str], seed: u64) {
+    let kills = kills_of_shared();
+    let questions = 40 * kills;
+    let answered = Answered::default();
+    let simulator = Simulator::start_blocking(answered.script(seed));
+    let home = Home::with_prompts((0..3 * questions).map(|row| format!("row {}", row % questions)));
+    let args = [reuse, &["--parallel", "4", "--resume"]].concat();
+    let (mut dice, mut account) = (Dice(seed), Account::default());
+    for kill in 0..kills {
+        let before = simulator.stats();
+        let left = questions.saturating_sub(before.answers);
+        let answers = 1 + dice.below(2 * left / (kills - kill + 2));
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|now| {
+            now.requests > before.requests && now.answers >= before.answers + answers
+        });
+        let ended = running.kill();
+        assert_eq!(ended.code, None, "it must have died, not ended: {}", ended.err);
+        simulator.wait_until_blocking(|now| now.in_flight == 0);
+        account.died(&home);
+    }
+    home.run().on(&simulator).args(&args).ends_with(0);
+    let envelopes = home.envelopes();
+    assert_all_ok(&envelopes, 3 * questions as usize);
+    for (row, envelope) in (0..).zip(&envelopes) {
+        assert_eq!(envelope["result"], format!("answer to row {}", row % questions));
+    }
+    let excess = simulator.stats().answers - questions;
+    assert!(excess <= account.total(), "{excess} paid twice, {} were in flight", account.total());
+    println!("{reuse:?}: {kills} kills, {questions} questions, {excess} paid twice of {}", account.total());
+}
+
+#[test]
+fn no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight() {
+    killed_with_shared_answers(&["--dedupe"], 21);
+    killed_with_shared_answers(&["--cache", "answers"], 22);
+}
+
 /// Lets a run of [`ROWS`] rows be killed [`KILLS`] times, then lets it end, and checks everything.
 fn killed_and_resumed(script: Script, answered: &Answered, seed: u64) {
     let simulator = Simulator::start_blocking(script);

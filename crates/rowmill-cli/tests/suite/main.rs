@@ -61,6 +61,7 @@ mod remote;
 mod results;
 mod resume;
 mod resume_files;
+mod resume_rows;
 mod reuse;
 mod rows;
 mod screen;

@@ -59,6 +59,17 @@ pub trait AnswerStore: Send + Sync + Debug {
     /// Keeps an answer. It can be found as soon as this returns, and is on disk soon after,
     /// at the latest when the store is dropped.
     fn keep(&self, key: AskedKey, answer: &KeptAnswer);
+
+    /// Takes in answers that are on record elsewhere, as far as it lacks them. It waits until they
+    /// are kept, so nobody may call it who must not be held up.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be kept.
+    fn restore(&self, answers: Vec<(AskedKey, KeptAnswer)>) -> Result<(), Problem> {
+        answers.iter().for_each(|(key, answer)| self.keep(*key, answer));
+        Ok(())
+    }
 }
 
 /// Names everything that shapes an answer: model, settings, instruction, schema, messages.

@@ -4,12 +4,14 @@
 
 mod envelope;
 mod head;
+mod reusable;
 mod settings;
 mod telemetry;
 mod trace;
 mod whole;
 
 pub use head::EnvelopeHead;
+pub use reusable::{AnswerForm, ReusableAnswer};
 pub use settings::{TraceFacts, TraceSettings, TracedVoice};
 pub use telemetry::{CallReport, RatingReport, ToolReport, total_cost, total_usage};
 pub use trace::{

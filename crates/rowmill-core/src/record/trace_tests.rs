@@ -75,6 +75,7 @@ fn record(transcript: Option<&Transcript>, settings: &TraceSettings) -> Record {
         tools: &[],
         below_min_rating: &[],
         reused: None,
+        reusable: None,
         trace: Some(TraceReport { transcript, settings }),
     })
 }

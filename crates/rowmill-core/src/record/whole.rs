@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::envelope::write_envelope;
 use super::telemetry::write_telemetry;
 use super::trace::{TraceReport, write_trace};
-use super::{CallReport, EnvelopeHead, RatingReport, ToolReport};
+use super::{CallReport, EnvelopeHead, RatingReport, ReusableAnswer, ToolReport};
 use crate::ports::Published;
 
 /// Everything there is to say about a row that has ended.
@@ -36,6 +36,8 @@ pub struct RowReport<'a> {
     pub below_min_rating: &'a [RatingReport],
     /// Where the answer came from, if no call was made for this row.
     pub reused: Option<Reused>,
+    /// What it asked, if others that ask the same may use its answer.
+    pub reusable: Option<ReusableAnswer>,
     /// What its trace is made of, where one is wanted.
     pub trace: Option<TraceReport<'a>>,
 }
@@ -116,6 +118,9 @@ impl Record {
             write_trace(&mut line, report, trace);
             start..line.len()
         });
+        if let Some(reusable) = report.reusable {
+            reusable.write(&mut line);
+        }
         line.extend_from_slice(b"}\n");
         Self { line, envelope, telemetry, trace, ok }
     }
@@ -216,6 +221,7 @@ mod tests {
             tools: &[],
             below_min_rating: &[],
             reused: None,
+            reusable: None,
             trace: None,
         })
     }
@@ -299,6 +305,7 @@ mod tests {
             tools: &[],
             below_min_rating: &[],
             reused: Some(Reused::Duplicate),
+            reusable: None,
             trace: None,
         });
         assert_eq!(

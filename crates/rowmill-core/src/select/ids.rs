@@ -1,11 +1,6 @@
-//! What names a row, and which names were seen.
+//! What names a row.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
-
-use roaring::RoaringTreemap;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::json_text::decode_string;
 
@@ -103,74 +98,6 @@ pub fn duplicate_error(field: &str, id: &RowId) -> RowError {
     RowError::new(ErrorKind::DuplicateId, message)
 }
 
-/// The ids that were seen, kept small: numbers as a bitmap, text as digests of
-/// 128 bits, which differ for different text in all practical cases.
-#[derive(Debug, Default)]
-pub struct IdSet {
-    numbers: RoaringTreemap,
-    digests: HashSet<u128, BuildHasherDefault<DigestHasher>>,
-}
-
-impl IdSet {
-    /// Adds an id; `false` when it was there already.
-    pub fn insert(&mut self, id: &RowId) -> bool {
-        match id {
-            RowId::Number(number) => self.numbers.insert(*number),
-            RowId::Text(text) => self.digests.insert(xxh3_128(text.as_bytes())),
-        }
-    }
-
-    /// Whether the id was added.
-    #[must_use]
-    pub fn contains(&self, id: &RowId) -> bool {
-        match id {
-            RowId::Number(number) => self.numbers.contains(*number),
-            RowId::Text(text) => self.digests.contains(&xxh3_128(text.as_bytes())),
-        }
-    }
-
-    /// Takes an id out again.
-    pub fn remove(&mut self, id: &RowId) {
-        match id {
-            RowId::Number(number) => self.numbers.remove(*number),
-            RowId::Text(text) => self.digests.remove(&xxh3_128(text.as_bytes())),
-        };
-    }
-
-    /// How many ids were added.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.numbers.len() + self.digests.len() as u64
-    }
-
-    /// Whether none was added.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Takes a digest as its own hash: it is spread evenly already.
-#[derive(Debug, Default)]
-struct DigestHasher(u64);
-
-impl Hasher for DigestHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, digest: u128) {
-        // The low half is kept whole, so the conversion cannot fail.
-        self.0 = u64::try_from(digest & u128::from(u64::MAX)).unwrap_or_default();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,30 +156,5 @@ mod tests {
         assert_eq!(problem.code, ProblemCode::DuplicateId);
         assert_eq!(problem.message, "duplicate value `a` of id field `k` at rows 1 and 3");
         assert_eq!(duplicate_error("k", &RowId::Text("a".into())).kind, ErrorKind::DuplicateId);
-    }
-
-    #[test]
-    fn the_set_tells_ids_apart_and_counts_them() {
-        let mut set = IdSet::default();
-        assert!(set.is_empty());
-        let ids =
-            [RowId::Number(1), RowId::Text("1".into()), RowId::Text("a".into()), RowId::Text("b".into())];
-        for id in &ids {
-            assert!(!set.contains(id));
-            assert!(set.insert(id));
-            assert!(set.contains(id));
-            assert!(!set.insert(id));
-        }
-        assert_eq!(set.len(), 4);
-        assert!(!set.contains(&RowId::Number(2)));
-    }
-
-    #[test]
-    fn many_ids_are_kept_apart() {
-        let mut set = IdSet::default();
-        let fresh = (0..20_000).filter(|n| set.insert(&RowId::Text(format!("id-{n}").into()))).count();
-        assert_eq!((fresh, set.len()), (20_000, 20_000));
-        assert!((0..20_000).all(|n| set.contains(&RowId::Text(format!("id-{n}").into()))));
-        assert!(!set.contains(&RowId::Text("id-20000".into())));
     }
 }

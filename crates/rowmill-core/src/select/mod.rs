@@ -1,9 +1,13 @@
 //! Which rows a run takes, and what names them.
 
+mod id_set;
 mod ids;
+mod row_places;
 mod sample;
 mod selector;
 
-pub use ids::{IdFault, IdRule, IdSet, duplicate_error, duplicate_problem};
+pub use id_set::IdSet;
+pub use ids::{IdFault, IdRule, duplicate_error, duplicate_problem};
+pub use row_places::RowPlaces;
 pub use sample::sample_indexes;
 pub use selector::{Choice, Sample, Selection, Selector};

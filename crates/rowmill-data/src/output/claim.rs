@@ -4,10 +4,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_types::{Problem, ProblemCode};
 
+use super::written::Written;
 use super::{LineSink, OutputScan, Part, link_target};
 
 /// What may be done with an output that exists.
@@ -28,8 +28,8 @@ pub struct OutputFile {
     path: PathBuf,
     /// Whether there was no such file before.
     is_new: bool,
-    /// How long the file has to be after what was written.
-    written: Arc<AtomicU64>,
+    /// What it has to hold.
+    written: Arc<Written>,
 }
 
 impl OutputFile {
@@ -87,24 +87,22 @@ impl OutputFile {
     ///
     /// It cannot be opened.
     pub fn sink(&self) -> Result<LineSink, Problem> {
-        LineSink::append(&self.path, Part::Envelopes, u64::MAX)
-            .map(|sink| sink.counting(Arc::clone(&self.written)))
+        let sink = LineSink::append(&self.path, Part::Envelopes, u64::MAX)?;
+        self.written.begin(&self.path).map_err(|error| cannot_write(&self.path, &error))?;
+        Ok(sink.telling(Arc::clone(&self.written)))
     }
 
-    /// Checks that the file still has all that the run wrote.
-    ///
-    /// # Errors
-    ///
-    /// Somebody cut it, or it is gone.
-    pub fn check_whole(&self) -> Result<(), Problem> {
-        let written = self.written.load(Ordering::Relaxed);
-        if self.path.metadata().map_or(0, |found| found.len()) >= written {
-            return Ok(());
-        }
-        let message = format!("`{}` lost lines while the run was writing it", self.path.display());
-        Err(Problem::new(ProblemCode::WriteFailed, message).hint(
-            "the ledger still has the answers of this run: the same command with `--resume` writes them again",
-        ))
+    /// Whether the file holds what it held when [`OutputFile::sink`] was opened and what was written
+    /// since, and nothing else.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.written.is_in(&self.path)
+    }
+
+    /// Whether nothing was written since [`OutputFile::sink`] was opened.
+    #[must_use]
+    pub fn is_unwritten(&self) -> bool {
+        self.written.is_unchanged()
     }
 
     /// Where it is.

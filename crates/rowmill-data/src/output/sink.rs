@@ -4,13 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rowmill_core::ports::{Published, Sink};
 use rowmill_types::Problem;
 
 use super::claim::{cannot_write, lock, names_open_file};
 use super::stdout::{StandardOutput, stdout_failed};
+use super::written::Written;
 
 /// Which part of a record a sink writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,8 @@ pub struct LineSink {
     part: Part,
     target: Target,
     pending: Vec<u8>,
-    written: Arc<AtomicU64>,
+    /// Is told what was written.
+    written: Option<Arc<Written>>,
 }
 
 #[derive(Debug)]
@@ -61,16 +62,13 @@ impl LineSink {
             part,
             target: Target::File { file, path: path.to_owned(), length },
             pending: Vec::new(),
-            written: Arc::default(),
+            written: None,
         })
     }
 
-    /// Also tells how long the file has to be after what was written.
-    pub(super) fn counting(mut self, written: Arc<AtomicU64>) -> Self {
-        if let Target::File { length, .. } = &self.target {
-            written.store(*length, Ordering::Relaxed);
-            self.written = written;
-        }
+    /// Also tells what was written.
+    pub(super) fn telling(mut self, written: Arc<Written>) -> Self {
+        self.written = Some(written);
         self
     }
 
@@ -81,7 +79,7 @@ impl LineSink {
     /// It is not open.
     pub fn stdout(part: Part) -> Result<Self, Problem> {
         let stdout = StandardOutput::open().map_err(|error| stdout_failed(&error))?;
-        Ok(Self { part, target: Target::Stdout(stdout), pending: Vec::new(), written: Arc::default() })
+        Ok(Self { part, target: Target::Stdout(stdout), pending: Vec::new(), written: None })
     }
 
     /// Takes a line that is not part of a record of this run.
@@ -126,7 +124,9 @@ impl Sink for LineSink {
                     return Err(cannot_write(path, &error));
                 }
                 *length += self.pending.len() as u64;
-                self.written.store(*length, Ordering::Relaxed);
+                if let Some(written) = &self.written {
+                    written.add(&self.pending);
+                }
             }
         }
         self.pending.clear();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rowmill_core::ports::{AskedKey, KeptAnswer};
 use rowmill_types::{Problem, ProblemCode, Usage};
 use rusqlite::{
-    Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params,
+    Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, Statement, TransactionBehavior, params,
 };
 
 /// Says in the header of the file that it is ours: `RMil`.
@@ -65,6 +65,11 @@ const KEEP: &str = "INSERT INTO answers (key, created_at, bytes,
         input = excluded.input, cached = excluded.cached, cache_write = excluded.cache_write,
         output = excluded.output, reasoning = excluded.reasoning,
         model = excluded.model, text = excluded.text";
+
+const ADD: &str = "INSERT INTO answers (key, created_at, bytes,
+        input, cached, cache_write, output, reasoning, model, text)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+    ON CONFLICT (key) DO NOTHING";
 
 const TOUCH: &str = "INSERT INTO uses (id, last_used_at, times)
     SELECT id, ?3, ?2 FROM answers WHERE key = ?1
@@ -129,23 +134,24 @@ impl Database {
         {
             let mut keep = transaction.prepare_cached(KEEP)?;
             for (key, answer) in &batch.answers {
-                let usage = answer.usage;
-                keep.execute(params![
-                    key.0.to_be_bytes(),
-                    now,
-                    whole(content_bytes(answer)),
-                    usage.map(|usage| whole(usage.input)),
-                    usage.map(|usage| whole(usage.cached)),
-                    usage.map(|usage| whole(usage.cache_write)),
-                    usage.map(|usage| whole(usage.output)),
-                    usage.map(|usage| whole(usage.reasoning)),
-                    answer.model,
-                    answer.text,
-                ])?;
+                put(&mut keep, *key, answer, now)?;
             }
             let mut touch = transaction.prepare_cached(TOUCH)?;
             for (key, times) in &batch.hits {
                 touch.execute(params![key.0.to_be_bytes(), whole(*times), now])?;
+            }
+        }
+        transaction.commit()
+    }
+
+    /// Adds the answers whose keys are not there yet, in one transaction.
+    pub(super) fn add_missing(&mut self, answers: &[(AskedKey, KeptAnswer)]) -> Result<(), Error> {
+        let now = unix_seconds();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut add = transaction.prepare_cached(ADD)?;
+            for (key, answer) in answers {
+                put(&mut add, *key, answer, now)?;
             }
         }
         transaction.commit()
@@ -161,6 +167,24 @@ impl Database {
         self.connection.busy_timeout(TRY)?;
         outcome
     }
+}
+
+/// Carries out [`KEEP`] or [`ADD`].
+fn put(statement: &mut Statement<'_>, key: AskedKey, answer: &KeptAnswer, now: i64) -> Result<(), Error> {
+    let usage = answer.usage;
+    let values = params![
+        key.0.to_be_bytes(),
+        now,
+        whole(content_bytes(answer)),
+        usage.map(|usage| whole(usage.input)),
+        usage.map(|usage| whole(usage.cached)),
+        usage.map(|usage| whole(usage.cache_write)),
+        usage.map(|usage| whole(usage.output)),
+        usage.map(|usage| whole(usage.reasoning)),
+        answer.model,
+        answer.text,
+    ];
+    statement.execute(values).map(drop)
 }
 
 /// The bytes of an answer that its store has to hold, without what the format adds.

@@ -134,6 +134,10 @@ impl AnswerStore for SqliteAnswers {
     fn keep(&self, key: AskedKey, answer: &KeptAnswer) {
         self.queue.keep(key, answer);
     }
+
+    fn restore(&self, answers: Vec<(AskedKey, KeptAnswer)>) -> Result<(), Problem> {
+        self.on_thread(move |database| database.add_missing(&answers))
+    }
 }
 
 impl fmt::Debug for SqliteAnswers {

@@ -4,6 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use rowmill_core::fingerprint::digest;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::Header;
@@ -43,8 +44,14 @@ fn beginning(file: &Path) -> &'static [u8] {
         // A run was killed before its header was put in its place.
         Some(NEW_HEADER) => b"{\n  \"format\":",
         Some(name) if name.starts_with("ledger-") => b"{\"event\":",
+        Some(name) if is_recorded(name) => b"{\"number\":",
         _ => b"",
     }
+}
+
+/// Whether a file has the name of rows that a query gave.
+fn is_recorded(name: &str) -> bool {
+    name.starts_with("rows-") && name.ends_with(".jsonl")
 }
 
 /// Whether a file has the name of a copy of standard input.
@@ -144,6 +151,7 @@ impl WorkFolder {
     pub fn owns(name: &str) -> bool {
         let is_ledger = name.starts_with("ledger-") && name.ends_with(".jsonl");
         is_ledger
+            || is_recorded(name)
             || is_spool(Path::new(name))
             || [HEADER, NEW_HEADER, RESERVE, ANSWERS, ENVELOPES].contains(&name)
     }
@@ -189,6 +197,35 @@ impl WorkFolder {
         let ledger = Self::of(path).header().ok().flatten().map_or(1, |header| header.generation);
         let names = [HEADER, RESERVE, ENVELOPES].map(str::to_owned);
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
+    }
+
+    /// The file for the rows that a query gives; `query` names everything that they come from.
+    #[must_use]
+    pub fn recorded_rows(query: &str) -> String {
+        format!("rows-{}.jsonl", digest(query))
+    }
+
+    /// Puts the file at `path`, which is in the folder, in the place of the one called `name`.
+    ///
+    /// # Errors
+    ///
+    /// The folder may not be changed.
+    pub fn put_rows(&self, path: &Path, name: &str) -> Result<(), Problem> {
+        let to = self.path.join(name);
+        fs::rename(path, &to).map_err(|error| cannot_write(&to, &error))
+    }
+
+    /// Removes rows that queries gave, except those in the file called `name`.
+    pub fn forget_rows(&self, name: Option<&str>) {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for entry in entries {
+            let found = entry.file_name();
+            let found = found.to_str().filter(|found| is_recorded(found) && Some(*found) != name);
+            if found.is_some() {
+                // A leftover does no harm.
+                drop(fs::remove_file(entry.path()));
+            }
+        }
     }
 
     /// Where answers are kept that rows of this run share.
@@ -311,6 +348,7 @@ impl WorkFolder {
         }
         if let Some(header) = header {
             self.forget_ledger(&header);
+            self.forget_rows(None);
         }
         Ok(())
     }

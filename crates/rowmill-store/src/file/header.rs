@@ -33,6 +33,10 @@ pub struct Header {
     /// Set until the run comes to the end of its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
+    /// The file of the work folder with the rows that the query of the run gave, where it may give others
+    /// when it is asked again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_rows: Option<String>,
     /// What the run cannot have spent more than before the last part of this ledger began.
     #[serde(default)]
     pub spent: Spend,
@@ -90,6 +94,7 @@ impl Header {
             generation: 1,
             finished: false,
             unfinished: Some(Unfinished::default()),
+            recorded_rows: None,
             spent: Spend::default(),
             counted: 0,
             turns_from: 0,

@@ -28,6 +28,7 @@ fn record(number: u64, outcome: &Result<String, RowError>) -> Record {
         tools: &[],
         below_min_rating: &[],
         reused: None,
+        reusable: None,
         trace: None,
     })
 }

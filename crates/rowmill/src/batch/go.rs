@@ -238,7 +238,7 @@ where
         redactor,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
-    let begun = begin(settings.ledger.take(), &settings.work, speaker).await?;
+    let begun = begin(settings.ledger.take(), &settings.work, worker.answers.clone(), speaker).await?;
     let Begun { run, ledger, resume, spent, held } = begun;
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),

@@ -6,11 +6,14 @@ use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{InputIdentity, Ledger};
 use rowmill_core::resume::Resume;
+use rowmill_engine::Answers;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::items::ID_FIELD;
+use crate::answers::restore;
 use crate::counting::NoLedger;
+use crate::recorded::Recording;
 use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
 use crate::run::{blocking, run_id, seconds};
 use crate::spec::{Existing, Output, RunSpec};
@@ -88,6 +91,7 @@ pub(super) struct Speaker {
 pub(super) async fn begin(
     folder: Option<LedgerFolder>,
     work: &WorkSpec,
+    answers: Option<Answers>,
     speaker: Speaker,
 ) -> Result<Begun, Problem> {
     let started = jiff::Timestamp::now();
@@ -108,9 +112,13 @@ pub(super) async fn begin(
             return Err(Problem::new(ProblemCode::OutputExists, message)
                 .hint("go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)"));
         }
+        if let Some(answers) = answers.filter(|_| existing.resumes()) {
+            restore(&answers, &folder)?;
+        }
+        let recording = Recording::Unneeded;
         let beginning = match existing.resumes() {
-            true => resumed(spec, &folder, None, NewRun { header, input: None }).map_err(hint)?,
-            false => fresh(spec, &folder, prepare_fresh(spec, &folder, header).map_err(hint)?)?,
+            true => resumed(spec, &folder, None, NewRun { header, input: None, recording }).map_err(hint)?,
+            false => fresh(spec, &folder, prepare_fresh(spec, &folder, header).map_err(hint)?, recording)?,
         };
         Ok((folder, lock, beginning))
     })

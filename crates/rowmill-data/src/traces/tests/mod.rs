@@ -128,6 +128,7 @@ pub(super) fn record(
         tools: &[],
         below_min_rating: &[],
         reused: None,
+        reusable: None,
         trace: Some(TraceReport { transcript: told, settings }),
     });
     Record::parse(record.line).unwrap()

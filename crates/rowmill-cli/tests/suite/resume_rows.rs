@@ -1,0 +1,232 @@
+//! Going on with an earlier run: rows that moved or are gone, outputs that somebody changed, and queries
+//! that give other rows each time.
+
+use std::collections::BTreeSet;
+
+use crate::faults_support::{Home, assert_all_ok, names};
+use crate::support::wait_for;
+use rowmill_testkit::{Script, Simulator};
+use serde_json::Value;
+
+fn row(id: &str) -> String {
+    format!("{{\"id\":\"{id}\",\"p\":\"prompt {id}\"}}\n")
+}
+
+fn rows(ids: &str) -> String {
+    ids.split(' ').map(row).collect()
+}
+
+/// The ids of the output in its order. Numbers must be those of places from 1 on, and results those of ids.
+#[track_caller]
+fn ids_in_order(home: &Home) -> String {
+    let envelopes = home.envelopes();
+    for (number, line) in (1u64..).zip(&envelopes) {
+        assert_eq!(line["row_number"], number, "{line}");
+        let id = line["id"].as_str().unwrap();
+        assert!(line["result"].as_str().is_some_and(|text| text.ends_with(&format!("prompt {id}"))), "{line}");
+    }
+    envelopes.iter().map(|line| line["id"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+const WITH_IDS: [&str; 2] = ["--id-field", "id"];
+
+#[test]
+fn rows_that_moved_are_in_the_output_where_they_are_in_the_input_now() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c d"));
+    home.run().on(&simulator).args(&WITH_IDS).ends_with(0);
+    home.write("in.jsonl", &rows("x d b y a c"));
+    let resume = || home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
+    let ended = resume();
+    ended.resumed(4, 0, 0).says(&["moved:  4 rows have another place in the input than before"]);
+    assert_eq!(ids_in_order(&home), "x d b y a c");
+    assert_eq!(simulator.stats().requests, 6);
+    let before = home.read("out.jsonl");
+    let ended = resume();
+    assert!(!ended.err.contains("moved:"), "{}", ended.err);
+    assert_eq!((home.read("out.jsonl"), simulator.stats().requests), (before, 6));
+}
+
+#[test]
+fn rows_that_moved_after_a_kill_are_found_in_ledger_and_output() {
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c d e f"));
+    for (input, answers) in [("a b c d e f", 3), ("f e d c b a", 1)] {
+        home.write("in.jsonl", &rows(input));
+        let simulator = Simulator::start_blocking(Script::new().hold_after(answers));
+        let args = [&WITH_IDS[..], &["--parallel", "1", "--resume"]].concat();
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|stats| stats.requests == answers + 1);
+        running.kill();
+    }
+    let simulator = Simulator::start_blocking(Script::new());
+    home.write("in.jsonl", &rows("b new f a d c e"));
+    home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
+    assert_eq!(ids_in_order(&home), "b new f a d c e");
+    assert_eq!(simulator.stats().requests, 3, "four were answered before");
+}
+
+#[test]
+fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_so() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c d"));
+    let run = |args: &[&str]| home.run().on(&simulator).args(&WITH_IDS).args(args).ends_with(0);
+    run(&[]);
+    home.write("in.jsonl", &rows("d c x"));
+    let ended = run(&["--resume"]);
+    ended.says(&["gone:   2 rows are not in the input any more", "`--removed-rows drop`"]);
+    assert_eq!(ids_in_order(&home), "d c x a b");
+    // What is only not selected is not gone.
+    let ended = run(&["--resume", "--removed-rows", "drop", "--limit", "1"]);
+    ended.says(&["gone:   2 rows are not in the input any more, and dropped from the output"]);
+    assert_eq!(ids_in_order(&home), "d c x");
+    home.write("in.jsonl", &rows("d c x a"));
+    run(&["--resume"]);
+    assert_eq!((ids_in_order(&home).as_str(), simulator.stats().requests), ("d c x a", 6));
+}
+
+#[test]
+fn rows_can_be_dropped_only_where_ids_tell_which_are_gone() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::with_rows(3);
+    home.run().on(&simulator).ends_with(0);
+    let ended = home.run().on(&simulator).args(&["--resume", "--removed-rows", "drop"]).ends_with(2);
+    ended.says(&["`--removed-rows drop` needs ids", "`--id-field`"]);
+    home.run().on(&simulator).args(&["--removed-rows", "drop"]).ends_with(2).says(&["--resume"]);
+    assert_eq!(simulator.stats().requests, 3);
+}
+
+/// What somebody does to an output, and whether the file as it was then is kept beside it.
+type Damage = (&'static str, fn(&Home), bool);
+
+#[test]
+fn an_output_that_somebody_changes_while_the_run_goes_on_is_made_whole_from_the_ledger() {
+    let damages: [Damage; 5] = [
+        ("emptied", |home| home.write("out.jsonl", ""), false),
+        ("deleted", |home| home.remove("out.jsonl"), false),
+        ("edited", |home| home.write("out.jsonl", &home.read("out.jsonl").replace("row 2", "row X")), false),
+        ("cut", |home| home.write("out.jsonl", &home.read("out.jsonl")[..200]), true),
+        ("written to", |home| home.append("out.jsonl", "my notes\n"), true),
+    ];
+    for (what, damage, is_set_aside) in damages {
+        let simulator = Simulator::start_blocking(Script::new().hold_after(6));
+        let home = Home::with_rows(10);
+        let running = home.run().on(&simulator).args(&["--parallel", "1"]).start();
+        simulator.wait_until_blocking(|stats| stats.requests == 7);
+        wait_for(|| Some(()).filter(|()| home.read("out.jsonl").lines().count() == 6));
+        damage(&home);
+        simulator.release();
+        let ended = running.end();
+        assert_eq!(ended.code, Some(0), "{what}: {}", ended.err);
+        ended.says(&["mended: the output was changed while the run was writing it"]);
+        assert_all_ok(&home.envelopes(), 10);
+        for (number, line) in (1..).zip(home.envelopes()) {
+            assert_eq!(line["result"], format!("answer to: row {number}"), "{what}");
+        }
+        let expected: &[&str] =
+            if is_set_aside { &["in.jsonl", "out.jsonl", "out.jsonl.changed"] } else { &["in.jsonl", "out.jsonl"] };
+        assert_eq!(home.names(), expected, "{what}");
+        assert_eq!(simulator.stats().requests, 10, "{what}");
+    }
+}
+
+#[test]
+fn what_only_a_changed_output_had_is_told_and_sent_again_by_a_resume() {
+    let home = Home::with_prompts((1..=10).map(|number| match number {
+        9 | 10 => format!("row {number} [[400x1]]"),
+        _ => format!("row {number}"),
+    }));
+    let simulator = Simulator::start_blocking(Script::new());
+    home.run().on(&simulator).ends_with(3);
+    let held = Simulator::start_blocking(Script::new().hold_after(0));
+    let running = home.run().on(&held).args(&["--resume"]).start();
+    held.wait_until_blocking(|stats| stats.requests == 2);
+    home.write("out.jsonl", "");
+    held.release();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    ended.says(&["lost 8 envelopes of an earlier part of the run", "`--resume`"]);
+    assert_eq!(home.envelopes().len(), 2);
+    home.run().on(&held).args(&["--resume"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 10);
+    assert_eq!(held.stats().answers, 10, "{:?}", held.stats());
+}
+
+/// The rows of `in.jsonl` that have an envelope with their own answer.
+#[track_caller]
+fn answered_rows(home: &Home) -> BTreeSet<String> {
+    let envelopes = home.envelopes();
+    assert!(envelopes.iter().all(|line| line["ok"] == true));
+    let text = |line: &Value| line["result"].as_str().unwrap().to_owned();
+    let rows: BTreeSet<String> = envelopes.iter().map(text).collect();
+    assert_eq!(rows.len(), envelopes.len(), "no row twice");
+    rows
+}
+
+#[test]
+fn a_query_that_gives_other_rows_each_time_gives_the_same_ones_at_a_resume() {
+    let queries: [&[&str]; 4] = [
+        &["--sql", "SELECT * FROM input ORDER BY random()"],
+        &["--sql", "SELECT * FROM input ORDER BY random() LIMIT 100"],
+        &["--sql", "SELECT * FROM input ORDER BY random() LIMIT 100", "--id-field", "id"],
+        &["--where", "abs(random() % 2) = 0"],
+    ];
+    for query in queries {
+        let home = Home::new();
+        let line = |number| format!("{{\"id\":\"r{number}\",\"p\":\"row {number}\"}}\n");
+        home.write("in.jsonl", &(1..=200).map(line).collect::<String>());
+        let simulator = Simulator::start_blocking(Script::new().hold_after(40));
+        let args = [query, &["--parallel", "4"]].concat();
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|stats| stats.requests == 44);
+        running.kill();
+        simulator.release();
+        let resume = || home.run().on(&simulator).args(&args).args(&["--resume"]).ends_with(0);
+        resume().resumed(40, 0, 4).says(&["the rows are those that the query gave when the run began"]);
+        let asked = simulator.stats().answers_by_prompt;
+        let answered = answered_rows(&home);
+        assert_eq!(asked.len(), answered.len(), "{query:?}: whatever was paid for has its envelope");
+        let expected = if query[1].contains("LIMIT") { 100 } else { 200 };
+        match query[0] {
+            "--sql" => assert_eq!(answered.len(), expected, "{query:?}"),
+            _ => assert!((50..=150).contains(&answered.len()), "{}", answered.len()),
+        }
+        assert!(simulator.stats().answers <= answered.len() as u64 + 4, "{query:?}");
+        let requests = simulator.stats().requests;
+        resume().resumed(answered.len() as u64, 0, 0);
+        assert_eq!(simulator.stats().requests, requests, "{query:?}: a finished run has its rows, too");
+        let left = names(&home.path(".out.jsonl.rowmill"));
+        assert!(left.len() == 2 && left[0].starts_with("rows-"), "{left:?}: for the next resume");
+    }
+}
+
+#[test]
+fn rows_of_a_query_are_recorded_only_where_they_may_be_others_and_asked_anew_with_another_query() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c d"));
+    let recorded = || {
+        let folder = names(&home.path(".out.jsonl.rowmill"));
+        folder.into_iter().filter(|name| name.starts_with("rows-")).count()
+    };
+    let run = |sql: &str, args: &[&str]| {
+        home.run().on(&simulator).args(&WITH_IDS).args(&["--sql", sql]).args(args).ends_with(0)
+    };
+    run("SELECT * FROM input WHERE id <> 'b'", &[]);
+    assert_eq!(recorded(), 0);
+    home.append("in.jsonl", &row("e"));
+    run("SELECT * FROM input WHERE id <> 'b'", &["--resume"]).resumed(3, 0, 0);
+    assert_eq!((ids_in_order(&home).as_str(), simulator.stats().requests), ("a c d e", 4));
+
+    run("SELECT * FROM input LIMIT 2", &["--overwrite"]);
+    assert_eq!(recorded(), 1);
+    home.write("in.jsonl", &rows("x y a b"));
+    run("SELECT * FROM input LIMIT 2", &["--resume"]).resumed(2, 0, 0);
+    assert_eq!(ids_in_order(&home), "a b");
+    run("SELECT * FROM input LIMIT 3", &["--resume"]).resumed(2, 0, 0);
+    assert_eq!((ids_in_order(&home).as_str(), recorded()), ("x y a b", 1));
+    run("SELECT * FROM input", &["--resume"]);
+    assert_eq!(recorded(), 0, "nobody needs them any more");
+}

@@ -1,0 +1,62 @@
+//! Rows and their numbers, compared without being kept.
+
+use rowmill_types::RowId;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// Rows with ids of their own, and the numbers that they have, in whatever order they come. Two of
+/// these are equal only if they are of the same rows with the same numbers.
+///
+/// A row whose number is its id cannot move, and does not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowPlaces {
+    sum: u128,
+    rows: u64,
+}
+
+impl RowPlaces {
+    /// Takes in a row.
+    pub fn add(&mut self, id: &RowId, number: u64) {
+        if let RowId::Text(id) = id {
+            // Differing numbers are differing seeds, so that a sum does not stay the same when two rows
+            // change places.
+            self.sum = self.sum.wrapping_add(xxh3_128_with_seed(id.as_bytes(), number));
+            self.rows += 1;
+        }
+    }
+
+    /// Takes in the rows of another.
+    pub fn join(&mut self, other: Self) {
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.rows += other.rows;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: &[(&str, u64)]) -> RowPlaces {
+        let mut places = RowPlaces::default();
+        rows.iter().for_each(|(id, number)| places.add(&RowId::Text((*id).into()), *number));
+        places
+    }
+
+    #[test]
+    fn only_the_same_rows_with_the_same_numbers_are_equal() {
+        let rows = of(&[("a", 1), ("b", 2), ("c", 3)]);
+        let mut joined = of(&[("c", 3)]);
+        joined.join(of(&[("b", 2), ("a", 1)]));
+        assert_eq!(rows, joined);
+        for other in [
+            of(&[("a", 2), ("b", 1), ("c", 3)]),
+            of(&[("a", 1), ("b", 2)]),
+            of(&[("a", 1), ("b", 2), ("c", 4)]),
+            of(&[("a", 1), ("b", 2), ("d", 3)]),
+        ] {
+            assert_ne!(rows, other);
+        }
+        let mut numbered = RowPlaces::default();
+        numbered.add(&RowId::Number(4), 4);
+        assert_eq!(numbered, RowPlaces::default());
+    }
+}

@@ -1,0 +1,94 @@
+//! Making an output whole that somebody changed while a run was writing it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use rowmill_core::record::EnvelopeHead;
+use rowmill_types::Problem;
+use tempfile::NamedTempFile;
+
+use super::claim::{OutputFile, cannot_write, replacement};
+use super::envelopes::{Envelopes, Newer};
+use super::lines::cannot_read;
+use super::settle::{finish, target};
+
+/// What making an output whole came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeWhole {
+    /// Envelopes in the output, one per row.
+    pub envelopes: u64,
+    /// Where the file is now that was found, if it had lines that are no envelopes.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl OutputFile {
+    /// Writes the output again, in input order: every record of the ledger at `ledger`, and what the
+    /// file still has of other rows. A file with lines that are no envelopes is not lost: it gets
+    /// another name.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or written; the output is then as it was found.
+    pub fn make_whole(&self, ledger: &Path, records: Newer) -> Result<MadeWhole, Problem> {
+        let path = &target(self.path());
+        let (readable, foreign_lines) = readable_lines(path)?;
+        let envelopes = Envelopes::gathered(Some(readable.path()), ledger, records)?;
+        let (beside, file) = replacement(path)?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let mut count = 0;
+        envelopes.each(|line| {
+            count += 1;
+            out.write_all(line.trim_ascii_end())
+                .and_then(|()| out.write_all(b"\n"))
+                .map_err(|error| cannot_write(&beside, &error))
+        })?;
+        let set_aside = if foreign_lines > 0 { Some(set_aside(path)?) } else { None };
+        finish(out, &beside, path)?;
+        Ok(MadeWhole { envelopes: count, set_aside })
+    }
+}
+
+/// A copy of the lines of a file that are envelopes, and how many others there are.
+fn readable_lines(path: &Path) -> Result<(NamedTempFile, u64), Problem> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let copy = tempfile::Builder::new().prefix(".rowmill-").tempfile_in(folder);
+    let copy = copy.map_err(|error| cannot_write(folder, &error))?;
+    let mut foreign_lines = 0;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((copy, foreign_lines)),
+        Err(error) => return Err(cannot_read(path, &error)),
+    };
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    let mut out = BufWriter::with_capacity(1 << 18, copy.as_file());
+    let failed = |error: std::io::Error| cannot_write(copy.path(), &error);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(|error| cannot_read(path, &error))? == 0 {
+            break;
+        }
+        if EnvelopeHead::parse(&line).is_ok() {
+            out.write_all(line.trim_ascii_end()).and_then(|()| out.write_all(b"\n")).map_err(failed)?;
+        } else if !line.trim_ascii().is_empty() {
+            foreign_lines += 1;
+        }
+    }
+    out.flush().map_err(failed)?;
+    drop(out);
+    Ok((copy, foreign_lines))
+}
+
+/// Gives a file another name beside its own, which nothing has yet.
+fn set_aside(path: &Path) -> Result<PathBuf, Problem> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = path.with_file_name(format!("{name}.changed"));
+    let mut number = 1;
+    while aside.exists() {
+        number += 1;
+        aside = path.with_file_name(format!("{name}.changed-{number}"));
+    }
+    fs::rename(path, &aside).map_err(|error| cannot_write(&aside, &error))?;
+    Ok(aside)
+}

@@ -1,0 +1,211 @@
+//! Sorting more than fits into memory: sorted runs in a file, merged when they are read.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rowmill_types::Problem;
+
+use super::claim::cannot_write;
+
+/// What is sorted: a key of two words, then what belongs to it.
+pub(super) type Entry = [u64; 3];
+
+const ENTRY_BYTES: usize = size_of::<Entry>();
+
+/// Entries that are sorted in memory; with more of them, runs go to a file.
+const IN_MEMORY: usize = 1 << 18;
+/// Each run is read with a buffer of this size.
+const RUN_BUFFER: usize = 32 * 1024;
+
+/// Entries on their way to be sorted.
+pub(super) struct Sorter {
+    folder: PathBuf,
+    entries: Vec<Entry>,
+    in_memory: usize,
+    /// The runs that were written, one after the other, and where each ends.
+    runs: Option<File>,
+    ends: Vec<u64>,
+}
+
+impl Sorter {
+    /// Runs go to a file in `folder` that has no name.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            entries: Vec::new(),
+            in_memory: IN_MEMORY,
+            runs: None,
+            ends: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) -> Result<(), Problem> {
+        self.entries.push(entry);
+        if self.entries.len() < self.in_memory {
+            return Ok(());
+        }
+        self.spill().map_err(|error| cannot_write(&self.folder, &error))
+    }
+
+    /// Writes what is in memory as a run.
+    fn spill(&mut self) -> io::Result<()> {
+        self.entries.sort_unstable();
+        let file = match self.runs.take() {
+            Some(file) => file,
+            None => tempfile::tempfile_in(&self.folder)?,
+        };
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        for entry in &self.entries {
+            for word in entry {
+                out.write_all(&word.to_le_bytes())?;
+            }
+        }
+        self.runs = Some(out.into_inner().map_err(io::IntoInnerError::into_error)?);
+        let before = self.ends.last().copied().unwrap_or_default();
+        self.ends.push(before + (self.entries.len() * ENTRY_BYTES) as u64);
+        self.entries.clear();
+        Ok(())
+    }
+
+    /// Everything that was pushed, in order.
+    pub(super) fn sorted(mut self) -> Result<Sorted, Problem> {
+        self.open_runs().map_err(|error| cannot_write(&self.folder, &error))
+    }
+
+    fn open_runs(&mut self) -> io::Result<Sorted> {
+        self.entries.sort_unstable();
+        let mut sorted = Sorted {
+            folder: std::mem::take(&mut self.folder),
+            rest: std::mem::take(&mut self.entries).into_iter(),
+            runs: Vec::new(),
+            fronts: BinaryHeap::new(),
+        };
+        let mut start = 0;
+        for &end in &self.ends {
+            let Some(file) = &self.runs else { break };
+            sorted.runs.push(Run { file: file.try_clone()?, at: start, end, buffer: Vec::new(), used: 0 });
+            start = end;
+        }
+        for run in 0..=sorted.runs.len() {
+            sorted.advance(run)?;
+        }
+        Ok(sorted)
+    }
+}
+
+/// Sorted entries, read one by one.
+pub(super) struct Sorted {
+    folder: PathBuf,
+    /// What stayed in memory; it counts as the last run.
+    rest: std::vec::IntoIter<Entry>,
+    runs: Vec<Run>,
+    /// The next entry of each run.
+    fronts: BinaryHeap<Reverse<(Entry, usize)>>,
+}
+
+/// A run that is being read. All runs share one file, so each says where it reads.
+struct Run {
+    file: File,
+    at: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Sorted {
+    pub(super) fn next(&mut self) -> Result<Option<Entry>, Problem> {
+        let Some(Reverse((entry, run))) = self.fronts.pop() else { return Ok(None) };
+        self.advance(run).map_err(|error| cannot_write(&self.folder, &error))?;
+        Ok(Some(entry))
+    }
+
+    fn advance(&mut self, run: usize) -> io::Result<()> {
+        let next = match self.runs.get_mut(run) {
+            Some(open) => open.next()?,
+            None => self.rest.next(),
+        };
+        self.fronts.extend(next.map(|entry| Reverse((entry, run))));
+        Ok(())
+    }
+}
+
+impl Run {
+    fn next(&mut self) -> io::Result<Option<Entry>> {
+        if self.used == self.buffer.len() && !self.refill()? {
+            return Ok(None);
+        }
+        let mut entry = [0; 3];
+        let bytes = self.buffer.get(self.used..self.used + ENTRY_BYTES).unwrap_or_default();
+        for (word, bytes) in entry.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        self.used += ENTRY_BYTES;
+        Ok(Some(entry))
+    }
+
+    /// Reads on; `false` at the end of the run.
+    fn refill(&mut self) -> io::Result<bool> {
+        let most = RUN_BUFFER / ENTRY_BYTES * ENTRY_BYTES;
+        let length = usize::try_from(self.end - self.at).unwrap_or(most).min(most);
+        self.buffer.resize(length, 0);
+        self.used = 0;
+        if length == 0 {
+            return Ok(false);
+        }
+        self.file.seek(SeekFrom::Start(self.at))?;
+        self.file.read_exact(&mut self.buffer)?;
+        self.at += length as u64;
+        Ok(true)
+    }
+}
+
+/// Reads lines of a file by their places; quick where they follow each other.
+pub(super) struct LineReader {
+    reader: BufReader<File>,
+    at: u64,
+}
+
+impl LineReader {
+    pub(super) fn new(file: File) -> Self {
+        Self { reader: BufReader::with_capacity(RUN_BUFFER, file), at: 0 }
+    }
+
+    /// Reads the line that begins at `offset` into `line`, newline included.
+    pub(super) fn read(&mut self, offset: u64, line: &mut Vec<u8>) -> io::Result<()> {
+        use std::io::BufRead;
+        let step = i64::try_from(offset).unwrap_or(i64::MAX) - i64::try_from(self.at).unwrap_or(i64::MAX);
+        self.reader.seek_relative(step)?;
+        line.clear();
+        let read = self.reader.read_until(b'\n', line)?;
+        self.at = offset + read as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_sorted_just_as_what_does() {
+        let home = tempfile::tempdir().unwrap();
+        let entries: Vec<Entry> =
+            (0..10_000u64).map(|n| [n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50, n % 7, n]).collect();
+        let mut expected = entries.clone();
+        expected.sort_unstable();
+        for in_memory in [100, 3_333, 20_000] {
+            let mut sorter = Sorter { in_memory, ..Sorter::new(home.path()) };
+            entries.iter().for_each(|entry| sorter.push(*entry).unwrap());
+            let mut sorted = sorter.sorted().unwrap();
+            let mut found = Vec::new();
+            while let Some(entry) = sorted.next().unwrap() {
+                found.push(entry);
+            }
+            assert_eq!(found, expected, "{in_memory} in memory");
+        }
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "no litter");
+    }
+}

@@ -1,0 +1,255 @@
+//! Rows that were written down as they came, so that they are the same whenever they are read.
+//!
+//! A query may give other rows, or the same in another order, each time it is asked. Its rows go
+//! to a file at their first read, a line for each: `{"number":7,"row":{…}}`, or
+//! `{"number":8,"bad":{"kind":"InvalidJson","message":"…"}}` for a record that is no row.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::json_text::write_compact;
+use rowmill_core::ports::{Column, Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Rows that are read at once while they are written down.
+const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+
+/// Writes all rows of `rows` to `file`, which is at `path`, and gives a dataset that reads them from there.
+///
+/// # Errors
+///
+/// The rows cannot be read, or the file cannot be written.
+pub fn record_rows(rows: Arc<dyn Dataset>, file: File, path: &Path) -> Result<Arc<dyn Dataset>, Problem> {
+    let mut source = rows.open()?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let (mut batch, mut line) = (Vec::new(), String::new());
+    loop {
+        let more = source.read(&mut batch, ROOM)?;
+        for row in batch.drain(..) {
+            line.clear();
+            write_line(&row, &mut line);
+            out.write_all(line.as_bytes()).map_err(|error| cannot_record(path, &error))?;
+        }
+        if !more {
+            break;
+        }
+    }
+    let file = out.into_inner().map_err(|error| cannot_record(path, error.error()))?;
+    // A resume relies on it, so it must outlast whatever the ledger outlasts.
+    file.sync_data().map_err(|error| cannot_record(path, &error))?;
+    Ok(recorded_rows(rows, file))
+}
+
+/// The rows that an earlier call of [`record_rows`] wrote to `file`. Whatever else there is to know
+/// is asked of `rows`, which are not read.
+#[must_use]
+pub fn recorded_rows(rows: Arc<dyn Dataset>, file: File) -> Arc<dyn Dataset> {
+    Arc::new(RecordedRows { rows, file: Arc::new(file) })
+}
+
+#[derive(Debug)]
+struct RecordedRows {
+    rows: Arc<dyn Dataset>,
+    /// Open for as long as anybody may read it, whatever name it has or had.
+    file: Arc<File>,
+}
+
+impl Dataset for RecordedRows {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let total = self.file.metadata().ok().map(|found| found.len());
+        let place = FilePlace { file: Arc::clone(&self.file), at: 0 };
+        let reader = BufReader::with_capacity(1 << 18, place);
+        Ok(Box::new(RecordedSource { reader, read: 0, total, line: Vec::new() }))
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.rows.identity()
+    }
+
+    fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
+        self.rows.columns()
+    }
+
+    fn own_id(&self) -> Option<&str> {
+        self.rows.own_id()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.rows.notice()
+    }
+
+    fn untyped(&self) -> bool {
+        self.rows.untyped()
+    }
+}
+
+/// A place in a file that others read, too.
+struct FilePlace {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for FilePlace {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+struct RecordedSource {
+    reader: BufReader<FilePlace>,
+    read: u64,
+    total: Option<u64>,
+    line: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BadFields {
+    kind: ErrorKind,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct LineFields<'a> {
+    number: u64,
+    #[serde(borrow)]
+    row: Option<&'a RawValue>,
+    bad: Option<BadFields>,
+}
+
+impl RecordedSource {
+    /// Reads the next line; `false` at the end.
+    fn next_line(&mut self) -> Result<bool, Problem> {
+        self.line.clear();
+        let read = self.reader.read_until(b'\n', &mut self.line);
+        let read = read.map_err(|error| unreadable(&error.to_string()))?;
+        self.read += read as u64;
+        Ok(read > 0)
+    }
+}
+
+impl RowSource for RecordedSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < room.rows.max(1) && (rows == 0 || bytes < room.bytes) {
+            if !self.next_line()? {
+                return Ok(false);
+            }
+            batch.push(parsed(&self.line)?);
+            rows += 1;
+            bytes += self.line.len();
+        }
+        Ok(true)
+    }
+
+    fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
+        let mut passed = 0;
+        while passed < rows && self.next_line()? {
+            passed += 1;
+        }
+        Ok(passed)
+    }
+
+    fn position(&self) -> Position {
+        Position { read: self.read, total: self.total }
+    }
+}
+
+fn write_line(row: &SourceRow, line: &mut String) {
+    match row {
+        Ok(row) => {
+            line.push_str(&format!("{{\"number\":{},\"row\":", row.number()));
+            // The text of a row may be spread over lines; here it is one of them.
+            if row.text().contains('\n') {
+                write_compact(row.text(), line);
+            } else {
+                line.push_str(row.text());
+            }
+        }
+        Err(BadRow { number, kind, message }) => {
+            let bad = serde_json::to_string(&BadFields { kind: *kind, message: message.clone() });
+            // Plain data is always JSON, so the fallback is never used.
+            line.push_str(&format!("{{\"number\":{number},\"bad\":{}", bad.unwrap_or_default()));
+        }
+    }
+    line.push_str("}\n");
+}
+
+fn parsed(line: &[u8]) -> Result<SourceRow, Problem> {
+    let fields: LineFields<'_> =
+        serde_json::from_slice(line).map_err(|error| unreadable(&error.to_string()))?;
+    match (fields.row, fields.bad) {
+        (Some(row), _) => Ok(Row::parse(fields.number, row.get().to_owned())),
+        (None, Some(bad)) => Ok(Err(BadRow { number: fields.number, kind: bad.kind, message: bad.message })),
+        (None, None) => Err(unreadable("a line has no row")),
+    }
+}
+
+fn unreadable(what: &str) -> Problem {
+    let message = "the rows that the query of this run gave are recorded in its work folder and cannot be read";
+    Problem::new(ProblemCode::LedgerUnusable, message)
+        .cause(what)
+        .hint("start again with `--overwrite`, which asks the query anew")
+}
+
+fn cannot_record(path: &Path, error: &io::Error) -> Problem {
+    let message = format!("the rows of the query cannot be recorded in `{}`", path.display());
+    Problem::new(ProblemCode::WriteFailed, message)
+        .cause(error)
+        .hint("make room, or choose another folder with `--work-dir`; nothing was sent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, InputSpec, Location, dataset};
+
+    fn texts(rows: &dyn Dataset) -> Vec<String> {
+        let mut source = rows.open().unwrap();
+        let mut batch = Vec::new();
+        while source.read(&mut batch, Room { rows: 2, bytes: 1 << 20 }).unwrap() {}
+        let shown = |row: &SourceRow| match row {
+            Ok(row) => format!("{} {}", row.number(), row.text()),
+            Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message),
+        };
+        batch.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn recorded_rows_are_those_that_were_read_whatever_becomes_of_the_input() {
+        let home = tempfile::tempdir().unwrap();
+        let input = home.path().join("in.jsonl");
+        std::fs::write(&input, "{\"a\": 1.50}\n\nbroken\n{\"b\":\"x\\ny\"}\n").unwrap();
+        let rows = dataset(&InputSpec::new(Location::File(input.clone()), Some(Format::Jsonl))).unwrap();
+        let expected = texts(&*rows);
+        assert_eq!(expected.len(), 3);
+        let path = home.path().join("rows");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        let recorded = record_rows(Arc::clone(&rows), file, &path).unwrap();
+        std::fs::write(&input, "{\"other\":1}\n").unwrap();
+        std::fs::rename(&path, home.path().join("elsewhere")).unwrap();
+        assert_eq!(texts(&*recorded), expected);
+        assert_eq!(texts(&*recorded), expected, "read again");
+        let again = recorded_rows(rows, File::open(home.path().join("elsewhere")).unwrap());
+        assert_eq!(texts(&*again), expected);
+        let mut source = again.open().unwrap();
+        assert_eq!((source.skip(2).unwrap(), source.skip(9).unwrap()), (2, 1));
+    }
+
+    #[test]
+    fn a_row_that_is_spread_over_lines_is_recorded_on_one() {
+        let mut line = String::new();
+        write_line(&Row::parse(3, "{\n \"a\": 1.50,\n \"b\": \"x y\"\n}".into()), &mut line);
+        assert_eq!(line, "{\"number\":3,\"row\":{\"a\":1.50,\"b\":\"x y\"}}\n");
+    }
+}

@@ -1,0 +1,132 @@
+//! Whether a query gives the same rows in the same order each time it is asked.
+
+/// Functions and clauses whose outcome is another one each time.
+const VOLATILE: &[&str] = &[
+    "random", "randomblob", "rand", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "sample",
+    "tablesample", "now", "today", "current_timestamp", "current_date", "current_time", "localtime",
+    "localtimestamp", "get_current_timestamp", "get_current_time", "transaction_timestamp",
+    "statement_timestamp", "clock_timestamp", "age", "strftime", "nextval", "currval", "changes",
+    "total_changes", "last_insert_rowid", "getenv", "current_setting",
+];
+
+/// Functions that mean the present moment if nothing is given to them.
+const MOMENTS: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];
+
+/// Words after which it is up to the engine which rows come, or in which order.
+const UNORDERED: &[&str] = &[
+    "limit", "offset", "fetch", "join", "group", "having", "distinct", "union", "intersect", "except", "over",
+    "qualify", "with", "unnest", "values", "first", "last", "any_value", "arbitrary",
+];
+
+/// Whether a condition holds for the same rows each time: nothing in it depends on chance or time.
+#[must_use]
+pub fn is_repeatable_condition(condition: &str) -> bool {
+    words(condition).is_some_and(|words| !is_volatile(&words))
+}
+
+/// Whether a query is certain to give the same rows in the same order each time: it reads the input once,
+/// from its beginning, and nothing in it depends on chance, time, or what the engine does first.
+#[must_use]
+pub fn is_repeatable_query(sql: &str) -> bool {
+    let Some(words) = words(sql) else { return false };
+    let count = |wanted: &str| words.iter().filter(|word| *word == wanted).count();
+    let from = words.iter().skip_while(|word| *word != "from").skip(1);
+    let table: Vec<&String> = from.take_while(|word| !["where", "order", ";"].contains(&word.as_str())).collect();
+    let reads_once = count("select") == 1 && count("from") == 1 && table.len() <= 3;
+    reads_once
+        && !table.iter().any(|word| [",", "("].contains(&word.as_str()))
+        && !words.iter().any(|word| UNORDERED.contains(&word.as_str()))
+        && !is_volatile(&words)
+}
+
+fn is_volatile(words: &[String]) -> bool {
+    let is_moment = |at: usize, word: &String| {
+        let follows = |step: usize, what: &str| words.get(at + step).is_some_and(|word| word == what);
+        MOMENTS.contains(&word.as_str()) && follows(1, "(") && follows(2, ")")
+    };
+    words.iter().enumerate().any(|(at, word)| VOLATILE.contains(&word.as_str()) || is_moment(at, word))
+}
+
+/// The words and signs of a query in small letters, without comments and quoted names. Of text, only that
+/// counts which means a moment, such as `'now'`. `None` where something is not closed.
+fn words(sql: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut rest = sql.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/")? + 2,
+            '\'' | '"' | '`' => {
+                let closed = rest.get(1..)?.find(first)?;
+                let inside = rest.get(1..=closed)?.trim().to_lowercase();
+                if first == '\'' && ["now", "today", "tomorrow", "yesterday"].contains(&inside.as_str()) {
+                    words.push("now".to_owned());
+                } else {
+                    // It stands for a name or a value, whatever it is.
+                    words.push(String::new());
+                }
+                closed + 2
+            }
+            _ if first.is_alphanumeric() || first == '_' => {
+                let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                let end = end.unwrap_or(rest.len());
+                words.push(rest.get(..end)?.to_lowercase());
+                end
+            }
+            _ => {
+                words.push(first.to_string());
+                first.len_utf8()
+            }
+        };
+        rest = rest.get(length..)?.trim_start();
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_selection_is_repeatable_and_whatever_depends_on_chance_time_or_the_engine_is_not() {
+        for sql in [
+            "SELECT * FROM input",
+            "select a, upper(b) as c from input where lang = 'en' order by a desc;",
+            "SELECT a -- random() limit\nFROM input AS i WHERE s = 'now is it' /* now() */",
+            "SELECT \"limit\", date(t) FROM \"input\" WHERE t > '2024-01-01'",
+        ] {
+            assert!(is_repeatable_query(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT * FROM input ORDER BY random()",
+            "SELECT * FROM input LIMIT 100",
+            "SELECT * FROM input USING SAMPLE 100",
+            "SELECT * FROM input WHERE t < now()",
+            "SELECT * FROM input WHERE t < CURRENT_TIMESTAMP",
+            "SELECT * FROM input WHERE t < datetime('Now')",
+            "SELECT * FROM input WHERE t < datetime()",
+            "SELECT * FROM input WHERE t < date ( )",
+            "SELECT a, count(*) FROM input GROUP BY a",
+            "SELECT DISTINCT a FROM input",
+            "SELECT * FROM input a, input b",
+            "SELECT * FROM input JOIN input AS other USING (a)",
+            "SELECT * FROM (SELECT * FROM input) WHERE x",
+            "SELECT row_number() OVER () FROM input",
+            "WITH t AS (SELECT 1) SELECT * FROM t",
+            "SELECT 'open FROM input",
+            "",
+        ] {
+            assert!(!is_repeatable_query(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_condition_is_repeatable_unless_it_depends_on_chance_or_time() {
+        for condition in ["x > 3", "x > (SELECT avg(x) FROM input)", "s LIKE '%random()%'", "\"now\" = 1"] {
+            assert!(is_repeatable_condition(condition), "{condition}");
+        }
+        for condition in ["random() % 10 = 0", "t > now()", "t > date('now', '-1 day')", "t < TODAY()"] {
+            assert!(!is_repeatable_condition(condition), "{condition}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows of a query that may give others when it is asked again: they are recorded in the work folder,
+//! so that a resume has the same.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::ports::Dataset;
+use rowmill_data::{is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
+use rowmill_store::file::{Header, WorkFolder};
+use rowmill_types::{Problem, ProblemCode};
+use tempfile::TempPath;
+
+use crate::inputs::Tell;
+use crate::spec::{Query, RunSpec};
+
+/// Whether the rows of a run are recorded.
+#[derive(Debug, Default)]
+pub(crate) enum Recording {
+    /// They are not: they are the same whenever they are read.
+    #[default]
+    Unneeded,
+    /// An earlier part of the run recorded them, in the file of this name.
+    Found(String),
+    /// They were recorded for this run, in the file of this name once it is put there. Until then the
+    /// file goes with whoever has this.
+    New(String, TempPath),
+}
+
+impl Recording {
+    /// Names the file in the header of the run.
+    pub(crate) fn name_in(&self, header: Header) -> Header {
+        let recorded_rows = match self {
+            Self::Unneeded => None,
+            Self::Found(name) | Self::New(name, _) => Some(name.clone()),
+        };
+        Header { recorded_rows, ..header }
+    }
+
+    /// Puts the file where the header will name it.
+    pub(crate) fn put(self, folder: &WorkFolder) -> Result<(), Problem> {
+        let Self::New(name, path) = self else { return Ok(()) };
+        folder.put_rows(&path, &name)?;
+        // It has another name now, by which it stays.
+        drop(path.keep());
+        Ok(())
+    }
+}
+
+/// The rows that `given` has now, or had when the run began, if it may give others each time.
+pub(crate) fn recorded(
+    spec: &RunSpec,
+    folder: &Path,
+    tell: &Tell,
+    given: Arc<dyn Dataset>,
+) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
+    let Some(name) = file_name(spec) else { return Ok((given, Recording::Unneeded)) };
+    if let Some(file) = recorded_before(spec, &name) {
+        tell(
+            "the rows are those that the query gave when the run began, because it may give others now; \
+             `--overwrite` starts again with those"
+                .to_owned(),
+        );
+        return Ok((recorded_rows(given, file), Recording::Found(name)));
+    }
+    let (begin, end) = WorkFolder::SPOOL;
+    // The rows may be private: nobody else may read the file.
+    let spool = tempfile::Builder::new().prefix(begin).suffix(end).tempfile_in(folder).map_err(|error| {
+        let message = format!("the rows of the query cannot be recorded in `{}`", folder.display());
+        Problem::new(ProblemCode::WriteFailed, message)
+            .cause(error)
+            .hint("choose another folder with `--work-dir`")
+    })?;
+    let (file, path) = spool.into_parts();
+    let rows = record_rows(given, file, &path)?;
+    Ok((rows, Recording::New(name, path)))
+}
+
+/// The name of the file for the rows of the query, if they must be recorded.
+fn file_name(spec: &RunSpec) -> Option<String> {
+    let Query { sql, condition, .. } = &spec.query;
+    let query = match (sql, condition) {
+        (Some(sql), _) if !is_repeatable_query(sql) => format!("SQL {sql}"),
+        (None, Some(condition)) if !is_repeatable_condition(condition) => format!("WHERE {condition}"),
+        _ => return None,
+    };
+    Some(WorkFolder::recorded_rows(&format!("{query}\n{}", spec.input.location.name())))
+}
+
+/// The file in which an earlier part of the run recorded the rows of the same query.
+fn recorded_before(spec: &RunSpec, name: &str) -> Option<File> {
+    let folder = WorkFolder::of(&spec.work_folder().filter(|_| spec.existing.resumes())?);
+    // A header that cannot be read is told of when the run begins.
+    let header = folder.header().ok().flatten()?;
+    let is_same = header.recorded_rows.as_deref() == Some(name);
+    File::open(folder.path().join(name)).ok().filter(|_| is_same)
+}

@@ -1,0 +1,89 @@
+//! Putting an output in order once the last row has ended.
+
+use rowmill_core::resume::ResumeCounts;
+use rowmill_data::output::{InputOrder, MadeWhole, Newer, OutputFile, RemovedRows, rewrite_errors};
+use rowmill_store::file::{Line, WorkFolder, scan};
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::counts::counted;
+use crate::finish::Ended;
+use crate::ids::{KnownBy, Settling};
+use crate::report::OutputChanges;
+use crate::spec::RunSpec;
+
+/// Makes an output whole, one envelope per row in input order; says what was done to it.
+pub(crate) fn put_in_order(
+    spec: &RunSpec,
+    folder: &WorkFolder,
+    output: &OutputFile,
+    ended: &Ended,
+) -> Result<OutputChanges, Problem> {
+    let mut changes = OutputChanges::default();
+    let is_whole = output.is_whole();
+    if !is_whole {
+        let MadeWhole { envelopes, set_aside } = make_whole(folder, output, ended)?;
+        check_nothing_lost(output, ended, envelopes)?;
+        changes = OutputChanges { made_whole: true, set_aside, ..changes };
+    }
+    if spec.existing.resumes() {
+        let settling = Settling {
+            is_settled: is_whole && ended.is_settled && output.is_unwritten(),
+            in_place: is_in_place(ended),
+            expected_rows: ended.end.tally.skipped_rows + ended.end.tally.processed_rows,
+            removed: spec.removed_rows,
+            folder: folder.path(),
+        };
+        let order = ended.known_by.settle(output.path(), &ended.header, &settling)?;
+        let InputOrder { moved_rows, removed_rows, .. } = order;
+        changes = match spec.removed_rows {
+            RemovedRows::Keep => OutputChanges { moved_rows, removed_rows, ..changes },
+            RemovedRows::Drop => OutputChanges { moved_rows, dropped_rows: removed_rows, ..changes },
+        };
+        if let Some(errors) = &spec.error_output {
+            rewrite_errors(output.path(), errors)?;
+        }
+    }
+    output.sync()?;
+    Ok(changes)
+}
+
+/// Whether the rows of an earlier part of the run are certain to have the numbers that they had:
+/// all of them were done, and were met again with their numbers.
+fn is_in_place(ended: &Ended) -> bool {
+    let only_done = ended.resumed.is_some_and(|counts| counts == ResumeCounts { done: counts.done, ..ResumeCounts::default() });
+    only_done && ended.end.stopped.is_none() && ended.end.skipped == ended.places
+}
+
+/// Writes an output again from the ledger, and from what is left of it.
+fn make_whole(folder: &WorkFolder, output: &OutputFile, ended: &Ended) -> Result<MadeWhole, Problem> {
+    let mut records = match ended.known_by {
+        KnownBy::Ids(_) => Newer::default(),
+        KnownBy::Numbers(_) => Newer::known_by_number(),
+    };
+    let ledger = folder.ledger(&ended.header);
+    scan(&ledger, |line, span, _| {
+        if let Line::Ended(head) = line {
+            records.add(&head.id, head.number, span);
+        }
+        Ok(())
+    })?;
+    output.make_whole(&ledger, records)
+}
+
+/// What an earlier part of the run wrote is in the output alone.
+fn check_nothing_lost(output: &OutputFile, ended: &Ended, envelopes: u64) -> Result<(), Problem> {
+    let before = ended.resumed.unwrap_or_default();
+    let expected = before.done + before.undecided + ended.end.tally.processed_rows;
+    if envelopes >= expected {
+        return Ok(());
+    }
+    let lost = counted(expected - envelopes, "envelope");
+    let message = format!(
+        "`{}` was changed while the run was writing it, and lost {lost} of an earlier part of the run",
+        output.path().display()
+    );
+    Err(Problem::new(ProblemCode::WriteFailed, message).hint(
+        "everything that this part of the run answered is in it again; the same command with `--resume` \
+         sends the rows whose envelopes are lost",
+    ))
+}
