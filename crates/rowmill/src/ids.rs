@@ -256,6 +256,7 @@ mod tests {
             schema: None,
             agents: None,
             query: None,
+            delimiter: None,
             columns: None,
             files: None,
         };

@@ -157,12 +157,16 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         }
     };
     let tools = stage.tools.clone();
+    let schema_model = texts.schema_model.clone();
     let recorder = stage.recorder.clone();
     let prepared = Prepared { started, run, folder, made, http, texts, rows, source, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
         tools.host.close().await;
+    }
+    if let Some(schema_model) = schema_model {
+        schema_model.close().await;
     }
     if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
         (control.notice)(Notice::Warning(problem.message));
@@ -200,7 +204,9 @@ struct Prepared {
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
     let Prepared { started, run, folder, made, http, texts, rows, source, stage } = prepared;
-    let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
+    let Stage { cast, voices, tools, model, mut identity, rules, speakers, redactor, .. } = stage;
+    // What is kept of an answer is what the user's code made of it.
+    identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = files(&spec, &*rows.dataset, rules, &http)?;
     let files = files.map(|files| kept_apart(&spec, &folder, files)).transpose()?;
     let new = new_run(&spec, &rows, (&texts, &redactor), (&run, started, &model))?;

@@ -38,6 +38,16 @@ pub(super) struct Check {
     pub(super) test: Test,
 }
 
+/// Where the values of a column come from.
+enum CellPlace {
+    /// The decoded column at this place.
+    Decoded(usize),
+    /// All rows have the same, as JSON.
+    Same(Arc<str>),
+    /// The file lacks it.
+    Lacking,
+}
+
 /// A file that is being read.
 pub(super) struct OpenFile {
     handle: File,
@@ -45,8 +55,8 @@ pub(super) struct OpenFile {
     layout: Arc<Layout>,
     /// The columns to decode, in the order of the file.
     decoded: Vec<usize>,
-    /// Where each wanted column is among the decoded ones; the file lacks the others.
-    places: Vec<Option<usize>>,
+    /// Where the values of each wanted column come from.
+    places: Vec<CellPlace>,
     checks: Vec<Check>,
     /// Whether each row group may hold rows of use; empty when all do.
     of_use: Vec<bool>,
@@ -63,17 +73,29 @@ impl OpenFile {
     pub(super) fn new(file: &TableFile, wanted: &[&str], tests: &[(String, Test)]) -> Result<Self, Problem> {
         let layout = Arc::clone(&file.layout);
         let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
-        let found: Vec<Option<usize>> = wanted.iter().map(|name| columns.get(name).copied()).collect();
-        let mut decoded: Vec<usize> = found.iter().flatten().copied().collect();
+        let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
+        let of_file = |name: &str| columns.get(name).copied().filter(|_| of_folders(name).is_none());
+        let mut decoded: Vec<usize> = wanted.iter().filter_map(|name| of_file(name)).collect();
         decoded.sort_unstable();
-        let places = found.iter().map(|column| column.and_then(|column| decoded.binary_search(&column).ok()));
-        let places = places.collect();
+        let place = |name: &&str| match (of_folders(name), of_file(name)) {
+            (Some(field), _) => CellPlace::Same(field.json.as_str().into()),
+            (None, Some(column)) => {
+                decoded.binary_search(&column).map_or(CellPlace::Lacking, CellPlace::Decoded)
+            }
+            (None, None) => CellPlace::Lacking,
+        };
+        let places = wanted.iter().map(place).collect();
         let mut checks = Vec::new();
-        let mut lacks_column = false;
+        // Whether no row of the file can be of use.
+        let mut lacks_rows = false;
         for (name, test) in tests {
+            if let Some(field) = of_folders(name) {
+                lacks_rows |= test.suits(&field.shape()) && !test.holds_for(field);
+                continue;
+            }
             match columns.get(name.as_str()) {
                 // A column that the file lacks is null in all its rows.
-                None => lacks_column = true,
+                None => lacks_rows = true,
                 Some(column) => {
                     let shape = layout.shapes.get(*column).filter(|shape| test.suits(shape));
                     if let Some(shape) = shape.cloned() {
@@ -91,7 +113,7 @@ impl OpenFile {
         if rows.ok() != Some(file.rows) {
             return Err(problems::changed(&file.name));
         }
-        let of_use = if lacks_column {
+        let of_use = if lacks_rows {
             vec![false; groups.len()]
         } else if checks.is_empty() {
             Vec::new()
@@ -169,9 +191,16 @@ impl OpenFile {
     pub(super) fn cells(&self, batch: &RecordBatch) -> Decoded<Batch> {
         let mut cells = Vec::with_capacity(self.places.len());
         for place in &self.places {
-            let Some(place) = *place else {
-                cells.push(None);
-                continue;
+            let place = match place {
+                CellPlace::Decoded(place) => *place,
+                CellPlace::Same(json) => {
+                    cells.push(Some(Cells::same(json)));
+                    continue;
+                }
+                CellPlace::Lacking => {
+                    cells.push(None);
+                    continue;
+                }
             };
             let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
             let made = match (self.layout.shapes.get(column), batch.columns().get(place)) {

@@ -10,6 +10,7 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 use rowmill_types::Problem;
 
+use super::encryption::has_encrypted_columns;
 use super::layout::Layout;
 use super::problems::{self, guarded};
 use crate::dataset::cannot_open;
@@ -32,13 +33,21 @@ pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
         // What the writer noted about its types may be of a kind that is not known here; the
         // columns can be read all the same.
         .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
-        .map_err(|error| problems::bad_footer(name, error))?;
+        .map_err(|error| unreadable(name, path, error))?;
     let summary = guarded(|| {
         let rows = check_groups(understood.metadata(), start)?;
         let layout = Layout::new(understood.parquet_schema(), understood.schema())?;
         Ok(Summary { rows, size, layout })
     });
-    summary.map_err(|error| problems::bad_footer(name, error))
+    summary.map_err(|error| unreadable(name, path, error))
+}
+
+/// Why a footer cannot be used.
+fn unreadable(name: &str, path: &Path, error: ParquetError) -> Problem {
+    match has_encrypted_columns(path) {
+        true => problems::encrypted(name),
+        false => problems::bad_footer(name, error),
+    }
 }
 
 /// Reads the footer for a read of the rows. Statistics are kept of these leaves only.
