@@ -18,7 +18,7 @@ use crate::agents::{self, Stage};
 use crate::answers::answers;
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::budget_notices;
-use crate::columns::{same_prompt_text, wanted_columns};
+use crate::columns::{read_columns, same_prompt_text, wanted_columns};
 use crate::environment::environment;
 use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
@@ -134,13 +134,14 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
     let wanted = wanted_columns(&spec, &texts.template);
+    let columns = read_columns(&spec, &texts.template, &wanted);
     let looked_at = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| {
             let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
             check_attached(spec, &*rows.dataset, (&folder, &writes))?;
-            let source = first_rows(&rows, &spec.work.stop_rules)?;
+            let source = first_rows(&rows, &spec.work.stop_rules, columns)?;
             Ok((rows, source))
         }
     });

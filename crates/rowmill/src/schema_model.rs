@@ -95,6 +95,7 @@ fn facts(interpreter: &str, spec: &str, told: &str) -> ModelFacts {
     let code = (!code.is_empty()).then(|| code.to_owned());
     let settings = SchemaModelSettings {
         interpreter: interpreter.into(),
+        folder: ".".into(),
         model: spec.to_owned(),
         timeout: CHECK_TIMEOUT,
     };

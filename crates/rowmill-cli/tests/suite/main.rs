@@ -60,6 +60,7 @@ mod resume;
 mod resume_files;
 mod reuse;
 mod rows;
+mod schema_models;
 mod screen;
 mod select;
 mod signals;

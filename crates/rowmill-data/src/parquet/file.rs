@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{Array as _, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
 use rowmill_types::Problem;
@@ -19,7 +22,7 @@ use super::group::{Batch, Found, Group, Reader};
 use super::layout::Layout;
 use super::problems;
 use super::problems::guarded;
-use super::pruning::groups_of_use;
+use super::pruning::{groups_of_use, rows_of_use};
 use super::shape::Shape;
 use super::table::TableFile;
 use crate::dataset::cannot_open;
@@ -225,7 +228,13 @@ impl OpenFile {
         let is_checked = |leaf| columns.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok();
         let row_bytes = (decoded_bytes(described, is_checked) / rows.max(1)).max(1);
         let batch = usize::try_from((BATCH_BYTES / row_bytes).clamp(1, 2 * BATCH_ROWS)).unwrap_or(1);
-        let builder = self.builder(group, &columns, batch)?;
+        let of_use = rows_of_use(&self.metadata, &self.layout, &self.checks, group);
+        let mut builder = self.builder(group, &columns, batch)?;
+        let mut expected = rows;
+        if let Some(of_use) = &of_use {
+            expected = of_use.count_set_bits() as u64;
+            builder = builder.with_row_selection(selection(of_use));
+        }
         let mut reader = guarded(|| builder.build())?;
         let mut picked = BooleanBufferBuilder::new(0);
         while let Some(batch) = guarded(|| Ok(reader.next().transpose()?))? {
@@ -234,17 +243,18 @@ impl OpenFile {
             for row in 0..batch.num_rows() {
                 picked.append(masks.iter().all(|mask| mask.is_valid(row) && mask.value(row)));
             }
-            if picked.len() as u64 > rows {
+            if picked.len() as u64 > expected {
                 break;
             }
         }
-        if picked.len() as u64 != rows {
+        if picked.len() as u64 != expected {
             let found = picked.len();
             return Err(ParquetError::EOF(format!(
-                "a row group has {found} rows where {rows} were announced"
+                "a row group has {found} rows where {expected} were announced"
             )));
         }
-        Ok(BooleanArray::new(picked.finish(), None))
+        let picked = picked.finish();
+        Ok(BooleanArray::new(of_use.map_or_else(|| picked.clone(), |of_use| spread(&of_use, &picked)), None))
     }
 
     fn builder(
@@ -270,6 +280,32 @@ impl OpenFile {
 fn mask(batch: &RecordBatch, columns: &[usize], check: &Check) -> Option<BooleanArray> {
     let place = columns.binary_search(&check.column).ok()?;
     check.test.check(&check.shape, batch.columns().get(place)?)
+}
+
+/// The rows that are set, as the decoder wants them.
+fn selection(rows: &BooleanBuffer) -> RowSelection {
+    let mut selectors = Vec::new();
+    let mut passed = 0;
+    for (start, end) in rows.set_slices() {
+        selectors.push(RowSelector::skip(start - passed));
+        selectors.push(RowSelector::select(end - start));
+        passed = end;
+    }
+    selectors.push(RowSelector::skip(rows.len() - passed));
+    selectors.into()
+}
+
+/// What was found of the rows that are set, with `false` for all others.
+fn spread(rows: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
+    let mut spread = BooleanBufferBuilder::new(rows.len());
+    let mut taken = 0;
+    for (start, end) in rows.set_slices() {
+        spread.append_n(start - spread.len(), false);
+        spread.append_buffer(&found.slice(taken, end - start));
+        taken += end - start;
+    }
+    spread.append_n(rows.len() - spread.len(), false);
+    spread.finish()
 }
 
 /// How many bytes these leaves of a row group take unpacked, before the decoder.

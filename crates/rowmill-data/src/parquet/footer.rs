@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::{ParquetError, Result as Decoded};
-use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 use rowmill_types::Problem;
 
 use super::encryption::has_encrypted_columns;
@@ -59,7 +59,13 @@ pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<Ar
         })
         .with_parquet_schema(Arc::clone(&layout.stored))
         .with_schema(Arc::clone(&layout.decoded));
-    guarded(|| ArrowReaderMetadata::load(file, options))
+    if leaves.is_empty() {
+        return guarded(|| ArrowReaderMetadata::load(file, options));
+    }
+    // Where pages are is worth knowing only if some are passed over.
+    let with_pages = options.clone().with_page_index_policy(PageIndexPolicy::Optional);
+    guarded(|| ArrowReaderMetadata::load(file, with_pages))
+        .or_else(|_| guarded(|| ArrowReaderMetadata::load(file, options)))
 }
 
 /// How many rows a row group says to have.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use rowmill_data::{AttachmentSpec, DocumentIds, Extractor, InputSpec, Location, attachments, dataset};
+use rowmill_data::{AttachmentSpec, Extractor, InputSpec, Location, attachments, dataset};
 use rowmill_http::HttpClient;
 use rowmill_testkit::made_files as made;
 use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, ErrorKind, Row, SourceRow};

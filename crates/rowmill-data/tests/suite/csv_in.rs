@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use rowmill_core::ports::{Dataset as _, Room};
+use rowmill_core::ports::Room;
 use rowmill_data::{FieldDelimiter, Format, InputSpec, Location, dataset, deviating_delimiter};
 use rowmill_types::{ProblemCode, SourceRow};
 use tempfile::TempDir;
@@ -118,4 +118,17 @@ fn a_named_delimiter_counts_and_is_refused_for_other_formats() {
     assert_eq!(problem.message, format!("`--delimiter` is for CSV and TSV, and `{name}` is read as jsonl"));
     let spec = InputSpec { format: Some(Format::Tsv), ..spec };
     assert!(dataset(&spec).is_ok());
+}
+
+#[test]
+fn a_record_over_the_bound_is_one_failed_row_and_the_others_are_read() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("rows.csv");
+    let long = "x,".repeat(33 << 20);
+    fs::write(&path, format!("a,b\n1,2\n3,\"{long}\n\"\n4,5\n")).unwrap();
+    let rows = read(&path);
+    let texts: Vec<&str> =
+        rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.text())).collect();
+    let failed = "Line 3: longer than 64 MiB (the record begins on line 3 of the input)";
+    assert_eq!(texts, [r#"{"a":"1","b":"2"}"#, failed, r#"{"a":"4","b":"5"}"#]);
 }

@@ -52,7 +52,7 @@ impl Launcher {
     pub(super) fn of_model(settings: &SchemaModelSettings) -> Self {
         Self {
             interpreter: settings.interpreter.clone(),
-            folder: PathBuf::from("."),
+            folder: settings.folder.clone(),
             program: MODEL_PROGRAM,
             plan: serde_json::json!({ "model": settings.model }).to_string().into_bytes(),
             without: Vec::new(),

@@ -22,6 +22,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct SchemaModelSettings {
     /// The Python program.
     pub interpreter: PathBuf,
+    /// The folder that it starts in, where modules are looked for first.
+    pub folder: PathBuf,
     /// The model: `module.path:Class`.
     pub model: String,
     /// How long the check of one answer may take.
