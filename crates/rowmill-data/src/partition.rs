@@ -55,24 +55,33 @@ pub(crate) fn add_fields(root: &Path, files: &mut [InputFile]) -> Result<(), Pro
             "read them one by one, or with a pattern such as `folder/*/*.parquet`, which adds no fields",
         ));
     }
-    let is_number: Vec<bool> = (0..expected.len())
-        .map(|column| {
-            let mut given =
-                values.iter().filter_map(|values| values.get(column)).filter(|(_, value)| value != NO_VALUE);
-            given.all(|(_, value)| value.parse::<i64>().is_ok())
-        })
-        .collect();
+    let kind = |column: usize| {
+        let given = values.iter().filter_map(|values| values.get(column));
+        let mut given = given.filter(|(_, value)| value != NO_VALUE);
+        match given.all(|(_, value)| value.parse::<i64>().is_ok()) {
+            true => ValueKind::Number,
+            false => ValueKind::Text,
+        }
+    };
+    let kinds: Vec<ValueKind> = (0..expected.len()).map(kind).collect();
     for (file, values) in files.iter_mut().zip(values) {
-        let fields = values.into_iter().zip(&is_number);
-        file.partition = fields.map(|((name, value), is_number)| field(name, &value, *is_number)).collect();
+        let fields = values.into_iter().zip(&kinds);
+        file.partition = fields.map(|((name, value), kind)| field(name, &value, *kind)).collect();
     }
     Ok(())
 }
 
-fn field(name: String, value: &str, is_number: bool) -> PartitionField {
-    let json = match value.parse::<i64>() {
+/// What the values of a field are.
+#[derive(Debug, Clone, Copy)]
+enum ValueKind {
+    Number,
+    Text,
+}
+
+fn field(name: String, value: &str, kind: ValueKind) -> PartitionField {
+    let json = match (kind, value.parse::<i64>()) {
         _ if value == NO_VALUE => "null".to_owned(),
-        Ok(number) if is_number => number.to_string(),
+        (ValueKind::Number, Ok(number)) => number.to_string(),
         _ => {
             let mut json = String::with_capacity(value.len() + 2);
             write_string(value, &mut json);
