@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use rowmill_core::ports::Room;
-use rowmill_data::{DocumentIds, InputSpec, Location, dataset};
+use rowmill_data::{InputSpec, Location, dataset};
 
 use crate::{Failure, talk};
 
@@ -41,7 +41,7 @@ pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
 fn with_rowmill(path: &Path) -> Result<u64, Failure> {
     let told = |problem: rowmill_types::Problem| Failure::new(problem.message);
     let location = Location::File(path.to_owned());
-    let spec = InputSpec { location, format: None, document_ids: DocumentIds::Path };
+    let spec = InputSpec::new(location, None);
     let mut source = dataset(&spec).map_err(told)?.open().map_err(told)?;
     let mut batch = Vec::new();
     let mut rows = 0;

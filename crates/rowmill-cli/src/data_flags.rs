@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rowmill::{DocumentIds, FileFlags, Problem, Query, RemovedRows};
+use rowmill::{DocumentIds, FieldDelimiter, FileFlags, Problem, Query, RemovedRows};
 
 use crate::resolve::usage;
 
@@ -24,6 +24,11 @@ pub(crate) struct DataFlags {
     /// Keep only these fields of a row, in this order.
     #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = "Rows")]
     columns: Vec<String>,
+
+    /// What stands between the values of a CSV or TSV input: one character, or `tab`; without it, the
+    /// header tells.
+    #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse, help_heading = "Rows")]
+    delimiter: Option<FieldDelimiter>,
 
     /// What names a file of a folder: its `path`, or its `content`, so that a file that was
     /// moved or copied is not worked on again [default: path].
@@ -74,6 +79,10 @@ impl DataFlags {
             Some("drop") => RemovedRows::Drop,
             _ => RemovedRows::Keep,
         }
+    }
+
+    pub(crate) fn delimiter(&self) -> Option<FieldDelimiter> {
+        self.delimiter
     }
 
     pub(crate) fn query(&self) -> Query {

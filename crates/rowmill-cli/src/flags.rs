@@ -39,8 +39,9 @@ pub(crate) struct CommonFlags {
     ///
     /// Files end in `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.json` (one array) or `.parquet`, and may
     /// be packed with gzip or zstd. A pattern such as `'parts/*.parquet'` reads several files as
-    /// one. A folder, or a pattern of other files such as `'invoices/*.pdf'`, makes every file a
-    /// row and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`.
+    /// one, and so does a folder called `rows.parquet`, or one with folders such as `year=2026`. Any
+    /// other folder, or a pattern of other files such as `'invoices/*.pdf'`, makes every file a row
+    /// and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`.
     #[arg(long, short, value_name = "INPUT", help_heading = "Rows")]
     pub(crate) input: String,
 

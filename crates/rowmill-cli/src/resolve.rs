@@ -135,6 +135,7 @@ fn input(flags: &CommonFlags) -> Result<InputSpec, Problem> {
         location: Location::parse(&flags.input)?,
         format: flags.input_format,
         document_ids: flags.data.document_ids(),
+        delimiter: flags.data.delimiter(),
     })
 }
 

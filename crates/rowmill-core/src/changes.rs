@@ -69,6 +69,7 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
     value("id field", old.id_field.as_deref(), new.id_field.as_deref());
     value("model", Some(&old.model), Some(&new.model));
     value("query", old.query.as_deref(), new.query.as_deref());
+    value("delimiter", old.delimiter.as_deref(), new.delimiter.as_deref());
     value("columns", old.columns.as_deref(), new.columns.as_deref());
     value("files", old.files.as_deref(), new.files.as_deref());
     let texts = [
@@ -210,6 +211,7 @@ mod tests {
             schema: None,
             agents: None,
             query: None,
+            delimiter: None,
             columns: None,
             files: None,
         };

@@ -27,6 +27,9 @@ pub struct Fingerprint {
     /// The query that numbers the rows, if any.
     #[serde(default)]
     pub query: Option<String>,
+    /// What stands between the values of the input, where it is not what the header tells.
+    #[serde(default)]
+    pub delimiter: Option<String>,
     /// The fields that rows keep, unless they keep all.
     #[serde(default)]
     pub columns: Option<String>,
@@ -54,5 +57,6 @@ impl Fingerprint {
     #[must_use]
     pub fn reads_the_same_as(&self, other: &Self) -> bool {
         (&self.input, &self.id_field, &self.query) == (&other.input, &other.id_field, &other.query)
+            && self.delimiter == other.delimiter
     }
 }

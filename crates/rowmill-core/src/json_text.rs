@@ -88,16 +88,27 @@ pub(crate) fn start_line(out: &mut impl TextBuffer, step: usize, depth: usize) {
 /// Appends `text` as a JSON string, escaping only what JSON demands.
 pub fn write_string(text: &str, out: &mut impl TextBuffer) {
     out.push_text("\"");
-    let mut copied = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte < 0x20 || byte == b'"' || byte == b'\\' {
-            out.push_text(part(text, copied..at));
-            push_escaped(char::from(byte), out);
-            copied = at + 1;
-        }
+    let mut left = text;
+    loop {
+        let plain = plain_bytes(left.as_bytes());
+        out.push_text(part(left, 0..plain));
+        let Some(special) = left.as_bytes().get(plain) else { break };
+        push_escaped(char::from(*special), out);
+        left = part(left, plain + 1..left.len());
     }
-    out.push_text(part(text, copied..text.len()));
     out.push_text("\"");
+}
+
+/// How many bytes come before the first that a JSON string must escape.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    // Without a branch for each byte, many are looked at in one step.
+    let (blocks, _) = bytes.as_chunks::<32>();
+    let block =
+        blocks.iter().position(|block| block.iter().fold(false, |found, byte| found | is_special(*byte)));
+    let start = 32 * block.unwrap_or(blocks.len());
+    let rest = bytes.get(start..).unwrap_or_default();
+    start + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
 }
 
 /// The text that a JSON string stands for, or `None` when `json` is no string.

@@ -1,6 +1,6 @@
 //! What an answer means for its row.
 
-use rowmill_types::{Completion, ErrorKind, Finish, RowError};
+use rowmill_types::{AnswerVerdict, Completion, ErrorKind, Finish, RowError};
 
 use crate::validate::{ResultSchema, Verdict, repair_request};
 
@@ -39,7 +39,16 @@ pub fn judge(completion: &Completion, schema: Option<&ResultSchema>, repairs_lef
         return failed(ErrorKind::EmptyAnswer, "the model answered with no text");
     }
     let Some(schema) = schema else { return Judgement::Text };
-    match schema.check(text) {
+    let verdict = match completion.verdict.as_deref() {
+        None => schema.check(text),
+        Some(AnswerVerdict::Valid(result)) => Verdict::Valid(result.clone()),
+        Some(AnswerVerdict::Invalid(violations)) => Verdict::Invalid(violations.clone()),
+        // Nobody knows whether it is wrong, so there is nothing to repair.
+        Some(AnswerVerdict::Unchecked(why)) => {
+            return failed(ErrorKind::StructuredOutput, &format!("the answer could not be checked: {why}"));
+        }
+    };
+    match verdict {
         Verdict::Valid(result) => Judgement::Json(result),
         Verdict::Invalid(violations) if repairs_left => Judgement::Repair(repair_request(&violations)),
         Verdict::Invalid(violations) => {
@@ -71,6 +80,24 @@ mod tests {
             assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some(text)));
         }
         assert_eq!(judge(&completion("a\"b", Finish::Complete), None, true), Judgement::Text);
+    }
+
+    #[test]
+    fn what_a_check_found_counts_and_not_what_the_schema_says() {
+        let schema = ResultSchema::parse(r#"{"type":"integer"}"#, "s").unwrap();
+        let checked = |verdict| Completion { verdict: Some(Box::new(verdict)), ..Completion::of_text("3") };
+        let valid = AnswerVerdict::Valid("{\"n\":3}".into());
+        assert_eq!(judge(&checked(valid), Some(&schema), true), Judgement::Json("{\"n\":3}".into()));
+        let invalid = || AnswerVerdict::Invalid(vec!["three is too many".into()]);
+        let Judgement::Repair(feedback) = judge(&checked(invalid()), Some(&schema), true) else {
+            panic!("must repair")
+        };
+        assert!(feedback.contains("\n- three is too many\n"), "{feedback}");
+        let unchecked = AnswerVerdict::Unchecked("no Python".into());
+        let Judgement::Failed(error) = judge(&checked(unchecked), Some(&schema), true) else {
+            panic!("must fail")
+        };
+        assert_eq!(error.message, "the answer could not be checked: no Python");
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Whether an answer satisfies the schema.
 
+use std::sync::Arc;
+
 use jsonschema::Validator;
 use rowmill_types::{Problem, ProblemCode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::json_text;
+use crate::ports::AnswerCheck;
 
 /// At most this many violations are told to the model and the user.
 const MAX_VIOLATIONS: usize = 8;
@@ -14,6 +18,7 @@ const MAX_VIOLATIONS: usize = 8;
 pub struct ResultSchema {
     value: Value,
     validator: Validator,
+    answer_check: Option<Arc<dyn AnswerCheck>>,
 }
 
 /// What a check found.
@@ -46,7 +51,19 @@ impl ResultSchema {
             return Err(invalid(format!("at {place}: {error}")));
         }
         let validator = jsonschema::validator_for(&value).map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { value, validator })
+        Ok(Self { value, validator, answer_check: None })
+    }
+
+    /// The same schema, with a check that takes the place of its own.
+    #[must_use]
+    pub fn with_answer_check(self, check: Option<Arc<dyn AnswerCheck>>) -> Self {
+        Self { answer_check: check, ..self }
+    }
+
+    /// The check that takes the place of the schema's own, if there is one.
+    #[must_use]
+    pub fn answer_check(&self) -> Option<&Arc<dyn AnswerCheck>> {
+        self.answer_check.as_ref()
     }
 
     /// The schema itself.
@@ -93,6 +110,13 @@ pub fn repair_request(violations: &[String]) -> String {
     }
     text.push_str("Answer again with the corrected JSON only.");
     text
+}
+
+/// The JSON of an answer, if it is JSON.
+#[must_use]
+pub fn json_of_answer(answer: &str) -> Option<&str> {
+    let text = strip_fences(answer);
+    serde_json::from_str::<IgnoredAny>(text).is_ok().then_some(text)
 }
 
 /// The JSON inside a Markdown code fence, or the trimmed text when there is none.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::files::{FilesDataset, StreamDataset, open_bytes};
+use crate::csv::{self, FieldDelimiter};
+use crate::files::{FilesDataset, StreamDataset, open_blocks};
 use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet};
 
 /// Makes the dataset of an input of this machine, once it is known to be there. What is
@@ -19,6 +20,7 @@ use crate::{FileList, Format, InputFile, InputSpec, Location, documents, parquet
 /// The input is missing or not readable, or its format is not known.
 pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
     let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
+    check_delimiter(spec, format)?;
     // A document that cannot be read is a failed row; a table that cannot be read stops the run.
     if format != Format::Documents {
         for file in &list.files {
@@ -29,7 +31,7 @@ pub fn dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
         Format::Documents => Ok(documents::dataset(list, spec.document_ids)),
         Format::Parquet => parquet::dataset(list),
         Format::Jsonl | Format::Csv | Format::Tsv | Format::Json => {
-            Ok(Arc::new(FilesDataset::new(list, format)))
+            Ok(Arc::new(FilesDataset::new(list, format, spec.delimiter)?))
         }
     }
 }
@@ -46,15 +48,13 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
         Location::File(path) => {
             let found = fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
             if found.is_dir() {
-                let list = documents::files_of_folder(path, spec.format)?;
-                let format = spec.format.unwrap_or(Format::Documents);
-                return Ok(Some((list, format)));
+                return crate::folder::files_of_folder(path, spec.format).map(Some);
             }
             if !found.is_file() {
                 return Ok(None);
             }
             let name = path.display().to_string();
-            let file = InputFile { path: path.clone(), name: name.clone() };
+            let file = InputFile::new(path.clone(), name.clone());
             FileList { name, files: vec![file], identity: None }
         }
         Location::Pattern(pattern) => crate::pattern::files_of(pattern)?,
@@ -71,7 +71,8 @@ pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, Format)>, Probl
 /// An input that flows by once: standard input, a pipe with a name, a device.
 fn stream(spec: &InputSpec, location: &Location) -> Result<Arc<dyn Dataset>, Problem> {
     let format = stream_format(spec)?;
-    Ok(Arc::new(StreamDataset::new(location.clone(), open_bytes, format)))
+    check_delimiter(spec, format)?;
+    Ok(Arc::new(StreamDataset::new(location.clone(), format, spec.delimiter)))
 }
 
 /// The format of an input that flows by once.
@@ -89,6 +90,30 @@ pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
         );
     }
     Ok(format)
+}
+
+/// Refuses a delimiter for a format that has none.
+fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
+    if spec.delimiter.is_none() || format.is_untyped() {
+        return Ok(());
+    }
+    let name = spec.location.name();
+    let message = format!("`--delimiter` is for CSV and TSV, and `{name}` is read as {}", format.name());
+    Err(Problem::new(ProblemCode::Usage, message)
+        .hint("leave it out, or name the format with `--input-format csv`"))
+}
+
+/// The delimiter that was named for an input, where another one would be recognised: only then
+/// does it change the rows.
+///
+/// # Errors
+///
+/// The input is missing or cannot be read.
+pub fn deviating_delimiter(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
+    let Some(named) = spec.delimiter else { return Ok(None) };
+    // What flows by once cannot be looked at before it is read.
+    let Some((list, format)) = local_files(spec)? else { return Ok(Some(named)) };
+    csv::deviating(named, format, list.files.iter().map(open_blocks))
 }
 
 /// Tells a missing input from one that may not be read.

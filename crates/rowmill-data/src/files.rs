@@ -9,13 +9,13 @@ use rowmill_types::{Problem, ProblemCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::blocks::Blocks;
-use crate::csv::CsvSource;
+use crate::csv::{CsvSource, DelimiterChoice, FieldDelimiter};
 use crate::dataset::cannot_open;
 use crate::json::JsonSource;
 use crate::jsonl::JsonlSource;
 use crate::place::{Place, TextSource};
 use crate::several::FilesSource;
-use crate::{FileList, Format, Location};
+use crate::{FileList, Format, InputFile, Location, PartitionField};
 
 /// How much of each end of a file its digest covers.
 const PROBE: u64 = 64 * 1024;
@@ -24,18 +24,27 @@ const PROBE: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct FilesDataset {
     list: FileList,
-    format: Format,
+    format: TextFormat,
 }
 
 impl FilesDataset {
-    pub(crate) fn new(list: FileList, format: Format) -> Self {
-        Self { list, format }
+    /// Looks at the header of the first file, so that what it tells is known before any row is read.
+    pub(crate) fn new(
+        list: FileList,
+        format: Format,
+        delimiter: Option<FieldDelimiter>,
+    ) -> Result<Self, Problem> {
+        let format = TextFormat { format, delimiter: DelimiterChoice::new(delimiter) };
+        if let (Format::Csv, Some(first)) = (format.format, list.files.first()) {
+            format.delimiter.choose(&mut open_blocks(first)?, Format::Csv)?;
+        }
+        Ok(Self { list, format })
     }
 }
 
 impl Dataset for FilesDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        Ok(Box::new(FilesSource::open(&self.list, self.format)?))
+        Ok(Box::new(FilesSource::open(&self.list, &self.format)?))
     }
 
     fn rereadable(&self) -> bool {
@@ -47,7 +56,11 @@ impl Dataset for FilesDataset {
     }
 
     fn untyped(&self) -> bool {
-        self.format.is_untyped()
+        self.format.format.is_untyped()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.format.delimiter.notice()
     }
 }
 
@@ -70,6 +83,9 @@ pub(crate) fn identity(list: &FileList) -> Result<InputIdentity, Problem> {
         let mut bytes = File::open(&file.path).map_err(unreadable)?;
         let length = bytes.metadata().map_err(unreadable)?.len();
         probe(&mut bytes, length, &mut digest).map_err(unreadable)?;
+        for PartitionField { name, json } in &file.partition {
+            digest.update(format!("{name}={json}\n").as_bytes());
+        }
         size += length;
     }
     Ok(InputIdentity { path, size: Some(size), probe: Some(format!("{:016x}", digest.digest())) })
@@ -87,21 +103,25 @@ fn probe(file: &mut File, size: u64, digest: &mut Xxh3) -> io::Result<()> {
     Ok(())
 }
 
-/// How the bytes of a stream are opened.
-type Open = fn(&Location) -> Result<Box<dyn Read + Send>, Problem>;
+/// A format of text, with what its records need to be told apart.
+#[derive(Debug, Clone)]
+pub(crate) struct TextFormat {
+    pub(crate) format: Format,
+    pub(crate) delimiter: DelimiterChoice,
+}
 
 /// An input that flows by once.
 #[derive(Debug)]
 pub(crate) struct StreamDataset {
     location: Location,
-    open: Open,
-    format: Format,
+    format: TextFormat,
     opened: AtomicBool,
 }
 
 impl StreamDataset {
-    pub(crate) fn new(location: Location, open: Open, format: Format) -> Self {
-        Self { location, open, format, opened: AtomicBool::new(false) }
+    pub(crate) fn new(location: Location, format: Format, delimiter: Option<FieldDelimiter>) -> Self {
+        let format = TextFormat { format, delimiter: DelimiterChoice::new(delimiter) };
+        Self { location, format, opened: AtomicBool::new(false) }
     }
 }
 
@@ -111,8 +131,8 @@ impl Dataset for StreamDataset {
             let message = format!("a stream can be read only once: `{}`", self.location.name());
             return Err(Problem::new(ProblemCode::Internal, message));
         }
-        let blocks = Blocks::new((self.open)(&self.location)?, self.location.name(), None);
-        Ok(source(self.format, blocks, Place::default())?)
+        let blocks = Blocks::new(open_bytes(&self.location)?, self.location.name(), None);
+        Ok(source(&self.format, blocks, Place::default())?)
     }
 
     fn rereadable(&self) -> bool {
@@ -124,8 +144,19 @@ impl Dataset for StreamDataset {
     }
 
     fn untyped(&self) -> bool {
-        self.format.is_untyped()
+        self.format.format.is_untyped()
     }
+
+    fn notice(&self) -> Option<String> {
+        self.format.delimiter.notice()
+    }
+}
+
+/// The bytes of a file.
+pub(crate) fn open_blocks(file: &InputFile) -> Result<Blocks, Problem> {
+    let bytes = File::open(&file.path).map_err(|error| cannot_open(&file.path, &error))?;
+    let size = bytes.metadata().map_or(0, |found| found.len());
+    Ok(Blocks::new(Box::new(bytes), file.name.clone(), Some(size)))
 }
 
 /// The bytes of a stream.
@@ -141,13 +172,19 @@ pub(crate) fn open_bytes(location: &Location) -> Result<Box<dyn Read + Send>, Pr
 }
 
 /// The rows of a file or stream.
-pub(crate) fn source(format: Format, blocks: Blocks, place: Place) -> Result<Box<dyn TextSource>, Problem> {
-    match format {
+pub(crate) fn source(
+    format: &TextFormat,
+    blocks: Blocks,
+    place: Place,
+) -> Result<Box<dyn TextSource>, Problem> {
+    match format.format {
         Format::Jsonl => Ok(Box::new(JsonlSource::new(blocks, place))),
-        Format::Csv | Format::Tsv => Ok(Box::new(CsvSource::new(blocks, format, place))),
+        Format::Csv | Format::Tsv => {
+            Ok(Box::new(CsvSource::new(blocks, format.format, format.delimiter.clone(), place)))
+        }
         Format::Json => Ok(Box::new(JsonSource::new(blocks, place))),
         Format::Parquet | Format::Documents => {
-            let message = format!("{} cannot be read as text", format.name());
+            let message = format!("{} cannot be read as text", format.format.name());
             Err(Problem::new(ProblemCode::Internal, message))
         }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::csv::FieldDelimiter;
 use crate::documents::DocumentIds;
 use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
@@ -17,6 +18,8 @@ pub struct InputSpec {
     pub format: Option<Format>,
     /// What tells documents apart; nothing to other inputs.
     pub document_ids: DocumentIds,
+    /// What stands between the values of CSV and TSV; recognised by the header when `None`.
+    pub delimiter: Option<FieldDelimiter>,
 }
 
 /// Where the bytes of an input are.
@@ -55,6 +58,32 @@ pub struct InputFile {
     pub path: PathBuf,
     /// What it is called in messages, and what its ending is read from.
     pub name: String,
+    /// What the folders that it is in say of its rows: fields that all of them have.
+    pub partition: Vec<PartitionField>,
+}
+
+/// A field that the name of a folder gives to the rows of all files in it: `year=2026`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionField {
+    /// Its name.
+    pub name: String,
+    /// Its value as JSON.
+    pub json: String,
+}
+
+impl PartitionField {
+    /// Its name and its value as JSON.
+    pub(crate) fn pair(&self) -> (&str, &str) {
+        (&self.name, &self.json)
+    }
+}
+
+impl InputFile {
+    /// A file whose folders say nothing of its rows.
+    #[must_use]
+    pub fn new(path: PathBuf, name: String) -> Self {
+        Self { path, name, partition: Vec::new() }
+    }
 }
 
 impl Location {
@@ -121,7 +150,7 @@ impl InputSpec {
     /// An input whose documents, if it has any, are known by their paths.
     #[must_use]
     pub fn new(location: Location, format: Option<Format>) -> Self {
-        Self { location, format, document_ids: DocumentIds::default() }
+        Self { location, format, document_ids: DocumentIds::default(), delimiter: None }
     }
 
     /// The format that was named, or that the ending of `name` tells.

@@ -10,6 +10,8 @@ mod documents;
 mod extract;
 mod fetch;
 mod files;
+mod folder;
+mod foreign_code;
 mod format;
 mod hub;
 mod input;
@@ -18,6 +20,7 @@ mod jsonl;
 mod media;
 pub mod output;
 mod parquet;
+mod partition;
 mod pattern;
 #[cfg(test)]
 mod pieces;
@@ -30,16 +33,18 @@ pub mod table;
 mod text;
 pub mod traces;
 mod unpack;
+mod walk;
 mod would_read;
 
 pub use attach::{AttachmentSpec, attachments, folder_of_input};
-pub use dataset::{dataset, local_files};
+pub use csv::FieldDelimiter;
+pub use dataset::{dataset, deviating_delimiter, local_files};
 pub use documents::DocumentIds;
 pub use extract::{Extractor, extract_main, extract_text};
 pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Patience, Purpose, bring};
 pub use format::Format;
 pub use hub::HubAddress;
-pub use input::{FileList, InputFile, InputSpec, Location};
+pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};
 pub use recorded::{record_rows, recorded_rows};
 pub use spool::spool;
 pub use sql::{

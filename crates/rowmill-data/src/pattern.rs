@@ -57,7 +57,8 @@ pub(crate) fn files_of(pattern: &str) -> Result<FileList, Problem> {
         // A link that leads nowhere is told and not passed over.
         let kind = fs::metadata(&path).map_err(|error| cannot_open(&path, &error))?.file_type();
         if kind.is_file() {
-            files.push(InputFile { name: path.display().to_string(), path });
+            let name = path.display().to_string();
+            files.push(InputFile::new(path, name));
         } else if !kind.is_dir() {
             let message = format!("`{pattern}` matches what is no file: `{}`", path.display());
             return Err(Problem::new(ProblemCode::InputNotFound, message)

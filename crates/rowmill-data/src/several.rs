@@ -1,21 +1,19 @@
 //! Several files, read one after the other as one input.
 
-use std::fs::{self, File};
+use std::fs;
 use std::vec;
 
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::{Problem, SourceRow};
 
-use crate::blocks::Blocks;
-use crate::dataset::cannot_open;
-use crate::files::source;
+use crate::files::{TextFormat, open_blocks, source};
 use crate::place::{Place, TextSource};
-use crate::{FileList, Format, InputFile};
+use crate::{FileList, InputFile, PartitionField};
 
 /// The rows of one or more files. Row numbers go on from file to file; where there are
 /// several, what is said of a bad row names its file.
 pub(crate) struct FilesSource {
-    format: Format,
+    format: TextFormat,
     several: bool,
     waiting: vec::IntoIter<InputFile>,
     open: Option<Open>,
@@ -29,14 +27,15 @@ pub(crate) struct FilesSource {
 struct Open {
     source: Box<dyn TextSource>,
     size: u64,
+    partition: Vec<PartitionField>,
 }
 
 impl FilesSource {
     /// Opens the first file; the others are opened when it is their turn.
-    pub(crate) fn open(list: &FileList, format: Format) -> Result<Self, Problem> {
+    pub(crate) fn open(list: &FileList, format: &TextFormat) -> Result<Self, Problem> {
         let sizes = list.files.iter().map(|file| fs::metadata(&file.path).ok().map(|found| found.len()));
         let mut source = Self {
-            format,
+            format: format.clone(),
             several: list.files.len() > 1,
             waiting: list.files.clone().into_iter(),
             open: None,
@@ -54,12 +53,13 @@ impl FilesSource {
             self.numbers += ended.source.used_numbers();
             self.bytes += ended.size;
         }
-        let Some(InputFile { path, name }) = self.waiting.next() else { return Ok(false) };
-        let file = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
-        let size = file.metadata().map_or(0, |found| found.len());
-        let place = Place { before: self.numbers, file: self.several.then(|| name.clone()) };
-        let source = source(self.format, Blocks::new(Box::new(file), name, Some(size)), place)?;
-        self.open = Some(Open { source, size });
+        let Some(file) = self.waiting.next() else { return Ok(false) };
+        let blocks = open_blocks(&file)?;
+        let size = blocks.position().total.unwrap_or(0);
+        let InputFile { name, partition, .. } = file;
+        let place = Place { before: self.numbers, file: self.several.then_some(name) };
+        let source = source(&self.format, blocks, place)?;
+        self.open = Some(Open { source, size, partition });
         Ok(true)
     }
 
@@ -72,7 +72,12 @@ impl RowSource for FilesSource {
     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
         let before = batch.len();
         while let Some(open) = &mut self.open {
+            let read = batch.len();
             let more = open.source.read(batch, room)?;
+            if !open.partition.is_empty() {
+                let rows = batch.iter_mut().skip(read).flatten();
+                rows.for_each(|row| *row = row.with_fields(open.partition.iter().map(PartitionField::pair)));
+            }
             if more || !self.has_waiting() {
                 return Ok(more);
             }

@@ -61,8 +61,9 @@ pub fn spool(
         copy.as_file().write_all(block.get(..count).unwrap_or_default()).map_err(not_written)?;
     }
     let (name, copy) = (spec.location.name(), copy.into_temp_path());
-    let file = InputFile { path: copy.to_path_buf(), name: name.clone() };
-    let rows = FilesDataset::new(FileList { name, files: vec![file], identity: None }, format);
+    let file = InputFile::new(copy.to_path_buf(), name.clone());
+    let list = FileList { name, files: vec![file], identity: None };
+    let rows = FilesDataset::new(list, format, spec.delimiter)?;
     Ok(Arc::new(Copied { rows, _copy: copy }))
 }
 
@@ -81,5 +82,9 @@ impl Dataset for Copied {
 
     fn untyped(&self) -> bool {
         self.rows.untyped()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.rows.notice()
     }
 }

@@ -31,8 +31,10 @@ fn folder_holds(folder: &Path, path: &Path, format: Option<Format>) -> bool {
     let Some(folder) = full_folder(folder) else { return false };
     let Ok(inside) = path.strip_prefix(&folder) else { return false };
     let hidden = inside.iter().any(|part| part.as_encoded_bytes().starts_with(b"."));
-    let fits = matches!(format, None | Some(Format::Documents))
-        || format_of_name(&path.display().to_string()) == format;
+    let fits = match format.or_else(|| format_of_name(&folder)) {
+        None | Some(Format::Documents) => true,
+        format => format_of_name(&path.display().to_string()) == format,
+    };
     !hidden && fits
 }
 

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use rowmill_core::limits::{Blame, BudgetLimits, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
+use rowmill_core::validate::json_of_answer;
 use rowmill_types::{
     CallError, CallFailure, Completion, ErrorKind, Fault, Finish, Message, Money, Request, RowError,
 };
@@ -391,9 +392,25 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
             outcome = Err(error.into());
         }
     }
+    if let Ok(completion) = &mut outcome {
+        check_answer(context, voice, completion).await;
+    }
     let (lane, calls) = (turn.lane, std::mem::take(&mut turn.calls));
     let end = context.shared.began.elapsed();
     Asked { node, voice, member, lane, messages: request.messages, prompt, outcome, calls, start, end }
+}
+
+/// Looks at a complete answer with more than its schema, where somebody can. What is no JSON at all
+/// needs no second look.
+async fn check_answer(context: &RowContext<'_>, voice: usize, completion: &mut Completion) {
+    let schema = context.crew.cast.voices().get(voice).and_then(|voice| voice.schema.as_ref());
+    let Some(check) = schema.and_then(|schema| schema.answer_check()) else { return };
+    if completion.finish != Finish::Complete || !completion.calls.is_empty() {
+        return;
+    }
+    if let Some(json) = json_of_answer(&completion.text) {
+        completion.verdict = Some(Box::new(check.check(json).await));
+    }
 }
 
 /// Waits for an answer for so long. Most calls of a function are over when they are first looked

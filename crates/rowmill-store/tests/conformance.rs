@@ -22,6 +22,7 @@ fn header() -> Header {
         schema: None,
         agents: None,
         query: None,
+        delimiter: None,
         columns: None,
         files: None,
     };

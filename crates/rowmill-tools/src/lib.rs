@@ -20,7 +20,7 @@ pub use mcp::{
 };
 pub use python::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,
-    START_TIMEOUT,
+    START_TIMEOUT, SchemaModel, SchemaModelSettings,
 };
 pub use several::{Names, Tools};
 pub use shell::Shell;

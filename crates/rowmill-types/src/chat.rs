@@ -115,6 +115,20 @@ pub struct Completion {
     pub service_tier: Option<String>,
     /// The rate limits that the provider told with the answer.
     pub rates: Option<Box<RateLimits>>,
+    /// What was found out about the answer beyond its schema, if anybody looked.
+    pub verdict: Option<Box<AnswerVerdict>>,
+}
+
+/// What a check of an answer found that goes beyond its JSON Schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerVerdict {
+    /// The answer holds; its JSON text, with what the check filled in.
+    Valid(String),
+    /// What is wrong with it, one sentence each.
+    Invalid(Vec<String>),
+    /// It could not be checked, and why.
+    Unchecked(String),
 }
 
 impl Completion {
@@ -132,6 +146,7 @@ impl Completion {
             model: None,
             service_tier: None,
             rates: None,
+            verdict: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ErrorKind;
+use crate::row_columns::SharedFields;
 use crate::row_scan::scan_object;
 
 /// One row: a JSON object, kept as text so that number text, key order and
@@ -20,12 +21,28 @@ use crate::row_scan::scan_object;
 /// assert_eq!(row.field("b"), Some("\"x\""));
 /// assert_eq!(row.field("c"), None);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Row {
     number: u64,
     text: String,
-    fields: Vec<Field>,
+    fields: Fields,
 }
+
+/// Where the fields of a row stand.
+#[derive(Debug, Clone)]
+enum Fields {
+    Own(Vec<Field>),
+    Shared(SharedFields),
+}
+
+/// Rows are the same whose text is, wherever they keep their fields.
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number && self.text == other.text && self.fields().eq(other.fields())
+    }
+}
+
+impl Eq for Row {}
 
 /// A top-level field of a row: where its name and its JSON text stand in the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,14 +124,57 @@ impl Row {
             None => read_carefully(&text).map_err(|what| bad(ErrorKind::InvalidJson, what))?,
         };
         resolve_repeats(&text, &mut fields);
-        Ok(Self { number, text, fields })
+        Ok(Self { number, text, fields: Fields::Own(fields) })
     }
 
     /// A row from parts that are known to fit together: `fields` must point at
     /// the values inside `text`, which must be one JSON object.
     #[must_use]
     pub fn from_parts(number: u64, text: String, fields: Vec<Field>) -> Self {
-        Self { number, text, fields }
+        Self { number, text, fields: Fields::Own(fields) }
+    }
+
+    pub(crate) fn from_shared(number: u64, text: String, fields: SharedFields) -> Self {
+        Self { number, text, fields: Fields::Shared(fields) }
+    }
+
+    /// The same row with these fields as well, each a name and its JSON text. A field that the row has
+    /// already keeps its place and gets the new value.
+    ///
+    /// ```
+    /// # use rowmill_types::Row;
+    /// let row = Row::parse(1, r#"{"a": 1, "b": 2}"#.into()).unwrap();
+    /// let row = row.with_fields([("b", "3"), ("c", "4")].into_iter());
+    /// assert_eq!(row.text(), r#"{"a":1,"b":3,"c":4}"#);
+    /// ```
+    #[must_use]
+    pub fn with_fields<'f>(&self, added: impl Iterator<Item = (&'f str, &'f str)>) -> Self {
+        let mut fields: Vec<(&str, &str)> = self.fields().collect();
+        for (name, json) in added {
+            match fields.iter_mut().find(|(known, _)| *known == name) {
+                Some(known) => known.1 = json,
+                None => fields.push((name, json)),
+            }
+        }
+        let mut text = String::with_capacity(self.text.len() + 64);
+        let mut places = Vec::with_capacity(fields.len());
+        for (name, json) in fields {
+            text.push(if places.is_empty() { '{' } else { ',' });
+            let start = text.len();
+            // A string is always JSON.
+            text.push_str(&serde_json::to_string(name).unwrap_or_default());
+            let end = text.len();
+            text.push(':');
+            let value = text.len()..text.len() + json.len();
+            text.push_str(json);
+            let is_plain = end - start == name.len() + 2;
+            places.push(match is_plain {
+                true => Field::plain(start + 1..end - 1, value),
+                false => Field::decoded(name, value),
+            });
+        }
+        text.push_str(if places.is_empty() { "{}" } else { "}" });
+        Self::from_parts(self.number, text, places)
     }
 
     /// Where it stands in the input, counted from 1.
@@ -132,14 +192,30 @@ impl Row {
     /// The JSON text of a top-level field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let field = self.fields.iter().find(|field| field.name(&self.text) == name)?;
-        self.text.get(field.value.clone())
+        let place = match &self.fields {
+            Fields::Own(fields) => fields.iter().find(|field| field.name(&self.text) == name)?.value.clone(),
+            Fields::Shared(fields) => fields.value(fields.columns.place(name)?)?,
+        };
+        self.text.get(place)
     }
 
     /// All top-level fields in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        let value = |field: &Field| self.text.get(field.value.clone()).unwrap_or("null");
-        self.fields.iter().map(move |field| (field.name(&self.text), value(field)))
+        let count = match &self.fields {
+            Fields::Own(fields) => fields.len(),
+            Fields::Shared(fields) => fields.columns.len(),
+        };
+        (0..count).filter_map(|at| self.field_at(at))
+    }
+
+    fn field_at(&self, at: usize) -> Option<(&str, &str)> {
+        let (name, place) = match &self.fields {
+            Fields::Own(fields) => {
+                fields.get(at).map(|field| (field.name(&self.text), field.value.clone()))?
+            }
+            Fields::Shared(fields) => (fields.columns.name(at)?, fields.value(at)?),
+        };
+        Some((name, self.text.get(place).unwrap_or("null")))
     }
 }
 

@@ -18,6 +18,16 @@ pub(crate) fn wanted_columns(spec: &RunSpec, template: &Template) -> Vec<WantedC
     of_template.chain(of_ids).chain(of_files).chain(split_column(&spec.output)).collect()
 }
 
+/// The columns that are read, where the rest of a row is of no use to the run.
+pub(crate) fn read_columns(
+    spec: &RunSpec,
+    template: &Template,
+    wanted: &[WantedColumn],
+) -> Option<Vec<String>> {
+    let is_enough = !spec.keeps_input() && !template.names_whole_row() && !wanted.is_empty();
+    is_enough.then(|| wanted.iter().map(|column| column.name.clone()).collect())
+}
+
 /// The column that rows are split by, where that is a column of the input and nothing deeper.
 fn split_column(output: &Output) -> Option<WantedColumn> {
     let Output::Table(TableOutput { target: TableTarget::Folder { split_by, .. }, .. }) = output else {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_core::ports::{Dataset, Part, Position, Room, RowSource};
 use rowmill_engine::StopRules;
 use rowmill_types::{Problem, SourceRow};
 
@@ -26,8 +26,12 @@ struct Begun {
 /// # Errors
 ///
 /// The input cannot be read, or its first rows lack a column.
-pub(crate) fn first_rows(rows: &Rows, rules: &StopRules) -> Result<Box<dyn RowSource>, Problem> {
-    let mut source = rows.dataset.open()?;
+pub(crate) fn first_rows(
+    rows: &Rows,
+    rules: &StopRules,
+    columns: Option<Vec<String>>,
+) -> Result<Box<dyn RowSource>, Problem> {
+    let mut source = open(&*rows.dataset, columns)?;
     let ends_at_once = rows.selector.is_finished() || rules.max_errors == Some(0);
     if ends_at_once || rules.deadline.is_some() && !rows.dataset.rereadable() {
         return Ok(source);
@@ -35,6 +39,16 @@ pub(crate) fn first_rows(rows: &Rows, rules: &StopRules) -> Result<Box<dyn RowSo
     let mut first = Vec::new();
     let more = source.read(&mut first, ROOM)?;
     Ok(Box::new(Begun { first: first.into(), source, more }))
+}
+
+/// Reads only these columns of an input that declares what it has. The row of a document names its
+/// file, whoever looks at that.
+fn open(dataset: &dyn Dataset, columns: Option<Vec<String>>) -> Result<Box<dyn RowSource>, Problem> {
+    let declared = if dataset.own_id().is_some() { None } else { dataset.columns()? };
+    let (Some(wanted), Some(declared)) = (columns, declared) else { return dataset.open() };
+    let names = declared.into_iter().map(|column| column.name);
+    let columns = Some(names.filter(|name| wanted.contains(name)).collect());
+    dataset.open_part(&Part { columns, conditions: Vec::new() })
 }
 
 impl RowSource for Begun {

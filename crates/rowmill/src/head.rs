@@ -48,6 +48,8 @@ pub struct Head {
     pub columns: Vec<ColumnSeen>,
     /// The first rows.
     pub rows: Vec<HeadRow>,
+    /// What a person should know about how they were read.
+    pub notice: Option<String>,
 }
 
 /// A column, as far as the first rows tell.
@@ -147,6 +149,7 @@ pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> 
         bad: looked_at as u64 - good,
         columns: columns.seen(good),
         rows: shown,
+        notice: dataset.notice(),
     })
 }
 

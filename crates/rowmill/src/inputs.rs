@@ -69,7 +69,10 @@ pub(crate) fn open(
         query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
         // Rows that `--where` leaves out have the same columns, and are not searched for others.
         query if query.columns.is_empty() => check_columns(&*all_rows, wanted)?,
-        query => check_columns(&*columns_dataset(all_rows, &query.columns)?, wanted)?,
+        query => check_columns(&*columns_dataset(Arc::clone(&all_rows), &query.columns)?, wanted)?,
+    }
+    if let Some(text) = all_rows.notice().filter(|_| !documents) {
+        warn(text);
     }
     if spec.query.is_empty() && !documents {
         empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text));

@@ -96,7 +96,7 @@ pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
 pub use rowmill_data::output::{READER_ENDED, RemovedRows, StandardOutput};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
-pub use rowmill_data::{DocumentIds, Format, InputSpec, Location, dataset, extract_main};
+pub use rowmill_data::{DocumentIds, FieldDelimiter, Format, InputSpec, Location, dataset, extract_main};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{

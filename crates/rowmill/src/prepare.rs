@@ -9,7 +9,7 @@ use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
 use rowmill_data::output::{Claim, OutputFile, StandardOutput};
 use rowmill_data::traces::TraceFolder;
-use rowmill_data::{Location, WantedColumn};
+use rowmill_data::{Location, WantedColumn, deviating_delimiter};
 use rowmill_engine::IdCheck;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
@@ -126,7 +126,8 @@ pub(crate) fn fingerprint_by_number(
         Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
         _ => rows.dataset.identity()?,
     };
-    Ok(Fingerprint { input, query: spec.query.sql.clone(), ..wording(spec, model, texts) })
+    let delimiter = deviating_delimiter(&spec.input)?.map(|delimiter| delimiter.to_string());
+    Ok(Fingerprint { input, delimiter, query: spec.query.sql.clone(), ..wording(spec, model, texts) })
 }
 
 /// The same if its rows are known by their ids.
@@ -135,7 +136,7 @@ pub(crate) fn fingerprint(by_number: &Fingerprint, ids: &IdRule) -> Fingerprint 
     let Some(field) = ids.field.as_deref() else { return by_number };
     // Rows are known by their ids, so the input may grow, be corrected and be asked otherwise.
     let input = InputIdentity { size: None, probe: None, ..by_number.input };
-    Fingerprint { input, id_field: Some(field.to_owned()), query: None, ..by_number }
+    Fingerprint { input, id_field: Some(field.to_owned()), query: None, delimiter: None, ..by_number }
 }
 
 /// The part of the fingerprint that says how a model is asked, whatever the input.
@@ -152,8 +153,12 @@ pub(crate) fn wording(spec: &RunSpec, model: &str, texts: &Texts) -> Fingerprint
         agents: texts.cards.as_ref().map(|cards| cards.digest.clone()),
         prompt: digest(texts.template.text()),
         instruction: texts.instruction.as_deref().map(digest),
-        schema: texts.schema_text.as_deref().map(digest),
+        schema: texts.schema_text.as_deref().map(|schema| match &texts.schema_code {
+            None => digest(schema),
+            Some(code) => digest(&format!("{schema}\n{code}")),
+        }),
         query: None,
+        delimiter: None,
         columns: joined(&spec.query.columns),
         files: joined(&files),
     }

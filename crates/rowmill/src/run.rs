@@ -19,7 +19,7 @@ use crate::agents::{self, Stage};
 use crate::answers::answers;
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::budget_notices;
-use crate::columns::{same_prompt_text, wanted_columns};
+use crate::columns::{read_columns, same_prompt_text, wanted_columns};
 use crate::environment::environment;
 use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
@@ -140,13 +140,14 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
     let wanted = wanted_columns(&spec, &texts.template);
+    let columns = read_columns(&spec, &texts.template, &wanted);
     let looked_at = blocking(spec, {
         let folder = folder.clone();
         let warn = warnings(control);
         move |spec| {
             let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
             let attached = check_attached(spec, &*rows.dataset, (&folder, &writes))?;
-            let source = first_rows(&rows, &spec.work.stop_rules)?;
+            let source = first_rows(&rows, &spec.work.stop_rules, columns)?;
             Ok((rows, source, attached))
         }
     });
@@ -165,12 +166,16 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     };
     spec.work.stop_rules.deadline = clock.time_left();
     let tools = stage.tools.clone();
+    let schema_model = texts.schema_model.clone();
     let recorder = stage.recorder.clone();
     let prepared = Prepared { started, run, folder, made, http, texts, rows, source, attached, stage };
     let done = Box::pin(on_stage(spec, control, prepared)).await;
     // However it ended, nothing that was started for it is left.
     if let Some(tools) = tools {
         tools.host.close().await;
+    }
+    if let Some(schema_model) = schema_model {
+        schema_model.close().await;
     }
     if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
         (control.notice)(Notice::Warning(problem.message));
@@ -195,7 +200,9 @@ struct Prepared {
 /// Runs with everything that was made ready.
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
     let Prepared { started, run, folder, made, http, texts, mut rows, source, attached, stage } = prepared;
-    let Stage { cast, voices, tools, model, identity, rules, speakers, redactor, .. } = stage;
+    let Stage { cast, voices, tools, model, mut identity, rules, speakers, redactor, .. } = stage;
+    // What is kept of an answer is what the user's code made of it.
+    identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = files(&spec, &*rows.dataset, rules, &http)?;
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor), (&run, started, &model))?;

@@ -1,12 +1,16 @@
 //! Loads the texts of a run: schema, template, instruction and its variables.
 
+use std::sync::Arc;
+
 use rowmill_core::changes::RunTexts;
+use rowmill_core::ports::AnswerCheck;
 use rowmill_core::prompt::Template;
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::Variables;
 use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text, shown_source};
 use rowmill_http::HttpClient;
+use rowmill_tools::SchemaModel;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::{
@@ -23,6 +27,10 @@ use crate::spec::{AgentFlags, Prompt, RunSpec, Schema, VariableFlags};
 pub(crate) struct Texts {
     pub(crate) schema: Option<ResultSchema>,
     pub(crate) schema_text: Option<String>,
+    /// What checks answers with the user's own model, where there is one.
+    pub(crate) schema_model: Option<Arc<SchemaModel>>,
+    /// A digest of the code that it is made of.
+    pub(crate) schema_code: Option<String>,
     pub(crate) template: Template,
     pub(crate) instruction: Option<String>,
     pub(crate) variables: Vec<String>,
@@ -53,6 +61,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         }
     };
     let fetcher = &Fetcher { settings: &settings, http, told: &told };
+    let (mut schema_model, mut schema_code) = (None, None);
     let (schema, schema_text) = match &spec.schema {
         Schema::None => (None, None),
         Schema::Source(source) => {
@@ -60,8 +69,11 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
             (Some(ResultSchema::parse(&text, source)?), Some(text))
         }
         Schema::PythonModel(name) => {
-            let text = schema_of(name).await?;
-            (Some(ResultSchema::parse(&text, name)?), Some(text))
+            let model = schema_of(name).await?;
+            (schema_model, schema_code) = (model.check, model.code);
+            let check = schema_model.clone().map(|check| check as Arc<dyn AnswerCheck>);
+            let schema = ResultSchema::parse(&model.schema, name)?.with_answer_check(check);
+            (Some(schema), Some(model.schema))
         }
     };
     let template = match &spec.prompt {
@@ -92,7 +104,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         }
     };
     let variables = variables.names().map(str::to_owned).collect();
-    Ok(Texts { schema, schema_text, template, instruction, variables, cards })
+    Ok(Texts { schema, schema_text, schema_model, schema_code, template, instruction, variables, cards })
 }
 
 /// Loads the cards that are named, and says what of them means nothing here.

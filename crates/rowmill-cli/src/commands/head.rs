@@ -2,7 +2,10 @@
 
 use clap::Args;
 use rowmill::results::unfinished;
-use rowmill::{ColumnSeen, ExitCode, Format, Head, HeadRow, HeadSpec, InputSpec, Location, Problem, Prompt};
+use rowmill::{
+    ColumnSeen, ExitCode, FieldDelimiter, Format, Head, HeadRow, HeadSpec, InputSpec, Location, Problem,
+    Prompt,
+};
 use rowmill::{Kind, ProblemCode};
 use serde_json::{Value, json};
 
@@ -34,6 +37,11 @@ pub(crate) struct HeadFlags {
     #[arg(long, value_name = "FORMAT", value_parser = format_name)]
     input_format: Option<Format>,
 
+    /// What stands between the values of a CSV or TSV input: one character, or `tab`; without it, the
+    /// header tells.
+    #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse)]
+    delimiter: Option<FieldDelimiter>,
+
     /// Show what this template makes of each row: `{{field}}` and `{{row_json}}` are filled in.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "template")]
     prompt: Option<String>,
@@ -52,7 +60,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let prompt = flags.prompt.map(Prompt::Inline).or(flags.template.map(Prompt::Source));
     let location = Location::parse(&flags.input)?;
     let output = if let Location::File(path) = &location { Some(path.clone()) } else { None };
-    let input = InputSpec::new(location, flags.input_format);
+    let input = InputSpec { delimiter: flags.delimiter, ..InputSpec::new(location, flags.input_format) };
     let spec = HeadSpec { input, rows: usize::try_from(flags.rows).unwrap_or(usize::MAX), prompt };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
@@ -67,6 +75,9 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let width = screen_width();
     if let Some(run) = run.filter(|_| !flags.json) {
         printer::talk(&unfinished_lines(run, width).join("\n"));
+    }
+    if let Some(text) = &head.notice {
+        printer::talk(&format!("note: {text}"));
     }
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) })?;
     Ok(ExitCode::Ok)

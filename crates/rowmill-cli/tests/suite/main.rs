@@ -64,6 +64,7 @@ mod resume_files;
 mod resume_rows;
 mod reuse;
 mod rows;
+mod schema_models;
 mod screen;
 mod secrets;
 mod select;

@@ -1,4 +1,4 @@
-//! Packed text, JSON lists and several files are inputs like any other.
+//! Packed text, JSON lists, several files and folders are inputs like any other.
 
 use crate::support::Place;
 use serde_json::Value;
@@ -67,4 +67,61 @@ fn a_pattern_and_a_list_are_inputs_and_bad_rows_name_their_file() {
     );
     let ended = place.run(&["-i", "in/*.csv", "-o", "none.jsonl", "-m", "passthrough"]);
     ended.code(1).says("error[RM1001]: no input file matches `in/*.csv`");
+}
+
+#[test]
+fn a_folder_of_parts_is_read_by_run_and_head_alike() {
+    let place = Place::new();
+    place.write("sales/year=2026/month=02/b.csv", "n\n3\n");
+    place.write("sales/year=2026/month=01/a.csv", "n\n1\n2\n");
+    place.write("sales/_SUCCESS", "");
+    place
+        .run(&["-i", "sales", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{year}} {{month}}"])
+        .ok();
+    let results: Vec<String> = told(&place.json("out.jsonl")).into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, [r#""1 2026 1""#, r#""2 2026 1""#, r#""3 2026 2""#]);
+    let head: Value = serde_json::from_str(&place.rowmill(&["head", "sales", "--json"]).ok().stdout).unwrap();
+    assert_eq!(head["head"][2]["row"], serde_json::json!({"n": "3", "year": 2026, "month": 2}), "{head}");
+    place.write("rows.jsonl/_SUCCESS", "");
+    let ended = place.run(&["-i", "rows.jsonl", "-o", "none.jsonl", "-m", "passthrough"]);
+    ended.code(1).says("error[RM1001]: no jsonl file in folder `rows.jsonl`");
+}
+
+#[test]
+fn a_delimiter_is_recognised_and_told_and_one_that_changes_rows_belongs_to_the_run() {
+    let place = Place::new();
+    place.write("rows.csv", "a;b,c\n1;2,3\n4;5,6\n");
+    place.write("plain.csv", "a;b\n1;2\n");
+    let told = "`plain.csv` has semicolons between its columns and is read so";
+    place.run(&["-i", "plain.csv", "-o", "plain.jsonl", "-m", "passthrough", "-p", "{{b}}"]).ok().says(told);
+    place.rowmill(&["head", "plain.csv"]).ok().says(told);
+    assert_eq!(place.json("plain.jsonl")[0]["result"], "2");
+    let piped = ["--input-format", "csv", "-o", "-", "-m", "passthrough", "-p", "{{b}}"];
+    let ended = place.pipe(b"a\tb\n1\t2\n", &piped).ok().says("`-` has tabs between its columns");
+    assert_eq!(ended.lines()[0]["result"], "2");
+
+    let flags = ["-i", "rows.csv", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{row_json}}"];
+    place.run(&[&flags[..], &["--delimiter", ";", "--limit", "1"]].concat()).ok();
+    let resumed = place.run(&[&flags[..], &["--resume"]].concat());
+    resumed.code(1).says("delimiter: `;` -> none");
+    place.run(&[&flags[..], &["--resume", "--delimiter", ";"]].concat()).ok();
+    assert_eq!(place.json("out.jsonl").len(), 2);
+    place.run(&[&flags[..], &["--overwrite", "--delimiter", ";;"]].concat()).code(2).says("--delimiter");
+}
+
+#[test]
+fn only_the_columns_that_a_run_looks_at_are_read() {
+    let place = Place::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../rowmill-data/tests/files/encrypted-columns.parquet");
+    place.write("rows.parquet", std::fs::read(file).unwrap());
+    let run = |flags: &[&str]| {
+        place.run(
+            &[&["-i", "rows.parquet", "-o", "out.jsonl", "-m", "passthrough", "--overwrite"], flags].concat(),
+        )
+    };
+    run(&["-p", "{{b}}"]).code(1).says("columns of the input file are encrypted: `rows.parquet`");
+    run(&["-p", "{{a}}", "--columns", "a"]).ok();
+    run(&["-p", "{{a}}", "--where", "a > 1"]).ok();
+    assert_eq!(told(&place.json("out.jsonl")), [(2, "\"2\"".to_owned())]);
+    run(&["-p", "{{row_json}}", "--where", "a > 1"]).code(1).says("are encrypted");
 }

@@ -20,6 +20,7 @@ struct Needs {
 impl Cast {
     /// Goes through everything that a row can meet and notes which voices are needed.
     pub(super) fn find_voices(&mut self, schema: Option<ResultSchema>) -> Result<(), Problem> {
+        let check = schema.as_ref().and_then(|schema| schema.answer_check().cloned());
         let schema = schema.map(|schema| schema.value().to_string());
         let mut open = vec![(self.worker, self.form)];
         let mut seen = HashSet::new();
@@ -39,6 +40,8 @@ impl Cast {
                     form => form.schema().map(ToString::to_string),
                 };
                 let schema = text.map(|text| ResultSchema::parse(&text, "the schema")).transpose()?;
+                let check = check.clone().filter(|_| form == Form::Result);
+                let schema = schema.map(|schema| schema.with_answer_check(check));
                 self.by_form.insert((member, form), self.voices.len());
                 self.voices.push(Voice { member, form, schema });
             }

@@ -10,7 +10,7 @@ mod tools;
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{CallError, Completion, Problem, Request, RowError, RowId};
+use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError, RowId};
 pub use rowmill_types::{Comparison, Scalar};
 
 pub use dataset::{
@@ -46,6 +46,18 @@ pub trait Model: Send + Sync + Debug {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Checks answers with more than a JSON Schema, such as the user's own code.
+///
+/// # Contract
+///
+/// * The same answer gets the same verdict.
+/// * Dropping the future ends the check, and nothing of it runs on.
+/// * A check that hangs or fails ends with [`AnswerVerdict::Unchecked`] in good time.
+pub trait AnswerCheck: Send + Sync + Debug {
+    /// Checks an answer, which is JSON.
+    fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict>;
 }
 
 /// Answers that were paid for, by the key of what was asked. Only good answers are kept.

@@ -96,6 +96,12 @@ impl Template {
         fields
     }
 
+    /// Whether it may put the whole row in.
+    #[must_use]
+    pub fn names_whole_row(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Field(name) if &**name == WHOLE_ROW))
+    }
+
     /// Whether it is the same text for every row.
     #[must_use]
     pub fn is_constant(&self) -> bool {

@@ -4,6 +4,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use rowmill_core::ports::Position;
 use rowmill_types::Problem;
 
+use super::overlong::{Overlong, PassedPart, RecordForm, Rest, Resumption};
 use crate::blocks::{Blocks, Wait};
 
 /// What the buffers begin with, and shrink to after a long record.
@@ -18,8 +19,8 @@ pub(crate) enum Record<'b> {
     Fields(Fields<'b>),
     /// A record with more fields than were asked for, which was passed over.
     TooManyFields,
-    /// A record longer than the bound; nothing after it can be read.
-    TooLong,
+    /// A record longer than the bound, which was passed over.
+    TooLong(Overlong),
     /// The input ended inside quotes.
     Unclosed,
     /// The input has ended.
@@ -54,6 +55,13 @@ pub(crate) struct Bounds {
     pub(crate) fields: usize,
 }
 
+/// What became of a part that was passed over.
+enum Passing {
+    GoesOn,
+    NeedsMore,
+    Ended(Overlong),
+}
+
 /// The records of an input. Blank lines between them are passed over.
 #[derive(Debug)]
 pub(crate) struct Records {
@@ -69,15 +77,20 @@ pub(crate) struct Records {
     /// The line of the input on which the record at hand began.
     line: u64,
     too_many: bool,
+    /// What of a record that is too long is passed over next.
+    passing: Option<PassedPart>,
+    delimiter: u8,
+    /// What records look like, once the header was read.
+    form: Option<RecordForm>,
     /// No more bytes will come.
     exhausted: bool,
 }
 
 impl Records {
-    pub(crate) fn new(blocks: Blocks, delimiter: u8, bounds: Bounds) -> Self {
+    pub(crate) fn new(blocks: Blocks, bounds: Bounds) -> Self {
         Self {
             blocks,
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            reader: Reader::new(),
             bounds,
             output: vec![0; SMALL_OUTPUT],
             ends: vec![0; FEW_FIELDS.min(bounds.fields + 1)],
@@ -85,14 +98,35 @@ impl Records {
             taken: 0,
             line: 1,
             too_many: false,
+            passing: None,
+            delimiter: b',',
+            form: None,
             exhausted: false,
         }
     }
 
-    /// From the next record on, `fields` is the most that a record may have.
-    pub(crate) fn set_most_fields(&mut self, fields: usize) {
-        self.bounds.fields = fields;
-        self.ends.resize(fields + 1, 0);
+    #[cfg(test)]
+    pub(super) fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+        self.ends = vec![0; FEW_FIELDS.min(bounds.fields + 1)];
+    }
+
+    /// The bytes that are not read yet, to look at before the first record.
+    pub(crate) fn blocks(&mut self) -> &mut Blocks {
+        &mut self.blocks
+    }
+
+    /// Sets what stands between values, before the first record; a comma without it.
+    pub(crate) fn set_delimiter(&mut self, delimiter: u8) {
+        self.delimiter = delimiter;
+        self.reader = ReaderBuilder::new().delimiter(delimiter).build();
+    }
+
+    /// From the next record on, a record has no more fields than the header has columns.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.form = Some(RecordForm { delimiter: self.delimiter, columns });
+        self.bounds.fields = columns;
+        self.ends.resize(columns + 1, 0);
     }
 
     /// The line of the input, counted from 1, on which the last record began.
@@ -118,12 +152,25 @@ impl Records {
             if self.blocks.unused().is_empty() {
                 return Ok(self.close());
             }
-            match self.step() {
-                ReadRecordResult::InputEmpty | ReadRecordResult::OutputFull
-                    if self.taken > self.bounds.bytes =>
-                {
-                    return Ok(self.end_with(Record::TooLong));
+            if let Some(part) = self.passing {
+                match self.pass_over(part) {
+                    Passing::GoesOn => {}
+                    Passing::NeedsMore if wait == Wait::No => return Ok(Record::Pending),
+                    Passing::NeedsMore => self.exhausted = !self.blocks.fill()?,
+                    Passing::Ended(how) => return Ok(self.end_overlong(how)),
                 }
+                continue;
+            }
+            if self.taken > self.bounds.bytes {
+                if self.form.is_none() {
+                    // Without a header nothing that comes after it can be read.
+                    return Ok(self.end_with(Record::TooLong(Overlong::Unclosed)));
+                }
+                self.output = vec![0; SMALL_OUTPUT];
+                self.passing = Some(PassedPart::Line);
+                continue;
+            }
+            match self.step() {
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => self.output.resize(self.output.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.make_room_for_ends(),
@@ -134,10 +181,51 @@ impl Records {
         }
     }
 
+    /// Passes over a part of a record that is too long.
+    fn pass_over(&mut self, part: PassedPart) -> Passing {
+        match part {
+            PassedPart::Line => {
+                let unused = self.blocks.unused();
+                let end = memchr::memchr(b'\n', unused);
+                let mut left = end.map_or(unused.len(), |end| end + 1);
+                while left > 0 {
+                    let input = self.blocks.unused().get(..left).unwrap_or_default();
+                    let (result, read, ..) = self.reader.read_record(input, &mut self.output, &mut self.ends);
+                    self.blocks.use_up(read);
+                    left -= read;
+                    if result == ReadRecordResult::Record {
+                        return Passing::Ended(Overlong::Ended);
+                    }
+                }
+                if end.is_some() {
+                    self.passing = Some(PassedPart::LineStart);
+                }
+                Passing::GoesOn
+            }
+            PassedPart::LineStart => {
+                let rest = if self.exhausted { Rest::None } else { Rest::MayCome };
+                let form = self.form.map(|form| form.resumption(self.blocks.unused(), rest));
+                match form {
+                    Some(Resumption::Here) => {
+                        Passing::Ended(Overlong::StrayQuote { next_line: self.reader.line() })
+                    }
+                    Some(Resumption::Unknown) => Passing::NeedsMore,
+                    Some(Resumption::NotHere) | None => {
+                        self.passing = Some(PassedPart::Line);
+                        Passing::GoesOn
+                    }
+                }
+            }
+        }
+    }
+
     fn step(&mut self) -> ReadRecordResult {
         let output = self.output.get_mut(self.filled.0..).unwrap_or_default();
         let ends = self.ends.get_mut(self.filled.1..).unwrap_or_default();
-        let (result, read, written, ended) = self.reader.read_record(self.blocks.unused(), output, ends);
+        // Whether a record is too long must not depend on how its bytes came in.
+        let unused = self.blocks.unused();
+        let input = unused.get(..self.bounds.bytes + 1 - self.taken).unwrap_or(unused);
+        let (result, read, written, ended) = self.reader.read_record(input, output, ends);
         self.blocks.use_up(read);
         self.taken += read;
         self.filled.0 += written;
@@ -165,6 +253,9 @@ impl Records {
         if self.taken == 0 {
             return Record::End;
         }
+        if self.passing.is_some() {
+            self.filled = (0, 0);
+        }
         if self.filled.0 == self.output.len() {
             self.output.push(0);
         }
@@ -175,7 +266,12 @@ impl Records {
         let ends = self.ends.get_mut(self.filled.1..).unwrap_or_default();
         let (_, _, written, ended) = self.reader.read_record(b"\n", output, ends);
         self.filled.1 += ended;
-        if written > 0 { self.end_with(Record::Unclosed) } else { self.finish_record() }
+        match (written > 0, self.passing) {
+            (true, None) => self.end_with(Record::Unclosed),
+            (true, Some(_)) => self.end_with(Record::TooLong(Overlong::Unclosed)),
+            (false, None) => self.finish_record(),
+            (false, Some(_)) => self.end_overlong(Overlong::Ended),
+        }
     }
 
     fn make_room_for_ends(&mut self) {
@@ -205,11 +301,26 @@ impl Records {
         })
     }
 
+    /// Gives the record that was passed over; the next one begins where it ended.
+    fn end_overlong(&mut self, how: Overlong) -> Record<'static> {
+        if matches!(how, Overlong::StrayQuote { .. }) {
+            let line = self.reader.line();
+            self.reader.reset();
+            self.reader.set_line(line);
+        }
+        self.filled = (0, 0);
+        self.taken = 0;
+        self.too_many = false;
+        self.passing = None;
+        Record::TooLong(how)
+    }
+
     /// Gives `last`, and the end from then on.
     fn end_with(&mut self, last: Record<'static>) -> Record<'static> {
         self.output = vec![0; SMALL_OUTPUT];
         self.filled = (0, 0);
         self.taken = 0;
+        self.passing = None;
         self.reader.reset();
         self.blocks.close();
         self.exhausted = true;
@@ -218,95 +329,5 @@ impl Records {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    type Found = Result<Vec<Vec<u8>>, &'static str>;
-
-    fn records(bytes: &[u8], block: usize, most: usize) -> Records {
-        let blocks =
-            Blocks::with_block(Box::new(std::io::Cursor::new(bytes.to_vec())), "rows".into(), None, block);
-        Records::new(blocks, b',', Bounds { bytes: 10_000, fields: most })
-    }
-
-    fn all(mut records: Records) -> Vec<Found> {
-        let mut found = Vec::new();
-        let mut line = 0;
-        loop {
-            let record = match records.next(Wait::UntilFound).unwrap() {
-                Record::Fields(fields) => {
-                    Ok(fields.ranges().map(|range| fields.bytes[range].to_vec()).collect())
-                }
-                Record::TooManyFields => Err("too many"),
-                Record::Unclosed => Err("unclosed"),
-                Record::End => return found,
-                other => panic!("unexpected: {other:?}"),
-            };
-            found.push(record);
-            assert!(records.line() > line, "lines only go forward");
-            line = records.line();
-        }
-    }
-
-    fn reference(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
-        let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
-        let fields = |record: csv::ByteRecord| record.iter().map(<[u8]>::to_vec).collect();
-        reader.byte_records().map(|record| fields(record.unwrap())).collect()
-    }
-
-    #[test]
-    fn an_input_that_ends_inside_quotes_is_told() {
-        for bytes in [&b"a,\"b\nc\n"[..], b"\"", b"a\n\"\"\"", b"\"a\"\"\n"] {
-            assert_eq!(all(records(bytes, 8, 9)).last(), Some(&Err("unclosed")), "{bytes:?}");
-        }
-        for bytes in [&b"a,\"b\""[..], b"\"\"", b"a\"", b"\"a\"b\n", b"\"a\"\"\""] {
-            assert!(all(records(bytes, 8, 9)).iter().all(Result::is_ok), "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn the_line_on_which_a_record_begins_is_known() {
-        let mut records = records(b"a\r\n\r\n\"b\nb\"\nc\n\n\nd", 8, 9);
-        for line in [1, 3, 5, 8] {
-            assert!(matches!(records.next(Wait::UntilFound).unwrap(), Record::Fields(_)));
-            assert_eq!(records.line(), line);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn records_are_those_of_the_csv_crate(
-            bytes in prop::collection::vec(prop::sample::select(b"\n\r\"\",,,ab \xc3\xa9".to_vec()), 0..120),
-            block in 8usize..40,
-            most in 1usize..6,
-        ) {
-            // The line of a record is only told apart by line feeds.
-            let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == b'\r' { b'\n' } else { byte }).collect();
-            let mut found = all(records(&bytes, block, most));
-            let mut expected = reference(&bytes);
-            if found.last() == Some(&Err("unclosed")) {
-                found.pop();
-                expected.pop();
-            }
-            let bounded = |fields: Vec<Vec<u8>>| if fields.len() > most { Err("too many") } else { Ok(fields) };
-            prop_assert_eq!(found, expected.into_iter().map(bounded).collect::<Vec<_>>());
-        }
-
-        #[test]
-        fn records_written_by_the_csv_crate_are_read_back(
-            rows in prop::collection::vec(prop::collection::vec("[ab,\"\r\n é]{0,9}", 2..5), 1..9),
-            block in 8usize..40,
-        ) {
-            let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-            for row in &rows {
-                writer.write_record(row).unwrap();
-            }
-            let bytes = writer.into_inner().unwrap();
-            let expected: Vec<Found> =
-                rows.iter().map(|row| Ok(row.iter().map(|field| field.clone().into_bytes()).collect())).collect();
-            prop_assert_eq!(all(records(&bytes, block, 9)), expected);
-        }
-    }
-}
+#[path = "records_tests.rs"]
+mod tests;

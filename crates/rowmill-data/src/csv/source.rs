@@ -1,10 +1,14 @@
 //! Rows from records.
 
+use std::sync::Arc;
+
 use rowmill_core::json_text::write_string;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
+use rowmill_types::{ErrorKind, Problem, Row, RowColumns, RowTextWriter, SourceRow};
 
-use super::header::Header;
+use super::delimiter::DelimiterChoice;
+use super::header::header_columns;
+use super::overlong::Overlong;
 use super::records::{Bounds, Fields, Record, Records};
 use crate::Format;
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
@@ -18,37 +22,47 @@ const MAX_COLUMNS: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct CsvSource {
     records: Records,
-    format: &'static str,
+    format: Format,
+    delimiter: DelimiterChoice,
     place: Place,
-    header: Option<Header>,
+    header: Option<Arc<RowColumns>>,
     /// The number of the last record of the file.
     number: u64,
     ended: bool,
 }
 
 impl CsvSource {
-    pub(crate) fn new(blocks: Blocks, format: Format, place: Place) -> Self {
-        Self::with_bounds(blocks, format, place, Bounds { bytes: MAX_RECORD, fields: MAX_COLUMNS })
+    pub(crate) fn new(blocks: Blocks, format: Format, delimiter: DelimiterChoice, place: Place) -> Self {
+        Self {
+            records: Records::new(blocks, Bounds { bytes: MAX_RECORD, fields: MAX_COLUMNS }),
+            format,
+            delimiter,
+            place,
+            header: None,
+            number: 0,
+            ended: false,
+        }
     }
 
-    pub(crate) fn with_bounds(blocks: Blocks, format: Format, place: Place, bounds: Bounds) -> Self {
-        let (delimiter, format) = if format == Format::Tsv { (b'\t', "TSV") } else { (b',', "CSV") };
-        let records = Records::new(blocks, delimiter, bounds);
-        Self { records, format, place, header: None, number: 0, ended: false }
+    /// The name of the format in messages.
+    fn format_name(&self) -> &'static str {
+        if self.format == Format::Tsv { "TSV" } else { "CSV" }
     }
 
     /// Reads the first record; `Ok(Err(…))` says what is wrong with it.
-    fn read_header(&mut self) -> Result<Result<Header, String>, Problem> {
-        let format = self.format;
+    fn read_header(&mut self) -> Result<Result<RowColumns, String>, Problem> {
+        let format = self.format_name();
+        let delimiter = self.delimiter.choose(self.records.blocks(), self.format)?;
+        self.records.set_delimiter(delimiter.byte());
         let header = match self.records.next(Wait::UntilFound)? {
-            Record::Fields(fields) => Header::parse(fields, format),
+            Record::Fields(fields) => header_columns(fields, format),
             Record::End | Record::Pending => Err(format!("{format} input is missing a header row")),
             Record::TooManyFields => Err(format!("{format} header has more than {MAX_COLUMNS} columns")),
-            Record::TooLong => Err(format!("{format} header is longer than {} MiB", MAX_RECORD >> 20)),
+            Record::TooLong(_) => Err(format!("{format} header is longer than {} MiB", MAX_RECORD >> 20)),
             Record::Unclosed => Err(format!("{format} header has a quote that is never closed")),
         };
         if let Ok(header) = &header {
-            self.records.set_most_fields(header.columns.len());
+            self.records.set_columns(header.len());
         }
         Ok(header)
     }
@@ -61,7 +75,7 @@ impl CsvSource {
         self.number = 1;
         match self.read_header()? {
             Ok(header) => {
-                self.header = Some(header);
+                self.header = Some(Arc::new(header));
                 Ok(None)
             }
             Err(message) => {
@@ -78,36 +92,47 @@ impl CsvSource {
         }
         let Some(header) = &self.header else { return Ok(None) };
         let at = self.number + 1;
-        let mut last = false;
         let row = match self.records.next(wait)? {
             Record::Fields(fields) => row_of(self.place.number(at), header, fields),
-            Record::TooManyFields => Err(format!("too many {} columns", self.format)),
+            Record::TooManyFields => Err(format!("too many {} columns", self.format_name())),
             Record::Pending => return Ok(None),
             Record::End => {
                 self.ended = true;
                 return Ok(None);
             }
-            Record::TooLong => {
-                last = true;
-                Err(format!("longer than {} MiB, so the rest of the input was not read", MAX_RECORD >> 20))
+            Record::TooLong(how) => {
+                self.ended = how == Overlong::Unclosed;
+                Err(self.spanning(&overlong(how)))
             }
             Record::Unclosed => {
-                last = true;
-                Err("a quote is never closed, so the rest of the input was taken for one value".to_owned())
+                self.ended = true;
+                Err(self
+                    .spanning("a quote is never closed, so the rest of the input was taken for one value"))
             }
         };
-        self.ended = last;
         self.number = at;
-        let line = self.records.line();
-        Ok(Some(row.map_err(|mut what| {
-            if last {
-                what.push_str(&format!(" (the record begins on line {line} of the input)"));
-            }
-            if self.place.file.is_some() {
-                what = what.replace(" of the input", " of the file");
-            }
-            self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what)
-        })))
+        Ok(Some(row.map_err(|what| self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))))
+    }
+
+    /// What is wrong with a record of many lines, with the one that it begins on.
+    fn spanning(&self, what: &str) -> String {
+        let what = format!("{what} (the record begins on line {} of the input)", self.records.line());
+        if self.place.file.is_some() { what.replace(" of the input", " of the file") } else { what }
+    }
+}
+
+/// What is said of a record that is too long.
+fn overlong(how: Overlong) -> String {
+    let length = format!("longer than {} MiB", MAX_RECORD >> 20);
+    match how {
+        Overlong::Ended => length,
+        Overlong::StrayQuote { next_line } => format!(
+            "{length}, because a quote is not closed; reading goes on with line {next_line} of the input, \
+             which has the columns of the header again"
+        ),
+        Overlong::Unclosed => {
+            format!("{length}, and a quote is never closed, so the rest of the input was taken for one value")
+        }
     }
 }
 
@@ -137,8 +162,8 @@ impl RowSource for CsvSource {
                 continue;
             }
             match self.records.next(Wait::UntilFound)? {
-                Record::Fields(_) | Record::TooManyFields => {}
-                Record::TooLong | Record::Unclosed => self.ended = true,
+                Record::Fields(_) | Record::TooManyFields | Record::TooLong(_) => {}
+                Record::Unclosed => self.ended = true,
                 Record::Pending => continue,
                 Record::End => {
                     self.ended = true;
@@ -162,95 +187,28 @@ impl TextSource for CsvSource {
     }
 }
 
-/// Writes the row's JSON text and notes where its fields stand, in one go.
-fn row_of(number: u64, header: &Header, record: Fields<'_>) -> Result<Row, String> {
+/// Writes the row's JSON text and notes where its values end, in one go.
+fn row_of(number: u64, header: &Arc<RowColumns>, record: Fields<'_>) -> Result<Row, String> {
     // One check covers all fields; an end inside a character makes its field invalid.
     let whole = std::str::from_utf8(record.bytes).ok();
-    let count = header.columns.len();
-    let mut text = String::with_capacity(header.name_bytes + record.bytes.len() + 8 * count + 2);
-    let mut fields = Vec::with_capacity(count);
+    let quotes = 4 * header.len();
+    let mut row = RowTextWriter::new(Arc::clone(header), header.name_bytes() + record.bytes.len() + quotes);
     let mut ranges = record.ranges();
-    text.push('{');
-    for column in &header.columns {
-        if !fields.is_empty() {
-            text.push(',');
-        }
-        let name_start = text.len();
-        text.push_str(&column.json);
-        text.push(':');
-        let value_start = text.len();
-        match ranges.next() {
-            None => text.push_str("null"),
-            Some(range) => {
-                let value = match whole {
-                    Some(whole) => whole.get(range),
-                    None => record.bytes.get(range).and_then(|bytes| std::str::from_utf8(bytes).ok()),
-                };
-                let invalid = || format!("column `{}` is not valid UTF-8", column.name);
-                write_string(value.ok_or_else(invalid)?, &mut text);
-            }
-        }
-        fields.push(column.field(name_start, value_start..text.len()));
+    for name in header.names() {
+        let Some(range) = ranges.next() else {
+            row.value(|text| text.push_str("null"));
+            continue;
+        };
+        let value = match whole {
+            Some(whole) => whole.get(range),
+            None => record.bytes.get(range).and_then(|bytes| std::str::from_utf8(bytes).ok()),
+        };
+        let value = value.ok_or_else(|| format!("column `{name}` is not valid UTF-8"))?;
+        row.value(|text| write_string(value, text));
     }
-    text.push('}');
-    Ok(Row::from_parts(number, text, fields))
+    row.finish(number).ok_or_else(|| "longer than 4 GiB".to_owned())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ROOM: Room = Room { rows: usize::MAX, bytes: usize::MAX };
-
-    fn read(bytes: &'static [u8], max: usize) -> Vec<SourceRow> {
-        let blocks = Blocks::with_block(Box::new(bytes), "rows".into(), None, 8);
-        let mut source =
-            CsvSource::with_bounds(blocks, Format::Csv, Place::default(), Bounds { bytes: max, fields: 8 });
-        let mut rows = Vec::new();
-        while source.read(&mut rows, ROOM).unwrap() {}
-        assert!(!source.read(&mut rows, ROOM).unwrap(), "the end stays the end");
-        rows
-    }
-
-    fn messages(rows: &[SourceRow]) -> Vec<&str> {
-        rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.message.as_str(), Row::text)).collect()
-    }
-
-    #[test]
-    fn a_record_over_the_bound_is_one_bad_row_and_the_end() {
-        let rows = read(b"a\n1\n\n\"stray\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", 20);
-        assert_eq!(
-            messages(&rows),
-            [
-                r#"{"a":"1"}"#,
-                "Line 3: longer than 64 MiB, so the rest of the input was not read \
-                 (the record begins on line 4 of the input)",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_header_over_its_bounds_is_one_bad_row() {
-        assert_eq!(
-            messages(&read(b"a,b,c,d,e,f,g,h,i\n1\n", 90)),
-            ["CSV header has more than 1048576 columns"]
-        );
-        assert_eq!(messages(&read(&[b'x'; 100], 20)), ["CSV header is longer than 64 MiB"]);
-    }
-
-    #[test]
-    fn a_record_of_very_many_fields_is_passed_over() {
-        let rows = read(b"a,b\n1,2\n1,2,3,4,5,6,7,8,9\n3,4\n", 90);
-        let expected = [r#"{"a":"1","b":"2"}"#, "Line 3: too many CSV columns", r#"{"a":"3","b":"4"}"#];
-        assert_eq!(messages(&rows), expected);
-    }
-
-    #[test]
-    fn rows_that_have_come_are_handed_on_before_more_is_read() {
-        let blocks = Blocks::with_block(Box::new(&b"a\n1\n2\n3\n4\n5\n"[..]), "rows".into(), None, 8);
-        let mut source = CsvSource::new(blocks, Format::Csv, Place::default());
-        let mut rows = Vec::new();
-        assert!(source.read(&mut rows, ROOM).unwrap());
-        assert_eq!(messages(&rows), [r#"{"a":"1"}"#, r#"{"a":"2"}"#, r#"{"a":"3"}"#]);
-    }
-}
+#[path = "source_tests.rs"]
+mod tests;

@@ -1,6 +1,5 @@
 //! Documents: every file is a row.
 
-mod folder;
 mod source;
 
 use std::path::Path;
@@ -11,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
 use rowmill_types::Problem;
 
-pub(crate) use folder::files_of_folder;
 use source::{DocumentSource, Wanted};
 
 use crate::FileList;

@@ -1,10 +1,10 @@
 //! What a child process does that extracts text.
 
 use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use super::extract_text;
+use crate::foreign_code::without_panic;
 
 /// Room for documents that are nested deep.
 pub(super) const STACK: usize = 256 * 1024 * 1024;
@@ -17,8 +17,7 @@ const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 /// Extracts the text of the document on `input` and writes it to `output`: all that the child of
 /// [`Extractor::Child`](super::Extractor::Child) does.
 ///
-/// It bounds the memory of the whole process and silences its panics, so it must be the only
-/// thing that the process does. Where it fails, the process must print the error to standard
+/// It bounds the memory of the whole process, so it must be the only thing that the process does. Where it fails, the process must print the error to standard
 /// error and end with a code that is not zero.
 ///
 /// # Errors
@@ -27,7 +26,6 @@ const MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Write) -> Result<(), String> {
     #[cfg(unix)]
     bound_memory();
-    std::panic::set_hook(Box::new(|_| {}));
     let mut bytes = Vec::new();
     input
         .take(MOST_BYTES + 1)
@@ -48,7 +46,7 @@ pub fn extract_main(media_type: &str, input: &mut dyn Read, output: &mut dyn Wri
 
 /// Extracts text; a panic on the way is an error like another.
 pub(super) fn guarded(media_type: &str, bytes: &[u8]) -> Result<String, String> {
-    catch_unwind(AssertUnwindSafe(|| extract_text(media_type, bytes))).unwrap_or_else(|_| Err(failed()))
+    without_panic(|| extract_text(media_type, bytes)).unwrap_or_else(|_| Err(failed()))
 }
 
 fn failed() -> String {

@@ -4,6 +4,7 @@ mod child;
 mod docx;
 mod html;
 mod pdf;
+mod pdf_fonts;
 mod runner;
 
 pub use child::extract_main;

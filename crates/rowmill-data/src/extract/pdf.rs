@@ -2,6 +2,8 @@
 
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
 
+use super::pdf_fonts::describe_encodings;
+
 /// The text of all pages, with an empty line between them. One page that cannot be read makes
 /// the whole fail: a text with gaps would pass for the document.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
@@ -13,6 +15,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
             error => unreadable(&error),
         })?;
     }
+    describe_encodings(&mut document)?;
     let mut text = String::new();
     for number in document.get_pages().into_keys() {
         let mut page = String::new();

@@ -43,7 +43,7 @@ pub(super) async fn web(fetcher: &Fetcher<'_>, url: &Url) -> Result<FileList, Pr
 
 fn list(shown: String, path: PathBuf, known: Known) -> FileList {
     let identity = Some(known.digest.to_string());
-    FileList { name: shown, files: vec![InputFile { path, name: known.name }], identity }
+    FileList { name: shown, files: vec![InputFile::new(path, known.name)], identity }
 }
 
 async fn refused(shown: &str, answer: Answer) -> Problem {

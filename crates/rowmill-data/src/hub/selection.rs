@@ -60,8 +60,7 @@ pub(crate) async fn fetch(
         [only] => only.digest.to_string(),
         _ => format!("sha256:{}", digest_of(&identity)),
     };
-    let files =
-        remote.into_iter().zip(here).map(|(remote, here)| InputFile { path: here.path, name: remote.name });
+    let files = remote.into_iter().zip(here).map(|(remote, here)| InputFile::new(here.path, remote.name));
     Ok(FileList { name: address.to_string(), files: files.collect(), identity: Some(identity) })
 }
 

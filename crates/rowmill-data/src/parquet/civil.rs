@@ -18,16 +18,17 @@ fn nanoseconds_of(unit: TimeUnit) -> u32 {
 pub(super) fn write_date(days: i64, out: &mut String) {
     let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) {
-        push_two(year / 100, out);
-        push_two(year % 100, out);
-    } else {
-        out.push(if year < 0 { '-' } else { '+' });
-        let digits = year.unsigned_abs().to_string();
-        for _ in digits.len()..4 {
-            out.push('0');
-        }
-        out.push_str(&digits);
+        let mut text = *b"0000-00-00";
+        set_date(&mut text, (year, month, day));
+        push_ascii(&text, out);
+        return;
     }
+    out.push(if year < 0 { '-' } else { '+' });
+    let digits = year.unsigned_abs().to_string();
+    for _ in digits.len()..4 {
+        out.push('0');
+    }
+    out.push_str(&digits);
     out.push('-');
     push_two(month, out);
     out.push('-');
@@ -43,9 +44,26 @@ pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut String) {
 /// Appends a moment, counted from 1970-01-01T00:00:00.
 pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut String) {
     let (seconds, nanoseconds) = split(value, unit);
-    write_date(seconds.div_euclid(DAY), out);
-    out.push('T');
-    write_clock(seconds.rem_euclid(DAY), nanoseconds, out);
+    let (days, clock) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
+    let (year, month, day) = year_month_day(days);
+    if (0..=9999).contains(&year) && nanoseconds % 1_000 == 0 {
+        // What almost every moment is, in one piece.
+        let mut text = *b"0000-00-00T00:00:00.000000";
+        set_date(&mut text, (year, month, day));
+        set_two(&mut text, 11, clock / 3600);
+        set_two(&mut text, 14, clock / 60 % 60);
+        set_two(&mut text, 17, clock % 60);
+        let microseconds = nanoseconds / 1_000;
+        set_two(&mut text, 20, microseconds / 10_000);
+        set_two(&mut text, 22, microseconds / 100 % 100);
+        set_two(&mut text, 24, microseconds % 100);
+        let length = if microseconds == 0 { 19 } else { text.len() };
+        push_ascii(text.get(..length).unwrap_or_default(), out);
+    } else {
+        write_date(days, out);
+        out.push('T');
+        write_clock(clock, nanoseconds, out);
+    }
     if utc {
         out.push_str("+00:00");
     }
@@ -136,6 +154,27 @@ fn write_clock(seconds: i64, nanoseconds: i64, out: &mut String) {
             push_two(rest % 100, out);
         }
     }
+}
+
+/// Writes a day of a year of four digits into the first ten bytes.
+fn set_date(text: &mut [u8], (year, month, day): (i64, i64, i64)) {
+    set_two(text, 0, year / 100);
+    set_two(text, 2, year % 100);
+    set_two(text, 5, month);
+    set_two(text, 8, day);
+}
+
+/// Writes a number of two digits.
+fn set_two(text: &mut [u8], at: usize, value: i64) {
+    let value = u8::try_from(value).unwrap_or(0) % 100;
+    if let Some([tens, ones]) = text.get_mut(at..at + 2) {
+        *tens = b'0' + value / 10;
+        *ones = b'0' + value % 10;
+    }
+}
+
+fn push_ascii(text: &[u8], out: &mut String) {
+    out.push_str(std::str::from_utf8(text).unwrap_or_default());
 }
 
 fn push_two(value: i64, out: &mut String) {

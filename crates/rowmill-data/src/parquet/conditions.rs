@@ -11,12 +11,13 @@ use arrow_array::types::{
     Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, BooleanArray};
+use arrow_array::{Array as _, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, TimeUnit};
 use rowmill_core::ports::{Comparison, Scalar};
 
 use super::civil::{write_date, write_timestamp};
 use super::shape::Shape;
+use crate::PartitionField;
 
 /// A comparison with a value.
 #[derive(Debug, Clone)]
@@ -64,6 +65,12 @@ impl Test {
             Shape::Timestamp { utc } => self.check_timestamps(array, *utc),
             _ => None,
         }
+    }
+
+    /// Whether the value that folders name satisfies it.
+    pub(super) fn holds_for(&self, field: &PartitionField) -> bool {
+        let mask = self.check(&field.shape(), &field.array());
+        mask.is_none_or(|mask| mask.is_valid(0) && mask.value(0))
     }
 
     fn holds(&self, ordering: Ordering) -> bool {

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{Array as _, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
 use rowmill_types::Problem;
@@ -19,7 +22,7 @@ use super::group::{Batch, Found, Group, Reader};
 use super::layout::Layout;
 use super::problems;
 use super::problems::guarded;
-use super::pruning::groups_of_use;
+use super::pruning::{groups_of_use, rows_of_use};
 use super::shape::Shape;
 use super::table::TableFile;
 use crate::dataset::cannot_open;
@@ -38,6 +41,16 @@ pub(super) struct Check {
     pub(super) test: Test,
 }
 
+/// Where the values of a column come from.
+enum CellPlace {
+    /// The decoded column at this place.
+    Decoded(usize),
+    /// All rows have the same, as JSON.
+    Same(Arc<str>),
+    /// The file lacks it.
+    Lacking,
+}
+
 /// A file that is being read.
 pub(super) struct OpenFile {
     handle: File,
@@ -45,8 +58,8 @@ pub(super) struct OpenFile {
     layout: Arc<Layout>,
     /// The columns to decode, in the order of the file.
     decoded: Vec<usize>,
-    /// Where each wanted column is among the decoded ones; the file lacks the others.
-    places: Vec<Option<usize>>,
+    /// Where the values of each wanted column come from.
+    places: Vec<CellPlace>,
     checks: Vec<Check>,
     /// Whether each row group may hold rows of use; empty when all do.
     of_use: Vec<bool>,
@@ -63,17 +76,29 @@ impl OpenFile {
     pub(super) fn new(file: &TableFile, wanted: &[&str], tests: &[(String, Test)]) -> Result<Self, Problem> {
         let layout = Arc::clone(&file.layout);
         let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
-        let found: Vec<Option<usize>> = wanted.iter().map(|name| columns.get(name).copied()).collect();
-        let mut decoded: Vec<usize> = found.iter().flatten().copied().collect();
+        let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
+        let of_file = |name: &str| columns.get(name).copied().filter(|_| of_folders(name).is_none());
+        let mut decoded: Vec<usize> = wanted.iter().filter_map(|name| of_file(name)).collect();
         decoded.sort_unstable();
-        let places = found.iter().map(|column| column.and_then(|column| decoded.binary_search(&column).ok()));
-        let places = places.collect();
+        let place = |name: &&str| match (of_folders(name), of_file(name)) {
+            (Some(field), _) => CellPlace::Same(field.json.as_str().into()),
+            (None, Some(column)) => {
+                decoded.binary_search(&column).map_or(CellPlace::Lacking, CellPlace::Decoded)
+            }
+            (None, None) => CellPlace::Lacking,
+        };
+        let places = wanted.iter().map(place).collect();
         let mut checks = Vec::new();
-        let mut lacks_column = false;
+        // Whether no row of the file can be of use.
+        let mut lacks_rows = false;
         for (name, test) in tests {
+            if let Some(field) = of_folders(name) {
+                lacks_rows |= test.suits(&field.shape()) && !test.holds_for(field);
+                continue;
+            }
             match columns.get(name.as_str()) {
                 // A column that the file lacks is null in all its rows.
-                None => lacks_column = true,
+                None => lacks_rows = true,
                 Some(column) => {
                     let shape = layout.shapes.get(*column).filter(|shape| test.suits(shape));
                     if let Some(shape) = shape.cloned() {
@@ -91,7 +116,7 @@ impl OpenFile {
         if rows.ok() != Some(file.rows) {
             return Err(problems::changed(&file.name));
         }
-        let of_use = if lacks_column {
+        let of_use = if lacks_rows {
             vec![false; groups.len()]
         } else if checks.is_empty() {
             Vec::new()
@@ -169,9 +194,16 @@ impl OpenFile {
     pub(super) fn cells(&self, batch: &RecordBatch) -> Decoded<Batch> {
         let mut cells = Vec::with_capacity(self.places.len());
         for place in &self.places {
-            let Some(place) = *place else {
-                cells.push(None);
-                continue;
+            let place = match place {
+                CellPlace::Decoded(place) => *place,
+                CellPlace::Same(json) => {
+                    cells.push(Some(Cells::same(json)));
+                    continue;
+                }
+                CellPlace::Lacking => {
+                    cells.push(None);
+                    continue;
+                }
             };
             let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
             let made = match (self.layout.shapes.get(column), batch.columns().get(place)) {
@@ -196,7 +228,13 @@ impl OpenFile {
         let is_checked = |leaf| columns.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok();
         let row_bytes = (decoded_bytes(described, is_checked) / rows.max(1)).max(1);
         let batch = usize::try_from((BATCH_BYTES / row_bytes).clamp(1, 2 * BATCH_ROWS)).unwrap_or(1);
-        let builder = self.builder(group, &columns, batch)?;
+        let of_use = rows_of_use(&self.metadata, &self.layout, &self.checks, group);
+        let mut builder = self.builder(group, &columns, batch)?;
+        let mut expected = rows;
+        if let Some(of_use) = &of_use {
+            expected = of_use.count_set_bits() as u64;
+            builder = builder.with_row_selection(selection(of_use));
+        }
         let mut reader = guarded(|| builder.build())?;
         let mut picked = BooleanBufferBuilder::new(0);
         while let Some(batch) = guarded(|| Ok(reader.next().transpose()?))? {
@@ -205,17 +243,18 @@ impl OpenFile {
             for row in 0..batch.num_rows() {
                 picked.append(masks.iter().all(|mask| mask.is_valid(row) && mask.value(row)));
             }
-            if picked.len() as u64 > rows {
+            if picked.len() as u64 > expected {
                 break;
             }
         }
-        if picked.len() as u64 != rows {
+        if picked.len() as u64 != expected {
             let found = picked.len();
             return Err(ParquetError::EOF(format!(
-                "a row group has {found} rows where {rows} were announced"
+                "a row group has {found} rows where {expected} were announced"
             )));
         }
-        Ok(BooleanArray::new(picked.finish(), None))
+        let picked = picked.finish();
+        Ok(BooleanArray::new(of_use.map_or_else(|| picked.clone(), |of_use| spread(&of_use, &picked)), None))
     }
 
     fn builder(
@@ -241,6 +280,32 @@ impl OpenFile {
 fn mask(batch: &RecordBatch, columns: &[usize], check: &Check) -> Option<BooleanArray> {
     let place = columns.binary_search(&check.column).ok()?;
     check.test.check(&check.shape, batch.columns().get(place)?)
+}
+
+/// The rows that are set, as the decoder wants them.
+fn selection(rows: &BooleanBuffer) -> RowSelection {
+    let mut selectors = Vec::new();
+    let mut passed = 0;
+    for (start, end) in rows.set_slices() {
+        selectors.push(RowSelector::skip(start - passed));
+        selectors.push(RowSelector::select(end - start));
+        passed = end;
+    }
+    selectors.push(RowSelector::skip(rows.len() - passed));
+    selectors.into()
+}
+
+/// What was found of the rows that are set, with `false` for all others.
+fn spread(rows: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
+    let mut spread = BooleanBufferBuilder::new(rows.len());
+    let mut taken = 0;
+    for (start, end) in rows.set_slices() {
+        spread.append_n(start - spread.len(), false);
+        spread.append_buffer(&found.slice(taken, end - start));
+        taken += end - start;
+    }
+    spread.append_n(rows.len() - spread.len(), false);
+    spread.finish()
 }
 
 /// How many bytes these leaves of a row group take unpacked, before the decoder.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::{ParquetError, Result as Decoded};
-use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 use rowmill_types::Problem;
 
+use super::encryption::has_encrypted_columns;
 use super::layout::Layout;
 use super::problems::{self, guarded};
 use crate::dataset::cannot_open;
@@ -32,13 +33,21 @@ pub(super) fn summarize(name: &str, path: &Path) -> Result<Summary, Problem> {
         // What the writer noted about its types may be of a kind that is not known here; the
         // columns can be read all the same.
         .or_else(|_| guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true))))
-        .map_err(|error| problems::bad_footer(name, error))?;
+        .map_err(|error| unreadable(name, path, error))?;
     let summary = guarded(|| {
         let rows = check_groups(understood.metadata(), start)?;
         let layout = Layout::new(understood.parquet_schema(), understood.schema())?;
         Ok(Summary { rows, size, layout })
     });
-    summary.map_err(|error| problems::bad_footer(name, error))
+    summary.map_err(|error| unreadable(name, path, error))
+}
+
+/// Why a footer cannot be used.
+fn unreadable(name: &str, path: &Path, error: ParquetError) -> Problem {
+    match has_encrypted_columns(path) {
+        true => problems::encrypted(name),
+        false => problems::bad_footer(name, error),
+    }
 }
 
 /// Reads the footer for a read of the rows. Statistics are kept of these leaves only.
@@ -50,7 +59,13 @@ pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<Ar
         })
         .with_parquet_schema(Arc::clone(&layout.stored))
         .with_schema(Arc::clone(&layout.decoded));
-    guarded(|| ArrowReaderMetadata::load(file, options))
+    if leaves.is_empty() {
+        return guarded(|| ArrowReaderMetadata::load(file, options));
+    }
+    // Where pages are is worth knowing only if some are passed over.
+    let with_pages = options.clone().with_page_index_policy(PageIndexPolicy::Optional);
+    guarded(|| ArrowReaderMetadata::load(file, with_pages))
+        .or_else(|_| guarded(|| ArrowReaderMetadata::load(file, options)))
 }
 
 /// How many rows a row group says to have.

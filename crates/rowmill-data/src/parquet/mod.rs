@@ -15,7 +15,7 @@
 //! | timestamps | `"2024-05-01T10:00:00"`, with `+00:00` where they are adjusted to UTC |
 //! | durations and intervals | ISO 8601 text: `"P1DT2H"`, `"P1M2DT0.5S"` |
 //! | lists, structs | arrays and objects, nested as they are |
-//! | maps | objects; arrays of `[key, value]` where a key is a list or an object |
+//! | maps | objects; arrays of `[key, value]` where a key is a list or an object, or is there twice |
 
 mod bytes;
 mod cells;
@@ -23,6 +23,7 @@ mod civil;
 mod conditions;
 mod dataset;
 mod decimals;
+mod encryption;
 mod file;
 mod footer;
 mod group;

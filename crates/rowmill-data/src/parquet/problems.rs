@@ -1,24 +1,18 @@
 //! What is wrong with a file, told so that a person can act on it.
 
-use std::any::Any;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::errors::{ParquetError, Result};
 use rowmill_types::{Problem, ProblemCode};
+
+use crate::foreign_code::without_panic;
 
 /// Calls the decoder. A damaged file that makes it panic is an error like any other.
 ///
 /// What `decode` changes must not be used again after an error.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
-        Err(ParquetError::General(format!("the decoder gave up: {}", panic_message(panic.as_ref()))))
-    })
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+    without_panic(decode)
+        .unwrap_or_else(|panic| Err(ParquetError::General(format!("the decoder gave up: {panic}"))))
 }
 
 pub(super) fn empty(name: &str) -> Problem {
@@ -39,6 +33,11 @@ pub(super) fn cut_off(name: &str) -> Problem {
 pub(super) fn encrypted(name: &str) -> Problem {
     unreadable(format!("input file is encrypted: `{name}`"))
         .hint("write it again without encryption, with the tool that has its keys")
+}
+
+pub(super) fn encrypted_columns(name: &str) -> Problem {
+    unreadable(format!("columns of the input file are encrypted: `{name}`"))
+        .hint("read the others with `--columns`, or write it again without encryption, with the tool that has its keys")
 }
 
 pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {

@@ -1,6 +1,8 @@
-//! Row groups that cannot hold a row of use, told by their statistics.
+//! Row groups and pages that cannot hold a row of use, told by their bounds.
 
-use arrow_array::{Array as _, BooleanArray};
+use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::{Array as _, ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBuffer;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::Type as Physical;
@@ -27,45 +29,101 @@ pub(super) fn groups_of_use(metadata: &ArrowReaderMetadata, layout: &Layout, che
     of_use
 }
 
+/// The rows of a group whose pages may hold rows of use, where the file tells of its pages and some
+/// do not.
+pub(super) fn rows_of_use(
+    metadata: &ArrowReaderMetadata,
+    layout: &Layout,
+    checks: &[Check],
+    group: usize,
+) -> Option<BooleanBuffer> {
+    let mut of_use: Option<BooleanBuffer> = None;
+    for check in checks {
+        // As with groups, what cannot be told costs nothing but time.
+        if let Ok(Some(rows)) = guarded(|| check_pages(metadata, layout, check, group)) {
+            of_use = Some(of_use.map_or_else(|| rows.clone(), |others| &others & &rows));
+        }
+    }
+    of_use.filter(|rows| rows.count_set_bits() < rows.len())
+}
+
 fn check_statistics(
     metadata: &ArrowReaderMetadata,
     layout: &Layout,
     check: &Check,
 ) -> Result<Option<Vec<bool>>> {
+    let Some((leaf, converter)) = converter(metadata, layout, check)? else { return Ok(None) };
+    let groups = metadata.metadata().row_groups();
+    let bounds = (converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?);
+    let mut may_hold = may_hold(check, &bounds);
+    for (may_hold, group) in may_hold.iter_mut().zip(groups) {
+        let statistics = group.column(leaf).statistics();
+        *may_hold |= statistics.is_none_or(|statistics| statistics.is_min_max_deprecated());
+    }
+    Ok(Some(may_hold))
+}
+
+fn check_pages(
+    metadata: &ArrowReaderMetadata,
+    layout: &Layout,
+    check: &Check,
+    group: usize,
+) -> Result<Option<BooleanBuffer>> {
+    let Some(index) = metadata.metadata().page_index() else { return Ok(None) };
+    let Some((_, converter)) = converter(metadata, layout, check)? else { return Ok(None) };
+    let groups = metadata.metadata().row_groups();
+    let Some(counts) = converter.data_page_row_counts(&**index, groups, [&group])? else { return Ok(None) };
+    let bounds =
+        (converter.data_page_mins(&**index, [&group])?, converter.data_page_maxes(&**index, [&group])?);
+    let may_hold = may_hold(check, &bounds);
+    let rows = groups.get(group).map_or(0, |group| group.num_rows());
+    let told: u64 = counts.values().iter().fold(0, |sum, count| sum.saturating_add(*count));
+    if counts.null_count() > 0 || counts.len() != may_hold.len() || u64::try_from(rows) != Ok(told) {
+        return Ok(None);
+    }
+    let mut of_use = BooleanBufferBuilder::new(0);
+    for (count, may_hold) in counts.values().iter().zip(may_hold) {
+        of_use.append_n(usize::try_from(*count).unwrap_or(usize::MAX), may_hold);
+    }
+    Ok(Some(of_use.finish()))
+}
+
+/// What reads the bounds of a column, with its leaf; `None` where they tell nothing.
+fn converter<'m>(
+    metadata: &'m ArrowReaderMetadata,
+    layout: &'m Layout,
+    check: &Check,
+) -> Result<Option<(usize, StatisticsConverter<'m>)>> {
     let Some(leaf) = layout.leaf(check.column) else { return Ok(None) };
     let stored = metadata.parquet_schema();
     // Writers disagree on the order of these.
     if stored.column(leaf).physical_type() == Physical::INT96 {
         return Ok(None);
     }
-    let groups = metadata.metadata().row_groups();
     let field = layout.decoded.field(check.column);
-    let converter = StatisticsConverter::from_column_index(leaf, field, stored)?;
-    let least = converter.row_group_mins(groups)?;
-    let most = converter.row_group_maxes(groups)?;
+    Ok(Some((leaf, StatisticsConverter::from_column_index(leaf, field, stored)?)))
+}
+
+/// Whether values between each of these bounds, the least and the most, may satisfy a condition.
+fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
     let test = |comparison, bounds| {
         let test = Test { comparison, value: check.test.value.clone() };
         test.check(&check.shape, bounds)
     };
     let (low, high) = match check.test.comparison {
-        Comparison::Equal => (test(Comparison::AtMost, &least), test(Comparison::AtLeast, &most)),
-        below @ (Comparison::Less | Comparison::AtMost) => (test(below, &least), None),
-        above @ (Comparison::Greater | Comparison::AtLeast) => (None, test(above, &most)),
+        Comparison::Equal => (test(Comparison::AtMost, least), test(Comparison::AtLeast, most)),
+        below @ (Comparison::Less | Comparison::AtMost) => (test(below, least), None),
+        above @ (Comparison::Greater | Comparison::AtLeast) => (None, test(above, most)),
     };
-    let ordered = |at: usize| {
-        let statistics = groups.get(at).and_then(|group| group.column(leaf).statistics());
-        statistics.is_some_and(|statistics| !statistics.is_min_max_deprecated())
-            && in_order(&check.shape, &least, at)
-            && in_order(&check.shape, &most, at)
-    };
+    let ordered = |at: usize| in_order(&check.shape, least, at) && in_order(&check.shape, most, at);
     let may =
         |mask: &Option<BooleanArray>, at| mask.as_ref().is_none_or(|mask| mask.is_null(at) || mask.value(at));
-    Ok(Some((0..groups.len()).map(|at| !ordered(at) || may(&low, at) && may(&high, at)).collect()))
+    (0..least.len().min(most.len())).map(|at| !ordered(at) || may(&low, at) && may(&high, at)).collect()
 }
 
 /// Whether a bound stands in an order that its text keeps: years of other than four digits
 /// do not.
-fn in_order(shape: &Shape, bounds: &arrow_array::ArrayRef, at: usize) -> bool {
+fn in_order(shape: &Shape, bounds: &ArrayRef, at: usize) -> bool {
     if !matches!(shape, Shape::Date | Shape::Timestamp { .. }) {
         return true;
     }

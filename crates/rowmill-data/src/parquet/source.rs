@@ -1,14 +1,13 @@
 //! Rows from the decoded columns of one file after the other.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
-use rowmill_core::json_text::write_string;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Field, Problem, Row, SourceRow};
+use rowmill_types::{BadRow, ErrorKind, Problem, RowColumns, RowTextWriter, SourceRow};
 
 use super::conditions::Test;
+use super::encryption::has_encrypted_columns;
 use super::file::OpenFile;
 use super::group::{Batch, Group};
 use super::problems;
@@ -121,7 +120,11 @@ impl ParquetSource {
     }
 
     fn stopped(&self, error: &ParquetError) -> Problem {
-        let name = self.table.files.get(self.file).map_or("", |file| file.name.as_str());
+        let file = self.table.files.get(self.file);
+        let name = file.map_or("", |file| file.name.as_str());
+        if file.is_some_and(|file| has_encrypted_columns(&file.path)) {
+            return problems::encrypted_columns(name);
+        }
         let taken_up = self.open.as_ref().map_or(0, OpenFile::rows_passed);
         let place = self.group.as_ref().map_or(taken_up, Group::place_in_file);
         problems::stopped(name, self.rows_before + place, error)
@@ -171,70 +174,45 @@ impl RowSource for ParquetSource {
     }
 }
 
-/// The columns of the rows, with their names as they are written into each row.
+/// The columns of the rows.
 struct Columns {
-    columns: Vec<Column>,
+    columns: Arc<RowColumns>,
     /// How long the last row was, which is a good guess for the next.
     length: usize,
 }
 
-struct Column {
-    name: Box<str>,
-    /// What stands before the value: `,"name":`.
-    start: Box<str>,
-}
-
 impl Columns {
     fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let mut columns = Vec::new();
-        for name in names {
-            let mut start = String::from(if columns.is_empty() { "{" } else { "," });
-            write_string(name, &mut start);
-            start.push(':');
-            columns.push(Column { name: name.into(), start: start.into() });
-        }
-        Self { columns, length: 0 }
+        Self { columns: Arc::new(RowColumns::new(names)), length: 0 }
     }
 
     fn names(&self) -> Vec<&str> {
-        self.columns.iter().map(|column| &*column.name).collect()
+        self.columns.names().collect()
     }
 
-    /// Writes a row's JSON text and notes where its fields stand, in one go.
+    /// Writes a row's JSON text and notes where its values end, in one go.
     fn row(&mut self, batch: &Batch, at: usize, number: u64) -> SourceRow {
-        let mut text = String::with_capacity(self.length + self.length / 8 + 16);
-        let mut fields = Vec::with_capacity(self.columns.len());
-        if self.columns.is_empty() {
-            text.push('{');
-        }
-        for (column, cells) in self.columns.iter().zip(&batch.cells) {
-            let start = text.len();
-            text.push_str(&column.start);
-            let value = text.len();
-            match cells {
-                None => text.push_str("null"),
-                Some(cells) if cells.write(at, &mut text).is_ok() => {}
-                Some(_) => {
-                    let message = format!("Row {number}: column `{}` is not valid UTF-8", column.name);
-                    return Err(BadRow { number, kind: ErrorKind::InvalidRow, message });
+        let bad = |what: String| BadRow {
+            number,
+            kind: ErrorKind::InvalidRow,
+            message: format!("Row {number}: {what}"),
+        };
+        let mut row = RowTextWriter::new(Arc::clone(&self.columns), self.length + self.length / 8 + 16);
+        for (column, cells) in batch.cells.iter().enumerate() {
+            let written = row.value(|text| match cells {
+                None => {
+                    text.push_str("null");
+                    Ok(())
                 }
+                Some(cells) => cells.write(at, text),
+            });
+            if written.is_err() {
+                let name = self.columns.names().nth(column).unwrap_or_default();
+                return Err(bad(format!("column `{name}` is not valid UTF-8")));
             }
-            fields.push(column.field(start, value..text.len()));
         }
-        text.push('}');
-        self.length = text.len();
-        Ok(Row::from_parts(number, text, fields))
-    }
-}
-
-impl Column {
-    /// The field of this column where what stands before its value begins at `start`.
-    fn field(&self, start: usize, value: Range<usize>) -> Field {
-        let has_escapes = self.start.len() != self.name.len() + 4;
-        if has_escapes {
-            Field::decoded(self.name.clone(), value)
-        } else {
-            Field::plain(start + 2..start + 2 + self.name.len(), value)
-        }
+        let row = row.finish(number).ok_or_else(|| bad("longer than 4 GiB".to_owned()))?;
+        self.length = row.text().len();
+        Ok(row)
     }
 }

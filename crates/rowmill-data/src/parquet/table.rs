@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, BinaryViewArray, Int64Array, NullArray};
+use rowmill_core::json_text::decode_string;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::TempPath;
 
@@ -11,7 +13,7 @@ use super::footer::{Summary, summarize};
 use super::layout::Layout;
 use super::packed::unpacked;
 use super::shape::Shape;
-use crate::{FileList, InputFile};
+use crate::{FileList, InputFile, PartitionField};
 
 /// Files as one table.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub(super) struct Table {
     pub(super) columns: Vec<TableColumn>,
     pub(super) files: Vec<TableFile>,
     places: HashMap<String, usize>,
+    /// The columns that the folders of files name, with what their values are.
+    partition: Vec<(String, Shape)>,
 }
 
 /// A column that some file has.
@@ -41,6 +45,8 @@ pub(super) struct TableFile {
     pub(super) rows: u64,
     pub(super) size: u64,
     pub(super) layout: Arc<Layout>,
+    /// What its folders say of its rows. Where the file has such a column, the folder counts.
+    pub(super) partition: Vec<PartitionField>,
     /// Keeps the unpacked file at `path` until the table is dropped.
     _unpacked: Option<TempPath>,
 }
@@ -48,7 +54,7 @@ pub(super) struct TableFile {
 impl Table {
     /// Reads the footers of all files.
     pub(super) fn new(list: &FileList) -> Result<Self, Problem> {
-        let mut table = Self::default();
+        let mut table = Self { partition: partition_shapes(&list.files), ..Self::default() };
         for file in &list.files {
             table.add(file)?;
         }
@@ -77,13 +83,17 @@ impl Table {
                 Arc::new(layout)
             }
         };
-        let name = file.name.clone();
-        self.files.push(TableFile { name, path, rows, size, layout, _unpacked: unpacked });
+        let InputFile { name, partition, .. } = file.clone();
+        self.files.push(TableFile { name, path, rows, size, layout, partition, _unpacked: unpacked });
         Ok(())
     }
 
     fn join(&mut self, file: &str, layout: &Layout) -> Result<(), Problem> {
-        for (name, shape) in layout.names.iter().zip(&layout.shapes) {
+        let partition = self.partition.clone();
+        let of_folders = |name: &String| partition.iter().find(|(other, _)| other == name);
+        let of_file = layout.names.iter().zip(&layout.shapes);
+        let of_file = of_file.map(|(name, shape)| (name, of_folders(name).map_or(shape, |(_, shape)| shape)));
+        for (name, shape) in of_file.chain(partition.iter().map(|(name, shape)| (name, shape))) {
             let known = self.places.get(name).and_then(|place| self.columns.get_mut(*place));
             let Some(known) = known else {
                 self.places.insert(name.clone(), self.columns.len());
@@ -119,6 +129,42 @@ impl Table {
         let others = if others > 0 { format!(" and {others} more") } else { String::new() };
         Problem::new(ProblemCode::Usage, format!("the input has no column `{name}`"))
             .hint(format!("its columns are: {}{others}", names.join(", ")))
+    }
+}
+
+/// The columns that the folders of files name, the same for all of them.
+fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
+    let first = files.first().map(|file| file.partition.as_slice()).unwrap_or_default();
+    let shape = |at: usize| {
+        let values = files.iter().filter_map(|file| file.partition.get(at));
+        values.fold(Shape::Null, |shape, field| match field.shape() {
+            Shape::Null => shape,
+            known => known,
+        })
+    };
+    first.iter().enumerate().map(|(at, field)| (field.name.clone(), shape(at))).collect()
+}
+
+impl PartitionField {
+    /// What its value is.
+    pub(super) fn shape(&self) -> Shape {
+        match self.json.as_bytes().first() {
+            Some(b'"') => Shape::Text,
+            Some(b'n') | None => Shape::Null,
+            Some(_) => Shape::Integer,
+        }
+    }
+
+    /// Its value as a column of one row.
+    pub(super) fn array(&self) -> ArrayRef {
+        match self.shape() {
+            Shape::Text => {
+                let text = decode_string(&self.json).unwrap_or_default();
+                Arc::new(BinaryViewArray::from_iter_values([text.as_bytes()]))
+            }
+            Shape::Integer => Arc::new(Int64Array::from_iter([self.json.parse::<i64>().ok()])),
+            _ => Arc::new(NullArray::new(1)),
+        }
     }
 }
 

@@ -177,6 +177,10 @@ impl Dataset for CheckedStream {
         self.input.identity()
     }
 
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
+
     fn untyped(&self) -> bool {
         self.input.untyped()
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use rowmill_data::{AttachmentSpec, DocumentIds, Extractor, InputSpec, Location, attachments, dataset};
+use rowmill_data::{AttachmentSpec, Extractor, InputSpec, Location, attachments, dataset};
 use rowmill_http::HttpClient;
 use rowmill_testkit::made_files as made;
 use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, ErrorKind, Row, SourceRow};
@@ -208,7 +208,7 @@ async fn a_row_with_too_many_files_or_bytes_fails() {
 /// Rows of a folder of documents.
 fn rows_of(folder: &Path) -> Vec<SourceRow> {
     let location = Location::File(folder.into());
-    let data = dataset(&InputSpec { location, format: None, document_ids: DocumentIds::Path }).unwrap();
+    let data = dataset(&InputSpec::new(location, None)).unwrap();
     let mut rows = Vec::new();
     let room = rowmill_core::ports::Room { rows: 1000, bytes: 1 << 20 };
     let mut source = data.open().unwrap();

@@ -44,7 +44,7 @@ fn made_rows(folder: &TempDir, name: &str, format: MadeFormat) -> Arc<dyn Datase
 fn several(folder: &TempDir, format: Format, texts: &[&str]) -> Arc<dyn Dataset> {
     let file = |(number, text): (usize, &&str)| {
         let name = format!("{number}.part");
-        InputFile { path: write(folder, &name, text), name }
+        InputFile::new(write(folder, &name, text), name)
     };
     let files = texts.iter().enumerate().map(file).collect();
     let list = FileList { name: "all".into(), files, identity: None };
@@ -94,7 +94,7 @@ fn parquet_keeps_the_contract_of_datasets() {
     let facts = known(60, &[], Numbering::FromOne);
     assert_kept("one file", &*made_rows(&folder, "made.parquet", MadeFormat::Parquet), &facts);
     let path = folder.path().join("made.parquet");
-    let file = |name: &str| InputFile { path: path.clone(), name: name.into() };
+    let file = |name: &str| InputFile::new(path.clone(), name.into());
     let list = FileList { name: "all".into(), files: vec![file("a"), file("b")], identity: None };
     let twice = dataset(&InputSpec::new(Location::Files(list), Some(Format::Parquet))).unwrap();
     assert_kept("two files", &*twice, &known(120, &[], Numbering::FromOne));
@@ -116,7 +116,7 @@ fn folders_of_documents_keep_the_contract_of_datasets() {
         [(DocumentIds::Path, 5, Numbering::FromOne), (DocumentIds::Content, 4, Numbering::Growing)]
     {
         let location = Location::File(folder.path().into());
-        let documents = dataset(&InputSpec { location, format: None, document_ids }).unwrap();
+        let documents = dataset(&InputSpec { document_ids, ..InputSpec::new(location, None) }).unwrap();
         assert_kept(&format!("{document_ids:?}"), &*documents, &known(rows, &[], numbering));
     }
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 const ROOM: Room = Room { rows: 100, bytes: 1 << 20 };
 
 fn documents(folder: &Path, document_ids: DocumentIds) -> Arc<dyn Dataset> {
-    dataset(&InputSpec { location: Location::File(folder.into()), format: None, document_ids }).unwrap()
+    let input = InputSpec::new(Location::File(folder.into()), None);
+    dataset(&InputSpec { document_ids, ..input }).unwrap()
 }
 
 fn all(mut source: Box<dyn RowSource>) -> Vec<SourceRow> {
@@ -253,7 +254,7 @@ fn patterns_and_single_files_are_documents_too() {
     write(folder.path(), &[("b.pdf", &pdf), ("a.pdf", &pdf), ("rows.csv", b"a\n1\n")]);
     let of = |input: &str, format| {
         let location = Location::parse(&format!("{}/{input}", folder.path().display())).unwrap();
-        let data = dataset(&InputSpec { location, format, document_ids: DocumentIds::Path }).unwrap();
+        let data = dataset(&InputSpec::new(location, format)).unwrap();
         column(&all(data.open().unwrap()), "name")
     };
     assert_eq!(of("*.pdf", None), ["a.pdf", "b.pdf"]);
@@ -264,11 +265,7 @@ fn patterns_and_single_files_are_documents_too() {
 #[test]
 fn a_folder_without_files_and_a_folder_of_tables_are_understood() {
     let folder = tempfile::tempdir().unwrap();
-    let input = |format| InputSpec {
-        location: Location::File(folder.path().into()),
-        format,
-        document_ids: DocumentIds::default(),
-    };
+    let input = |format| InputSpec::new(Location::File(folder.path().into()), format);
     assert_eq!(dataset(&input(None)).unwrap_err().code, ProblemCode::InputNotFound);
     write(folder.path(), &[("README.md", b"x"), ("rows.jsonl", b"{\"a\":1}\n"), (".x.jsonl", b"{}\n")]);
     let rows = all(dataset(&input(Some(Format::Jsonl))).unwrap().open().unwrap());

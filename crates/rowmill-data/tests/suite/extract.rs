@@ -263,3 +263,71 @@ async fn a_child_that_never_ends_is_ended() {
     let error = extracted(shell(&["exec sleep 100000"]), "a.pdf", &made::pdf(&["x"])).await.unwrap_err();
     assert_eq!(error, "took longer than 60 s to read");
 }
+
+/// A PDF whose font names an encoding that PDF defines, with codes as hexadecimal digits.
+fn pdf_in_encoding(encoding: &str, codes: &str) -> Vec<u8> {
+    let stream = format!("BT /F1 12 Tf 72 770 Td <{codes}> Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
+         /Resources << /Font << /F1 5 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
+        format!(
+            "<< /Type /Font /Subtype /Type0 /BaseFont /SimSun /Encoding /{encoding} /DescendantFonts [6 0 R] >>"
+        ),
+        "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /SimSun /W [814 907 500] \
+         /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 2 >> >>"
+            .to_owned(),
+    ];
+    made::pdf_of(&objects)
+}
+
+#[test]
+fn text_in_encodings_that_pdf_only_names_is_found() {
+    for (encoding, codes, text) in [
+        ("GBK-EUC-H", "cda8d3c320313233", "通用 123"),
+        ("GB-EUC-V", "c4e3bac3", "你好"),
+        ("UniGB-UCS2-H", "4f60597d00200041", "你好 A"),
+        ("UniJIS-UTF16-H", "4e16754cd842dfb7", "世界𠮷"),
+        ("90ms-RKSJ-H", "93fa967b8cea20b1b241", "日本語 ｱｲA"),
+        ("EUC-H", "c6fccbdc", "日本"),
+        ("H", "467c4b5c", "日本"),
+        ("ETen-B5-H", "a4a4a4e5", "中文"),
+        ("KSCms-UHC-H", "c7d1b1b9", "한국"),
+    ] {
+        assert_eq!(extract_text(PDF, &pdf_in_encoding(encoding, codes)).as_deref(), Ok(text), "{encoding}");
+    }
+    let error = extract_text(PDF, &pdf_in_encoding("KSC-Johab-H", "8861")).unwrap_err();
+    assert_eq!(error, "has text in the encoding `KSC-Johab-H`, which cannot be read");
+}
+
+#[test]
+fn text_that_a_program_wrote_with_fonts_for_chinese_japanese_and_korean_is_found() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/cjk.pdf");
+    let text = extract_text(PDF, &fs::read(path).unwrap()).unwrap();
+    for line in ["你好，世界 Hello", "こんにちは世界", "안녕하세요", "繁體中文"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// Set for the process in which a parser panics.
+const PANICS_HERE: &str = "ROWMILL_TEST_PANICS_HERE";
+
+#[tokio::test]
+async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
+    let broken = String::from_utf8(pdf_in_encoding("Identity-H", "0041")).unwrap();
+    let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
+    if std::env::var_os(PANICS_HERE).is_some() {
+        let error = extracted(Extractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
+        assert_eq!(error, "is broken, or of a kind that is not understood");
+        return;
+    }
+    let name = "extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed";
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(PANICS_HERE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");
+}

@@ -4,9 +4,11 @@
 
 mod attach;
 mod conformance;
+mod csv_in;
 mod documents;
 mod extract;
 mod fetch;
+mod folders;
 mod hub;
 mod inputs;
 mod json;

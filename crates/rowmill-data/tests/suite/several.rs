@@ -204,7 +204,7 @@ fn a_link_that_leads_nowhere_and_a_pipe_are_told_and_not_passed_over() {
 #[test]
 fn files_that_were_fetched_are_called_by_their_names() {
     let folder = folder(&[("blob1", "{\"a\":1}\n"), ("blob2", "nope\n")]);
-    let file = |path: &str, name: &str| InputFile { path: folder.path().join(path), name: name.into() };
+    let file = |path: &str, name: &str| InputFile::new(folder.path().join(path), name.into());
     let list = FileList {
         name: "hf://datasets/o/n".into(),
         files: vec![file("blob1", "train/1.jsonl"), file("blob2", "train/2.jsonl")],

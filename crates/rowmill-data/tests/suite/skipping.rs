@@ -35,7 +35,7 @@ fn files(folder: &std::path::Path, format: Format, texts: &[Vec<u8>]) -> Arc<dyn
     let file = |(at, text): (usize, &Vec<u8>)| {
         let path = folder.join(format!("{at}"));
         std::fs::write(&path, text).unwrap();
-        InputFile { name: format!("{at}"), path }
+        InputFile::new(path, format!("{at}"))
     };
     let files = texts.iter().enumerate().map(file).collect();
     let list = FileList { name: "all".into(), files, identity: None };

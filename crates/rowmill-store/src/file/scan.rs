@@ -88,6 +88,7 @@ mod tests {
             schema: None,
             agents: None,
             query: None,
+            delimiter: None,
             columns: None,
             files: None,
         };

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::settings::PythonSettings;
-use super::wire::{self, Answer, AnswerKind, Ask, Loaded, PROGRAM};
+use super::schema_model::SchemaModelSettings;
+use super::settings::{PythonSettings, START_TIMEOUT};
+use super::wire::{self, Answer, AnswerKind, Ask, Loaded, MODEL_PROGRAM, PROGRAM};
 use super::worker::Worker;
 use crate::group::{Graves, Group};
 
@@ -26,6 +27,7 @@ pub(super) enum LaunchError {
 pub(super) struct Launcher {
     interpreter: PathBuf,
     folder: PathBuf,
+    program: &'static str,
     plan: Vec<u8>,
     without: Vec<String>,
     timeout: Duration,
@@ -38,6 +40,7 @@ impl Launcher {
         Ok(Self {
             interpreter: settings.interpreter.clone(),
             folder: settings.folder.clone(),
+            program: PROGRAM,
             plan: wire::plan(settings)?,
             without: settings.without.clone(),
             timeout: settings.start_timeout,
@@ -45,10 +48,29 @@ impl Launcher {
         })
     }
 
-    /// Starts a process and waits until it has imported everything.
+    /// Processes that check answers with a model.
+    pub(super) fn of_model(settings: &SchemaModelSettings) -> Self {
+        Self {
+            interpreter: settings.interpreter.clone(),
+            folder: settings.folder.clone(),
+            program: MODEL_PROGRAM,
+            plan: serde_json::json!({ "model": settings.model }).to_string().into_bytes(),
+            without: Vec::new(),
+            timeout: START_TIMEOUT,
+            graves: Graves::default(),
+        }
+    }
+
+    /// Starts a process and waits until it has imported all functions.
     pub(super) async fn launch(&self) -> Result<(Worker, Loaded), LaunchError> {
+        let (worker, answer) = self.start().await?;
+        Ok((worker, loaded(answer).map_err(LaunchError::Failed)?))
+    }
+
+    /// Starts a process and waits for what it says once it has imported everything.
+    pub(super) async fn start(&self) -> Result<(Worker, Answer), LaunchError> {
         let mut command = Command::new(&self.interpreter);
-        command.args(["-X", "utf8", "-c", PROGRAM]).current_dir(&self.folder);
+        command.args(["-X", "utf8", "-c", self.program]).current_dir(&self.folder);
         for name in &self.without {
             command.env_remove(name);
         }
@@ -63,8 +85,7 @@ impl Launcher {
                 return Err(LaunchError::Failed(message));
             }
         };
-        let loaded = loaded(answer).map_err(LaunchError::Failed)?;
-        Ok((worker, loaded))
+        Ok((worker, answer))
     }
 
     /// Waits for processes that were killed.

@@ -95,7 +95,7 @@ impl Pool {
         if *self.closed.borrow() {
             return Err(unasked("the run has ended".to_owned()));
         }
-        let known = held.worker.take().and_then(alive).or_else(|| self.idle_worker());
+        let known = held.worker.take().and_then(Worker::alive).or_else(|| self.idle_worker());
         if let Some(worker) = known {
             return Ok(worker);
         }
@@ -114,7 +114,7 @@ impl Pool {
     fn idle_worker(&self) -> Option<Worker> {
         let mut idle = lock(&self.idle);
         while let Some(worker) = idle.pop() {
-            if let Some(worker) = alive(worker) {
+            if let Some(worker) = worker.alive() {
                 return Some(worker);
             }
         }
@@ -159,11 +159,6 @@ async fn in_time(
         Ok(answer) => answer,
         Err(_) => Err(format!("no answer within {} s", timeout.as_secs_f64())),
     }
-}
-
-/// A process, unless it has ended.
-fn alive(mut worker: Worker) -> Option<Worker> {
-    (!worker.is_over()).then_some(worker)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,13 +12,18 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 
 use super::settings::{Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings};
 
-/// The program that the processes run.
+/// The program of processes that call functions.
 pub(super) const PROGRAM: &str = concat!(
+    include_str!("program/pipe.py"),
     include_str!("program/docstrings.py"),
     include_str!("program/types.py"),
     include_str!("program/function.py"),
     include_str!("program/worker.py"),
 );
+
+/// The program of processes that check answers with a model.
+pub(super) const MODEL_PROGRAM: &str =
+    concat!(include_str!("program/pipe.py"), include_str!("program/schema_model.py"));
 
 /// More bytes than the program ever puts into an answer.
 const MOST_ANSWER: usize = 65 << 20;

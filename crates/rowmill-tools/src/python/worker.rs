@@ -37,9 +37,9 @@ impl Worker {
         Ok(Self { group, input, output: BufReader::new(output), errors, tail: Tail::default() })
     }
 
-    /// Whether the process has ended while nobody asked it anything.
-    pub(super) fn is_over(&mut self) -> bool {
-        self.group.is_over()
+    /// The process, unless it has ended while nobody asked it anything.
+    pub(super) fn alive(mut self) -> Option<Self> {
+        (!self.group.is_over()).then_some(self)
     }
 
     /// Asks and waits. After an error, or when the future was dropped, the process is of no use.

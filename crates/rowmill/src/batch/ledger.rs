@@ -101,7 +101,7 @@ pub(super) async fn begin(
         return Ok(Begun { run, ledger: Box::new(NoLedger), resume, spent, held: None });
     };
     // A batch is a run whose results go to the program.
-    let input = InputSpec { location: Location::Stdin, format: None, document_ids: Default::default() };
+    let input = InputSpec::new(Location::Stdin, None);
     let spec = RunSpec { existing, work: work.clone(), ..RunSpec::new(input, Output::Stdout) };
     let header = Header::new(&run, &seconds(started), &fingerprint(speaker), None);
     let (_, begun) = blocking(spec, move |spec| {
@@ -159,6 +159,7 @@ fn fingerprint(speaker: Speaker) -> Fingerprint {
         schema: speaker.schema.as_deref().map(digest),
         agents: None,
         query: None,
+        delimiter: None,
         columns: None,
         files: None,
     }

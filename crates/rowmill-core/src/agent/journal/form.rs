@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rowmill_types::{
-    Attachment, CallTiming, Completion, Echo, ErrorKind, Finish, Hosted, Money, RateLimits, ToolCall,
-    ToolOutput, Usage,
+    AnswerVerdict, Attachment, CallTiming, Completion, Echo, ErrorKind, Finish, Hosted, Money, RateLimits,
+    ToolCall, ToolOutput, Usage,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -39,6 +39,8 @@ pub(super) struct CompletionForm {
     service_tier: Option<String>,
     #[serde(skip)]
     rates: Option<Box<RateLimits>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verdict: Option<Box<AnswerVerdict>>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use rowmill_types::{
-    Attachment, CallTiming, Citation, Completion, Echo, ErrorKind, Finish, Hosted, Money, RowError, ToolCall,
-    ToolOutput, Usage,
+    AnswerVerdict, Attachment, CallTiming, Citation, Completion, Echo, ErrorKind, Finish, Hosted, Money,
+    RowError, ToolCall, ToolOutput, Usage,
 };
 use serde_json::value::RawValue;
 
@@ -52,6 +52,7 @@ fn answered() -> Happening {
         model: Some("m-1".into()),
         service_tier: Some("default".into()),
         rates: None,
+        verdict: Some(Box::new(AnswerVerdict::Invalid(vec!["at `/n`: too \"low\"".into()]))),
     };
     let note = TurnNote {
         start: Duration::from_nanos(5),

@@ -182,3 +182,14 @@ fn read_all_ways(path: &Path) {
         }
     }
 }
+
+#[test]
+fn encrypted_columns_are_called_encrypted_and_the_others_can_be_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/encrypted-columns.parquet");
+    let data = open(&path).unwrap();
+    let (rows, problem) = drain(&mut *data.open().unwrap());
+    assert_eq!(rows, []);
+    let problem = problem.unwrap();
+    assert_eq!(problem.message, format!("columns of the input file are encrypted: `{}`", path.display()));
+    assert!(problem.hint.unwrap().contains("without encryption"));
+}

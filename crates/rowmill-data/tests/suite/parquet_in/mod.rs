@@ -2,5 +2,5 @@
 mod damage;
 mod files;
 mod parts;
-mod support;
+pub(crate) mod support;
 mod types;

@@ -1,12 +1,16 @@
 //! Parts of a dataset: columns, conditions, and rows that are passed over.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::{
     BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::WriterProperties;
 use rowmill_core::ports::{Comparison, Condition, Part, Room, Scalar};
 use rowmill_types::{ProblemCode, Row};
@@ -190,4 +194,28 @@ fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
     }
     let (rest, problem) = drain(source.as_mut());
     assert_eq!((rest.len(), problem), (193, None));
+}
+
+#[test]
+fn pages_that_cannot_hold_a_row_of_use_are_not_read() {
+    let folder = Folder::new();
+    let path = sorted(&folder, "pages.parquet");
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+    let metadata = ArrowReaderMetadata::load(&File::open(&path).unwrap(), options).unwrap();
+    let index = Arc::clone(metadata.metadata().page_index().unwrap());
+    let first = index.page_locations(0, 0).unwrap()[0].clone();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let start = usize::try_from(first.offset).unwrap();
+    bytes[start..start + usize::try_from(first.compressed_page_size).unwrap()].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let data = open(&path).unwrap();
+    assert!(drain(&mut *data.open().unwrap()).1.is_some(), "the first page is damaged");
+    let within = vec![
+        condition("n", Comparison::AtLeast, Scalar::Integer(50)),
+        condition("n", Comparison::Less, Scalar::Integer(52)),
+    ];
+    let rows = rows_of(&*data, &part(&["n", "split"], within));
+    let texts: Vec<&str> = rows.iter().map(Row::text).collect();
+    assert_eq!(texts, [r#"{"n":50,"split":"train"}"#, r#"{"n":51,"split":"train"}"#]);
+    assert_eq!(rows[0].number(), 51);
 }

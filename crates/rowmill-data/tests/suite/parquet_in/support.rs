@@ -86,10 +86,8 @@ pub(crate) fn open(path: &Path) -> Result<Arc<dyn Dataset>, Problem> {
 }
 
 pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
-    let file = |path: &PathBuf| InputFile {
-        path: path.clone(),
-        name: path.file_name().unwrap().to_str().unwrap().to_owned(),
-    };
+    let file =
+        |path: &PathBuf| InputFile::new(path.clone(), path.file_name().unwrap().to_str().unwrap().to_owned());
     let list = FileList { name: "all".into(), files: paths.iter().map(file).collect(), identity: None };
     dataset(&InputSpec::new(Location::Files(list), None))
 }

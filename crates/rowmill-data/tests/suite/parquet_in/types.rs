@@ -253,3 +253,18 @@ fn nested_values_stay_nested() {
         ]
     );
 }
+
+#[test]
+fn a_map_with_a_key_twice_keeps_both_as_pairs() {
+    let folder = Folder::new();
+    let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for (entries, is_there) in [(&[("a", 1), ("b", 2)][..], true), (&[("a", 1), ("b", 2), ("a", 3)], true)] {
+        for (key, value) in entries {
+            map.keys().append_value(key);
+            map.values().append_value(*value);
+        }
+        map.append(is_there).unwrap();
+    }
+    let path = folder.write("map.parquet", vec![("m", array(map.finish()))]);
+    assert_eq!(texts(&path), [r#"{"m":{"a":1,"b":2}}"#, r#"{"m":[["a",1],["b",2],["a",3]]}"#]);
+}

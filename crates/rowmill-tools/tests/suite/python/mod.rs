@@ -5,5 +5,6 @@ mod contract;
 mod hooks;
 mod problems;
 mod processes;
+mod schema_models;
 mod schemas;
 mod support;

@@ -1,25 +1,23 @@
-//! Which files a folder holds.
+//! The files below a folder.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::Problem;
 
 use crate::dataset::cannot_open;
-use crate::format::format_of_name;
-use crate::{FileList, Format, InputFile};
 
-/// The files of a folder and its folders, in the order of their paths: those with an ending of
-/// `format`, or all.
+/// The files of a folder and its folders, in the order of their paths.
 ///
-/// Files and folders whose name begins with a dot are left out, and so is what is no file, such
-/// as a pipe. A link to a folder is followed, unless that folder is read anyway.
-pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<FileList, Problem> {
+/// Files and folders are left out whose name begins with a dot or is not to be kept, and so is what
+/// is no file, such as a pipe. A link to a folder is followed, unless that folder is read anyway.
+pub(crate) fn files_below(path: &Path, is_kept: fn(&OsStr) -> bool) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: io::Error| cannot_open(path, &error);
     let root = fs::canonicalize(path).map_err(unreadable)?;
-    let mut walk = Walk { root, linked: HashSet::new(), waiting: Vec::new() };
+    let mut walk = Walk { root, is_kept, linked: HashSet::new(), waiting: Vec::new() };
     walk.enter(path).map_err(unreadable)?;
     let mut files = Vec::new();
     while let Some(found) = walk.waiting.pop() {
@@ -30,23 +28,10 @@ pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<Fil
                     walk.enter(&path).map_err(unreadable)?;
                 }
             }
-            Found::File(path) => {
-                let name = path.display().to_string();
-                if matches!(format, None | Some(Format::Documents)) || format_of_name(&name) == format {
-                    files.push(InputFile { path, name });
-                }
-            }
+            Found::File(path) => files.push(path),
         }
     }
-    let name = path.display().to_string();
-    if files.is_empty() {
-        let kind =
-            format.filter(|format| *format != Format::Documents).map(|format| format!("{} ", format.name()));
-        let message = format!("no {}file in folder `{name}`", kind.unwrap_or_default());
-        return Err(Problem::new(ProblemCode::InputNotFound, message)
-            .hint("check the path given to `--input`; files whose name begins with a dot are left out"));
-    }
-    Ok(FileList { name, files, identity: None })
+    Ok(files)
 }
 
 enum Found {
@@ -57,6 +42,7 @@ enum Found {
 struct Walk {
     /// The folder that was named, in full.
     root: PathBuf,
+    is_kept: fn(&OsStr) -> bool,
     /// Folders outside of it that links led to.
     linked: HashSet<PathBuf>,
     /// What was found and not yet looked at, the next one last.
@@ -67,7 +53,9 @@ impl Walk {
     /// Adds what is in a folder.
     fn enter(&mut self, folder: &Path) -> io::Result<()> {
         let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-        entries.retain(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        let is_kept = self.is_kept;
+        let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+        entries.retain(|entry| !is_hidden(&entry.file_name()) && is_kept(&entry.file_name()));
         entries.sort_by_cached_key(DirEntry::file_name);
         for entry in entries.iter().rev() {
             // Paths are joined to what was given, so that a relative path stays one.

@@ -1,0 +1,211 @@
+//! What stands between the values of a record.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Format;
+use crate::blocks::Blocks;
+use rowmill_types::Problem;
+
+/// How much of a header is looked at.
+const MOST_HEADER: usize = 256 * 1024;
+
+/// The character between the values of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldDelimiter(u8);
+
+impl FieldDelimiter {
+    const COMMA: Self = Self(b',');
+    const TAB: Self = Self(b'\t');
+    /// Those that are recognised where there is no comma, the likeliest first.
+    const OTHERS: [Self; 3] = [Self(b';'), Self::TAB, Self(b'|')];
+
+    /// Reads the value of `--delimiter`: one character, or `tab`.
+    ///
+    /// # Errors
+    ///
+    /// It is not one ASCII character, or one that records need for something else.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.as_bytes() {
+            b"\\t" | b"tab" => Ok(Self::TAB),
+            [b'"' | b'\r' | b'\n' | 0] => Err("quotes and line ends cannot stand between values".into()),
+            [byte] if byte.is_ascii() => Ok(Self(*byte)),
+            _ => Err("expected one ASCII character such as `;` or `|`, or `tab`".into()),
+        }
+    }
+
+    /// The one that a format has unless something else is said or seen.
+    fn of_format(format: Format) -> Self {
+        if format == Format::Tsv { Self::TAB } else { Self::COMMA }
+    }
+
+    pub(super) fn byte(self) -> u8 {
+        self.0
+    }
+}
+
+/// Its name in messages.
+impl fmt::Display for FieldDelimiter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            b'\t' => out.write_str("tab"),
+            byte => write!(out, "{}", char::from(byte)),
+        }
+    }
+}
+
+/// Which delimiter the files of an input have, and what is to be told of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DelimiterChoice {
+    /// The one that was named.
+    pub(crate) named: Option<FieldDelimiter>,
+    seen: Arc<Mutex<SeenDelimiters>>,
+}
+
+#[derive(Debug, Default)]
+struct SeenDelimiters {
+    told: Vec<FieldDelimiter>,
+    untold: Vec<String>,
+}
+
+impl DelimiterChoice {
+    pub(crate) fn new(named: Option<FieldDelimiter>) -> Self {
+        Self { named, seen: Arc::default() }
+    }
+
+    /// The delimiter of an input whose first bytes are not used yet.
+    pub(crate) fn choose(&self, blocks: &mut Blocks, format: Format) -> Result<FieldDelimiter, Problem> {
+        if let Some(named) = self.named {
+            return Ok(named);
+        }
+        let usual = FieldDelimiter::of_format(format);
+        if format == Format::Tsv {
+            return Ok(usual);
+        }
+        let found = recognised(header(blocks)?);
+        if found != usual {
+            self.note(found, blocks.name());
+        }
+        Ok(found)
+    }
+
+    /// What is to be told and was not told yet.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let untold = std::mem::take(&mut seen.untold);
+        (!untold.is_empty()).then(|| untold.join("; "))
+    }
+
+    /// Each delimiter is told once, with the first file that has it.
+    fn note(&self, found: FieldDelimiter, file: &str) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.told.contains(&found) {
+            seen.told.push(found);
+            let what = match found.0 {
+                b'\t' => "tabs".to_owned(),
+                b';' => "semicolons".to_owned(),
+                _ => format!("`{found}`"),
+            };
+            seen.untold.push(format!(
+                "`{file}` has {what} between its columns and is read so; `--delimiter ,` would read it with commas"
+            ));
+        }
+    }
+}
+
+/// The delimiter that is named where it is not the one that would be recognised in all of these
+/// inputs: only then does naming it change rows.
+pub(crate) fn deviating(
+    named: FieldDelimiter,
+    format: Format,
+    inputs: impl Iterator<Item = Result<Blocks, Problem>>,
+) -> Result<Option<FieldDelimiter>, Problem> {
+    for blocks in inputs {
+        if DelimiterChoice::default().choose(&mut blocks?, format)? != named {
+            return Ok(Some(named));
+        }
+    }
+    Ok(None)
+}
+
+/// The first line of an input, as far as it is looked at. Line ends inside quotes belong to it.
+fn header(blocks: &mut Blocks) -> Result<&[u8], Problem> {
+    loop {
+        let unused = blocks.unused();
+        let start = unused.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let mut in_quotes = false;
+        let end = unused.iter().skip(start).position(|byte| {
+            in_quotes ^= *byte == b'"';
+            !in_quotes && matches!(byte, b'\r' | b'\n')
+        });
+        if let Some(length) = end {
+            return Ok(blocks.unused().get(start..start + length).unwrap_or_default());
+        }
+        if unused.len() >= MOST_HEADER || !blocks.fill()? {
+            return Ok(blocks.unused());
+        }
+    }
+}
+
+/// The delimiter of a header: a comma where there is one outside of quotes, unless there are more
+/// tabs, which no name of a column has; otherwise the most frequent of the others.
+fn recognised(header: &[u8]) -> FieldDelimiter {
+    let count = |delimiter: FieldDelimiter| {
+        let mut in_quotes = false;
+        let outside = header.iter().filter(|byte| {
+            in_quotes ^= **byte == b'"';
+            !in_quotes && **byte == delimiter.0
+        });
+        outside.count()
+    };
+    let commas = count(FieldDelimiter::COMMA);
+    if commas > 0 {
+        return if count(FieldDelimiter::TAB) > commas { FieldDelimiter::TAB } else { FieldDelimiter::COMMA };
+    }
+    // Of equals, the first is taken.
+    let others = FieldDelimiter::OTHERS.into_iter().rev();
+    let most = others.max_by_key(|delimiter| count(*delimiter)).unwrap_or(FieldDelimiter::COMMA);
+    if count(most) > 0 { most } else { FieldDelimiter::COMMA }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delimiter_of_a_header_is_recognised_outside_of_quotes() {
+        for (header, expected) in [
+            ("a,b,c", ","),
+            ("a;b;c", ";"),
+            ("a\tb", "tab"),
+            ("a|b|c", "|"),
+            ("a", ","),
+            ("", ","),
+            ("\"a;b\",c", ","),
+            ("\"a,b\";c", ";"),
+            ("\"a,b\"", ","),
+            ("text,choices(a|b|c)", ","),
+            ("name;price, EUR;count", ","),
+            ("a, b\tc\td", "tab"),
+            ("a;b|c", ";"),
+        ] {
+            assert_eq!(recognised(header.as_bytes()).to_string(), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_delimiter_is_one_character_or_a_name_of_the_tab() {
+        for (text, expected) in [
+            (";", Some(";")),
+            ("\\t", Some("tab")),
+            ("tab", Some("tab")),
+            ("\t", Some("tab")),
+            ("|", Some("|")),
+        ] {
+            assert_eq!(FieldDelimiter::parse(text).ok().map(|found| found.to_string()).as_deref(), expected);
+        }
+        for text in ["", ";;", "\"", "\n", "é", "comma"] {
+            assert!(FieldDelimiter::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

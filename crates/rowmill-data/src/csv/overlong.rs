@@ -1,0 +1,118 @@
+//! Records that are longer than the bound, and where reading goes on after them.
+//!
+//! Such a record is passed over in constant memory. It ends where its quotes say. A quote that
+//! somebody forgot to close would take the rest of the input along, so lines that look like
+//! records of this input end it as well.
+
+use memchr::{memchr, memchr_iter};
+
+/// So many lines in a row must look like records: one alone may be part of a long text.
+const LINES: usize = 8;
+/// How far ahead lines are looked at.
+const AHEAD: usize = 1 << 20;
+
+/// How a record ended that is longer than the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overlong {
+    /// Where its quotes say.
+    Ended,
+    /// Inside quotes, before this line of the input, which begins a record again.
+    StrayQuote { next_line: u64 },
+    /// Inside quotes, at the end of the input.
+    Unclosed,
+}
+
+/// Which part of a record is passed over next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassedPart {
+    /// The rest of a line.
+    Line,
+    /// What follows a line end inside quotes.
+    LineStart,
+}
+
+/// Whether records begin again at some place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resumption {
+    Here,
+    NotHere,
+    /// More must be read to tell.
+    Unknown,
+}
+
+/// Whether there is more of an input than what is at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    MayCome,
+    None,
+}
+
+/// What records of an input look like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordForm {
+    pub(super) delimiter: u8,
+    pub(super) columns: usize,
+}
+
+impl RecordForm {
+    /// Whether the bytes, which begin a line, begin a record: the next lines have as many columns as
+    /// the header, and no quotes. A line of one column could be any text, so it tells nothing.
+    pub(super) fn resumption(self, bytes: &[u8], rest: Rest) -> Resumption {
+        if self.columns < 2 {
+            return Resumption::NotHere;
+        }
+        let ahead = bytes.get(..AHEAD).unwrap_or(bytes);
+        let mut left = ahead;
+        for line in 0..LINES {
+            let Some(end) = memchr(b'\n', left) else {
+                return match rest {
+                    _ if ahead.len() < bytes.len() => Resumption::NotHere,
+                    Rest::MayCome if self.may_fit(left) => Resumption::Unknown,
+                    Rest::None if self.fits(left) || (left.is_empty() && line > 0) => Resumption::Here,
+                    _ => Resumption::NotHere,
+                };
+            };
+            if !self.fits(left.get(..end).unwrap_or_default()) {
+                return Resumption::NotHere;
+            }
+            left = left.get(end + 1..).unwrap_or_default();
+        }
+        Resumption::Here
+    }
+
+    fn fits(self, line: &[u8]) -> bool {
+        self.may_fit(line) && memchr_iter(self.delimiter, line).count() + 1 == self.columns
+    }
+
+    /// Whether what is there of a line is no reason against it.
+    fn may_fit(self, line: &[u8]) -> bool {
+        memchr(b'"', line).is_none() && memchr_iter(self.delimiter, line).count() < self.columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: RecordForm = RecordForm { delimiter: b',', columns: 3 };
+
+    #[test]
+    fn several_lines_with_the_columns_of_the_header_begin_a_record() {
+        let lines = "a,b,c\r\n".repeat(LINES);
+        assert_eq!(FORM.resumption(lines.as_bytes(), Rest::MayCome), Resumption::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n1,2,3", Rest::None), Resumption::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n", Rest::None), Resumption::Here);
+        assert_eq!(FORM.resumption(b"a,b,c\n1,2", Rest::MayCome), Resumption::Unknown);
+    }
+
+    #[test]
+    fn other_lines_and_those_of_one_column_begin_none() {
+        for bytes in [&b"a,b\n"[..], b"a,b,c,d\n", b"a,\"b\",c\n", b"a,b,c\n\n1,2,3\n", b"a,b,c\n1,2", b""] {
+            assert_eq!(FORM.resumption(bytes, Rest::None), Resumption::NotHere, "{bytes:?}");
+        }
+        let one = RecordForm { columns: 1, ..FORM };
+        assert_eq!(one.resumption(b"a\nb\n", Rest::None), Resumption::NotHere);
+        let far = [&b"a,b,c\n"[..], &vec![b'x'; AHEAD]].concat();
+        assert_eq!(FORM.resumption(&far, Rest::MayCome), Resumption::NotHere);
+    }
+}

@@ -1,0 +1,90 @@
+//! A folder as an input: a table in parts, or documents.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use rowmill_types::{Problem, ProblemCode};
+
+use crate::format::format_of_name;
+use crate::partition::{add_fields, named_values};
+use crate::walk::files_below;
+use crate::{FileList, Format, InputFile};
+
+/// The files of a folder, and what they are.
+///
+/// They are parts of one table where the format is named, where the folder is called as a file of a
+/// table would be, such as `rows.parquet`, or where all of them are files of one such format in
+/// folders such as `year=2026`. Otherwise every file is a document.
+pub(crate) fn files_of_folder(path: &Path, format: Option<Format>) -> Result<(FileList, Format), Problem> {
+    let named = format.or_else(|| format_of_name(&path.display().to_string()));
+    let (files, format) = match named {
+        Some(Format::Documents) => (files_below(path, |_| true)?, Format::Documents),
+        Some(format) => (parts(files_below(path, is_part)?, format), format),
+        None => match partitioned(path)? {
+            Some(found) => found,
+            None => (files_below(path, |_| true)?, Format::Documents),
+        },
+    };
+    let name = path.display().to_string();
+    if files.is_empty() {
+        return Err(no_file(&name, format));
+    }
+    let file = |path: PathBuf| {
+        let name = path.display().to_string();
+        InputFile::new(path, name)
+    };
+    let mut files: Vec<_> = files.into_iter().map(file).collect();
+    if format != Format::Documents {
+        add_fields(path, &mut files)?;
+    }
+    Ok((FileList { name, files, identity: None }, format))
+}
+
+/// Whether a file or folder holds a part of a table. Programs that write tables in parts put
+/// `_SUCCESS`, `_metadata` and the like beside them.
+fn is_part(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    !bytes.starts_with(b"_") || bytes.contains(&b'=')
+}
+
+/// The files of a table: those with an ending of its format. Some programs write lines of JSON into
+/// files that end in `.json`, and some call parts `part-00000`; they count where there are no others.
+fn parts(files: Vec<PathBuf>, format: Format) -> Vec<PathBuf> {
+    let named = |file: &&PathBuf, format| format_of_name(&file.display().to_string()) == Some(format);
+    let of =
+        |is_wanted: &dyn Fn(&&PathBuf) -> bool| files.iter().filter(is_wanted).cloned().collect::<Vec<_>>();
+    let mut found = of(&|file| named(file, format));
+    if found.is_empty() && format == Format::Jsonl {
+        found = of(&|file| named(file, Format::Json));
+    }
+    if found.is_empty() {
+        let is_part = |name: &OsStr| name.as_encoded_bytes().starts_with(b"part");
+        found = of(&|file| file.extension().is_none() && file.file_name().is_some_and(is_part));
+    }
+    found
+}
+
+/// The files of a folder whose folders name fields, if all are of one format of tables.
+fn partitioned(path: &Path) -> Result<Option<(Vec<PathBuf>, Format)>, Problem> {
+    let files = files_below(path, is_part)?;
+    let format = files.first().and_then(|file| format_of_name(&file.display().to_string()));
+    let is_like = |file: &PathBuf| {
+        format_of_name(&file.display().to_string()) == format && !named_values(path, file).is_empty()
+    };
+    Ok(format.filter(|_| files.iter().all(is_like)).map(|format| (files, format)))
+}
+
+fn no_file(folder: &str, format: Format) -> Problem {
+    let (kind, hint) = match format {
+        Format::Documents => (
+            String::new(),
+            "check the path given to `--input`; files whose name begins with a dot are left out",
+        ),
+        format => (
+            format!("{} ", format.name()),
+            "check the path given to `--input`; files whose name begins with a dot or `_` are left out, and \
+             `--input-format` names another format",
+        ),
+    };
+    Problem::new(ProblemCode::InputNotFound, format!("no {kind}file in folder `{folder}`")).hint(hint)
+}

@@ -1,0 +1,117 @@
+//! Answers checked with the user's pydantic model, in one process that is kept.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::AnswerCheck;
+use rowmill_types::AnswerVerdict;
+use tokio::sync::Mutex;
+
+use super::launch::{LaunchError, Launcher};
+use super::wire::{Answer, AnswerKind, Ask};
+use super::worker::Worker;
+
+/// How often an answer is given to a process before it is blamed for its end.
+const TRIES: usize = 2;
+/// How long the process may take to leave by itself.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Which model checks answers, and how.
+#[derive(Debug, Clone)]
+pub struct SchemaModelSettings {
+    /// The Python program.
+    pub interpreter: PathBuf,
+    /// The folder that it starts in, where modules are looked for first.
+    pub folder: PathBuf,
+    /// The model: `module.path:Class`.
+    pub model: String,
+    /// How long the check of one answer may take.
+    pub timeout: Duration,
+}
+
+/// Checks answers with a pydantic model: its validators run, and its defaults are filled in.
+///
+/// The process is started for the first answer and kept. Answers take turns in it. One that hangs is
+/// ended, and so is one whose check is dropped; the next answer gets a new one.
+#[derive(Debug)]
+pub struct SchemaModel {
+    launcher: Launcher,
+    timeout: Duration,
+    worker: Mutex<Option<Worker>>,
+}
+
+impl SchemaModel {
+    /// A model of which no process is started yet.
+    #[must_use]
+    pub fn new(settings: &SchemaModelSettings) -> Self {
+        let launcher = Launcher::of_model(settings);
+        Self { launcher, timeout: settings.timeout, worker: Mutex::default() }
+    }
+
+    /// Ends the process.
+    pub async fn close(&self) {
+        if let Some(worker) = self.worker.lock().await.take() {
+            worker.finish(SHUTDOWN_TIMEOUT).await;
+        }
+        self.launcher.clear().await;
+    }
+
+    async fn verdict(&self, answer: &str) -> AnswerVerdict {
+        let mut held = self.worker.lock().await;
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let mut worker = match held.take().and_then(Worker::alive) {
+                Some(worker) => worker,
+                None => match self.start().await {
+                    Ok(worker) => worker,
+                    Err(message) => return AnswerVerdict::Unchecked(message),
+                },
+            };
+            let asked = worker.ask(Ask::Call, 0, answer.as_bytes());
+            match tokio::time::timeout(self.timeout, asked).await {
+                Ok(Ok(answer)) => {
+                    *held = Some(worker);
+                    return read(answer);
+                }
+                Ok(Err(message)) => last = message,
+                Err(_) => {
+                    let seconds = self.timeout.as_secs_f64();
+                    return AnswerVerdict::Unchecked(format!(
+                        "the schema model took longer than {seconds} s"
+                    ));
+                }
+            }
+        }
+        AnswerVerdict::Unchecked(last)
+    }
+
+    async fn start(&self) -> Result<Worker, String> {
+        let failed = |what: String| format!("Python could not be started for the schema model: {what}");
+        match self.launcher.start().await {
+            Ok((worker, answer)) if answer.kind == AnswerKind::None => Ok(worker),
+            Ok((_, answer)) => Err(failed(answer.into_text())),
+            Err(LaunchError::NotStarted(error)) => Err(failed(error.to_string())),
+            Err(LaunchError::Failed(message)) => Err(failed(message)),
+        }
+    }
+}
+
+impl AnswerCheck for SchemaModel {
+    fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict> {
+        Box::pin(self.verdict(answer))
+    }
+}
+
+fn read(answer: Answer) -> AnswerVerdict {
+    match answer.kind {
+        AnswerKind::Text => AnswerVerdict::Valid(answer.into_text()),
+        AnswerKind::Json => match serde_json::from_slice(&answer.body) {
+            Ok(violations) => AnswerVerdict::Invalid(violations),
+            Err(error) => AnswerVerdict::Unchecked(error.to_string()),
+        },
+        AnswerKind::None | AnswerKind::Bytes | AnswerKind::Error => {
+            AnswerVerdict::Unchecked(format!("the schema model failed: {}", answer.into_text()))
+        }
+    }
+}

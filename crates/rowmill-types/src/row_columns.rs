@@ -1,0 +1,132 @@
+//! Columns that many rows share, so that each of them need not keep its own account of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Row;
+
+/// The columns of rows that are written one like the other: `{"id":1,"name":"x"}`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RowColumns {
+    columns: Vec<RowColumn>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct RowColumn {
+    name: Box<str>,
+    /// What stands before the value: `,"name":`.
+    start: Box<str>,
+}
+
+impl RowColumns {
+    /// Columns of these names, in this order. No name may be there twice.
+    pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        let mut columns = Vec::new();
+        for name in names {
+            let mut start = String::from(if columns.is_empty() { "{" } else { "," });
+            // A string is always JSON.
+            start.push_str(&serde_json::to_string(name).unwrap_or_default());
+            start.push(':');
+            columns.push(RowColumn { name: name.into(), start: start.into() });
+        }
+        Self { columns }
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.columns.iter().map(|column| &*column.name)
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// How many bytes all names and what stands between values take in a row.
+    #[must_use]
+    pub fn name_bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.start.len()).sum::<usize>() + 2
+    }
+
+    pub(crate) fn name(&self, column: usize) -> Option<&str> {
+        self.columns.get(column).map(|column| &*column.name)
+    }
+
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| *column.name == *name)
+    }
+
+    fn start(&self, column: usize) -> &str {
+        self.columns.get(column).map_or("", |column| &column.start)
+    }
+}
+
+/// Where the values of a row stand whose columns are shared.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedFields {
+    pub(crate) columns: Arc<RowColumns>,
+    /// Where each value ends.
+    ends: Box<[u32]>,
+}
+
+impl SharedFields {
+    /// Where a value stands in the text.
+    pub(crate) fn value(&self, column: usize) -> Option<Range<usize>> {
+        let end = *self.ends.get(column)? as usize;
+        let before = column.checked_sub(1).and_then(|before| self.ends.get(before));
+        Some(before.map_or(0, |end| *end as usize) + self.columns.start(column).len()..end)
+    }
+}
+
+/// Writes a row of shared columns, value by value.
+///
+/// ```
+/// # use {rowmill_types::{RowColumns, RowTextWriter}, std::sync::Arc};
+/// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
+/// let mut writer = RowTextWriter::new(columns, 32);
+/// writer.value(|text| text.push('1'));
+/// writer.value(|text| text.push_str("null"));
+/// let row = writer.finish(7).unwrap();
+/// assert_eq!((row.number(), row.text(), row.field("b")), (7, r#"{"a":1,"b":null}"#, Some("null")));
+/// ```
+#[derive(Debug)]
+pub struct RowTextWriter {
+    columns: Arc<RowColumns>,
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl RowTextWriter {
+    /// A row without values, with room for so many bytes.
+    #[must_use]
+    pub fn new(columns: Arc<RowColumns>, capacity: usize) -> Self {
+        let ends = Vec::with_capacity(columns.len());
+        Self { columns, text: String::with_capacity(capacity), ends }
+    }
+
+    /// Appends the value of the next column, which `write` appends to the text as JSON.
+    pub fn value<T>(&mut self, write: impl FnOnce(&mut String) -> T) -> T {
+        self.text.push_str(self.columns.start(self.ends.len()));
+        let written = write(&mut self.text);
+        // A text that is too long for this is refused at the end.
+        self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
+        written
+    }
+
+    /// The row, once it has a value for every column; `None` where it is longer than 4 GiB.
+    #[must_use]
+    pub fn finish(mut self, number: u64) -> Option<Row> {
+        debug_assert_eq!(self.ends.len(), self.columns.len(), "a value for every column");
+        self.text.push_str(if self.columns.is_empty() { "{}" } else { "}" });
+        u32::try_from(self.text.len()).ok()?;
+        let fields = SharedFields { columns: self.columns, ends: self.ends.into_boxed_slice() };
+        Some(Row::from_shared(number, self.text, fields))
+    }
+}
