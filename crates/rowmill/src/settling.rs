@@ -50,7 +50,9 @@ pub(crate) fn put_in_order(
 /// Whether the rows of an earlier part of the run are certain to have the numbers that they had:
 /// all of them were done, and were met again with their numbers.
 fn is_in_place(ended: &Ended) -> bool {
-    let only_done = ended.resumed.is_some_and(|counts| counts == ResumeCounts { done: counts.done, ..ResumeCounts::default() });
+    let only_done = ended
+        .resumed
+        .is_some_and(|counts| counts == ResumeCounts { done: counts.done, ..ResumeCounts::default() });
     only_done && ended.end.stopped.is_none() && ended.end.skipped == ended.places
 }
 

@@ -11,7 +11,8 @@ use tempfile::NamedTempFile;
 use super::claim::{OutputFile, cannot_write, replacement};
 use super::envelopes::{Envelopes, Newer};
 use super::lines::cannot_read;
-use super::settle::{finish, target};
+use super::link_target;
+use super::settle::finish;
 
 /// What making an output whole came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl OutputFile {
     ///
     /// A file cannot be read or written; the output is then as it was found.
     pub fn make_whole(&self, ledger: &Path, records: Newer) -> Result<MadeWhole, Problem> {
-        let path = &target(self.path());
+        let path = &link_target(self.path());
         let (readable, foreign_lines) = readable_lines(path)?;
         let envelopes = Envelopes::gathered(Some(readable.path()), ledger, records)?;
         let (beside, file) = replacement(path)?;
