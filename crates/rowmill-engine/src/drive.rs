@@ -13,7 +13,7 @@ use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Event, Finish, Ledger, Observer};
 use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{ErrorKind, Problem, ProblemCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -386,8 +386,11 @@ impl Driver {
             match done.fate {
                 Fate::Ended(mut ended) => {
                     ended.redact(&shared.worker.redactor);
+                    // Of a row whose calls were all answered nothing is unknown either.
+                    let is_known =
+                        matches!(&ended.outcome, Err(error) if error.kind == ErrorKind::RunStopped);
+                    unknown += u64::from(!is_known);
                     self.now.ended.push(*ended);
-                    unknown += 1;
                 }
                 Fate::Released(prepared) => self.give_back(&prepared),
             }

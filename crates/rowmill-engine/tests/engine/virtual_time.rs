@@ -118,10 +118,9 @@ fn rows(played: &Played) -> Result<(), String> {
     if sent != numbers {
         return Err("rows that were sent and rows with an envelope differ".into());
     }
-    let bad = watched
-        .outcomes()
-        .into_iter()
-        .find(|outcome| !(outcome == "ok" || stopped && outcome == "Interrupted"));
+    let bad = watched.outcomes().into_iter().find(|outcome| {
+        !(outcome == "ok" || stopped && ["Interrupted", "RunStopped"].contains(&outcome.as_str()))
+    });
     bad.map_or(Ok(()), |outcome| Err(format!("a row ended with {outcome}")))
 }
 
