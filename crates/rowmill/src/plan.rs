@@ -107,7 +107,7 @@ pub async fn plan(
     check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
     let clock = RunClock::start(&spec, control);
     let http = HttpClient::new(&environment);
-    let texts = clock.unless_stopped(texts::load(&spec, &http, control)).await?;
+    let texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     if texts.cards.is_some() {
         return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
             .hint("run a few rows with `--limit 10` and look at what they cost"));

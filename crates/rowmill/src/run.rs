@@ -131,7 +131,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     prepare::check_paths(&spec, &folder)?;
     let clock = RunClock::start(&spec, control);
     let http = HttpClient::new(&environment);
-    let mut texts = clock.unless_stopped(texts::load(&spec, &http, control)).await?;
+    let mut texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     let model = agents::model(&spec, &mut texts, &http, control)?;
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
     let writes = paths::writes(&spec, &folder);
