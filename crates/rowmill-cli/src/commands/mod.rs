@@ -83,15 +83,10 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
     let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
     let error = with_usage(error, &given);
     let text = error.to_string();
-    let printed = match printer::shown(text.trim_end()) {
-        Cow::Borrowed(_) => printer::reader(error.print()),
-        Cow::Owned(masked) => {
-            printer::talk(&masked);
-            Ok(())
-        }
-    };
-    // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
-    if let (Err(problem), false) = (printed, error.use_stderr()) {
+    if let Cow::Owned(masked) = printer::shown(text.trim_end()) {
+        printer::talk(&masked);
+    } else if let (Err(problem), false) = (printer::reader(error.print()), error.use_stderr()) {
+        // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
         return ExitCode::from(told_problem(&problem) as u8);
     }
     let command = command.filter(|name| name == "run" || name == "plan");
