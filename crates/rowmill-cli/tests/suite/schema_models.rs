@@ -41,7 +41,7 @@ fn with_model(answers: &'static [&'static str]) -> Option<(Simulator, Place)> {
         Answer::Text(answers[at.min(answers.len() - 1)].to_owned())
     });
     let (simulator, mut place) = scripted(script);
-    place.set("PATH", &std::env::var("PATH").ok()?);
+    place.set("PATH", &std::env::var_os("PATH")?.into_string().ok()?);
     place.write("shapes.py", SHAPES);
     Some((simulator, place))
 }
