@@ -120,7 +120,9 @@ fn output_lines(report: &RunReport) -> Vec<String> {
     if *moved_rows > 0 {
         let rows = counted(*moved_rows, "row");
         let have = have(*moved_rows);
-        lines.push(format!("moved:  {rows} {have} another place in the input than before, and so in the output"));
+        lines.push(format!(
+            "moved:  {rows} {have} another place in the input than before, and so in the output"
+        ));
     }
     if *removed_rows > 0 {
         let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));

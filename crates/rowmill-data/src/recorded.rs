@@ -196,7 +196,8 @@ fn parsed(line: &[u8]) -> Result<SourceRow, Problem> {
 }
 
 fn unreadable(what: &str) -> Problem {
-    let message = "the rows that the query of this run gave are recorded in its work folder and cannot be read";
+    let message =
+        "the rows that the query of this run gave are recorded in its work folder and cannot be read";
     Problem::new(ProblemCode::LedgerUnusable, message)
         .cause(what)
         .hint("start again with `--overwrite`, which asks the query anew")

@@ -10,8 +10,8 @@ use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Span, Verdict};
 use rowmill_core::record::{
-    AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport, TraceReport, total_cost,
-    total_usage,
+    AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport,
+    TraceReport, total_cost, total_usage,
 };
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::record::{Reused, ReusableAnswer};
+use rowmill_core::record::{ReusableAnswer, Reused};
 use rowmill_engine::Answers;
 use rowmill_store::answers::SqliteAnswers;
 use rowmill_store::file::{Line, WorkFolder, scan};

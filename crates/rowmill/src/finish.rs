@@ -5,8 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::limits::{Parallel, RateFlags};
-use rowmill_core::resume::ResumeCounts;
-use rowmill_core::select::RowPlaces;
 use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
@@ -18,7 +16,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::ids::KnownBy;
 use crate::prepare::claim;
 use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
-use crate::resume::{compact, unfinished};
+use crate::resume::{FoundBefore, compact, unfinished};
 use crate::run::seconds;
 use crate::settling::put_in_order;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
@@ -34,18 +32,14 @@ pub(crate) struct Ended {
     pub(crate) variables: Vec<String>,
     pub(crate) header: Header,
     pub(crate) known_by: KnownBy,
-    pub(crate) resumed: Option<ResumeCounts>,
-    /// The rows that were done before, with the numbers that they had.
-    pub(crate) places: RowPlaces,
-    /// Whether the output was found with one envelope per row, in order.
-    pub(crate) is_settled: bool,
+    pub(crate) found: FoundBefore,
     pub(crate) limits: RateFlags,
 }
 
 impl Ended {
     /// Rows that failed. Those that were left as they are have failed, though not in this part of the run.
     fn failed_rows(&self) -> u64 {
-        self.end.tally.failed_rows + self.resumed.map_or(0, |counts| counts.undecided)
+        self.end.tally.failed_rows + self.found.counts.map_or(0, |counts| counts.undecided)
     }
 }
 
@@ -67,7 +61,7 @@ pub(crate) fn finish(
         }
     }
     let failed_rows = ended.failed_rows();
-    let Ended { mut end, run, model, agent, started, variables, resumed, limits, .. } = ended;
+    let Ended { mut end, run, model, agent, started, variables, found, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
@@ -81,7 +75,7 @@ pub(crate) fn finish(
         unknown_rows: end.unknown_rows,
         failure_examples: end.tally.failure_examples,
         output: changes,
-        resumed,
+        resumed: found.counts,
         history: end.history,
         limits,
         kept: kept.then(|| folder.path().to_owned()),

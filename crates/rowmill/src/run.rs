@@ -211,8 +211,9 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         move |spec| begin(spec, &folder, new, open_answers)
     })
     .await?;
-    let Beginning { header, known_by, ledger, resume, telemetry, .. } = beginning;
-    let Beginning { is_settled, settings_unknown, changes, spent, .. } = beginning;
+    let found = beginning.found_before(&spec);
+    let Beginning { header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent, .. } =
+        beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
         Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
@@ -221,10 +222,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         Ok(opened) => opened,
         Err(problem) => return Err(refused(output, &made, problem)),
     };
-    let resumed = spec.existing.resumes().then(|| resume.counts());
-    let places = resume.places();
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
-    tell_beginning(control, resumed, settings_unknown, spent);
+    tell_beginning(control, found.counts, settings_unknown, spent);
     let worker = Worker {
         attachments: files,
         answers,
@@ -253,20 +252,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, &spec, &end, &redactor);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
-    let ended = Ended {
-        end,
-        run,
-        model,
-        agent,
-        started,
-        variables,
-        header,
-        known_by,
-        resumed,
-        places,
-        is_settled,
-        limits,
-    };
+    let ended = Ended { end, run, model, agent, started, variables, header, known_by, found, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)

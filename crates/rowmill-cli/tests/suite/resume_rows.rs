@@ -23,7 +23,10 @@ fn ids_in_order(home: &Home) -> String {
     for (number, line) in (1u64..).zip(&envelopes) {
         assert_eq!(line["row_number"], number, "{line}");
         let id = line["id"].as_str().unwrap();
-        assert!(line["result"].as_str().is_some_and(|text| text.ends_with(&format!("prompt {id}"))), "{line}");
+        assert!(
+            line["result"].as_str().is_some_and(|text| text.ends_with(&format!("prompt {id}"))),
+            "{line}"
+        );
     }
     envelopes.iter().map(|line| line["id"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
 }
@@ -125,8 +128,11 @@ fn an_output_that_somebody_changes_while_the_run_goes_on_is_made_whole_from_the_
         for (number, line) in (1..).zip(home.envelopes()) {
             assert_eq!(line["result"], format!("answer to: row {number}"), "{what}");
         }
-        let expected: &[&str] =
-            if is_set_aside { &["in.jsonl", "out.jsonl", "out.jsonl.changed"] } else { &["in.jsonl", "out.jsonl"] };
+        let expected: &[&str] = if is_set_aside {
+            &["in.jsonl", "out.jsonl", "out.jsonl.changed"]
+        } else {
+            &["in.jsonl", "out.jsonl"]
+        };
         assert_eq!(home.names(), expected, "{what}");
         assert_eq!(simulator.stats().requests, 10, "{what}");
     }

@@ -108,10 +108,7 @@ impl Digests {
     }
 }
 
-fn each(
-    path: &Path,
-    mut saw: impl FnMut(EnvelopeHead, u64) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+fn each(path: &Path, mut saw: impl FnMut(EnvelopeHead, u64) -> Result<(), Problem>) -> Result<(), Problem> {
     let mut lines = Lines::open(path, 0..u64::MAX, 1 << 18)?;
     while let Next::Envelope(head) = lines.next()? {
         saw(head, lines.offset)?;
@@ -142,12 +139,7 @@ fn places(mut input: Sorted, mut output: Sorted, folder: &Path) -> Result<Sorted
     places.sorted()
 }
 
-fn rewrite(
-    path: &Path,
-    mut places: Sorted,
-    last: u64,
-    removed: RemovedRows,
-) -> Result<InputOrder, Problem> {
+fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> Result<InputOrder, Problem> {
     let mut done = InputOrder::default();
     let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
     let mut reader = LineReader::new(file);
@@ -240,8 +232,7 @@ mod tests {
     #[test]
     fn an_output_whose_rows_are_where_they_were_is_left_alone() {
         let envelopes = [("\"a\"", 1), ("2", 2), ("\"c\"", 3)];
-        let (done, text) =
-            ordered(&envelopes, &[Some("a"), None, Some("c"), Some("new")], RemovedRows::Drop);
+        let (done, text) = ordered(&envelopes, &[Some("a"), None, Some("c"), Some("new")], RemovedRows::Drop);
         assert_eq!((done, text), (InputOrder { found_rows: 3, ..done }, lines(&envelopes)));
         assert_eq!((done.moved_rows, done.removed_rows), (0, 0));
     }

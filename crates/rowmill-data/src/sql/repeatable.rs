@@ -2,11 +2,37 @@
 
 /// Functions and clauses whose outcome is another one each time.
 const VOLATILE: &[&str] = &[
-    "random", "randomblob", "rand", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "sample",
-    "tablesample", "now", "today", "current_timestamp", "current_date", "current_time", "localtime",
-    "localtimestamp", "get_current_timestamp", "get_current_time", "transaction_timestamp",
-    "statement_timestamp", "clock_timestamp", "age", "strftime", "nextval", "currval", "changes",
-    "total_changes", "last_insert_rowid", "getenv", "current_setting",
+    "random",
+    "randomblob",
+    "rand",
+    "setseed",
+    "uuid",
+    "uuidv4",
+    "uuidv7",
+    "gen_random_uuid",
+    "sample",
+    "tablesample",
+    "now",
+    "today",
+    "current_timestamp",
+    "current_date",
+    "current_time",
+    "localtime",
+    "localtimestamp",
+    "get_current_timestamp",
+    "get_current_time",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "clock_timestamp",
+    "age",
+    "strftime",
+    "nextval",
+    "currval",
+    "changes",
+    "total_changes",
+    "last_insert_rowid",
+    "getenv",
+    "current_setting",
 ];
 
 /// Functions that mean the present moment if nothing is given to them.
@@ -14,8 +40,25 @@ const MOMENTS: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"]
 
 /// Words after which it is up to the engine which rows come, or in which order.
 const UNORDERED: &[&str] = &[
-    "limit", "offset", "fetch", "join", "group", "having", "distinct", "union", "intersect", "except", "over",
-    "qualify", "with", "unnest", "values", "first", "last", "any_value", "arbitrary",
+    "limit",
+    "offset",
+    "fetch",
+    "join",
+    "group",
+    "having",
+    "distinct",
+    "union",
+    "intersect",
+    "except",
+    "over",
+    "qualify",
+    "with",
+    "unnest",
+    "values",
+    "first",
+    "last",
+    "any_value",
+    "arbitrary",
 ];
 
 /// Whether a condition holds for the same rows each time: nothing in it depends on chance or time.
@@ -31,7 +74,8 @@ pub fn is_repeatable_query(sql: &str) -> bool {
     let Some(words) = words(sql) else { return false };
     let count = |wanted: &str| words.iter().filter(|word| *word == wanted).count();
     let from = words.iter().skip_while(|word| *word != "from").skip(1);
-    let table: Vec<&String> = from.take_while(|word| !["where", "order", ";"].contains(&word.as_str())).collect();
+    let table: Vec<&String> =
+        from.take_while(|word| !["where", "order", ";"].contains(&word.as_str())).collect();
     let reads_once = count("select") == 1 && count("from") == 1 && table.len() <= 3;
     reads_once
         && !table.iter().any(|word| [",", "("].contains(&word.as_str()))
