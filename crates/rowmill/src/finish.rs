@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::resume::ResumeCounts;
-use rowmill_core::select::RowPlaces;
 use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
@@ -18,7 +17,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::ids::KnownBy;
 use crate::prepare::claim;
 use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
-use crate::resume::{compact, with_ledger};
+use crate::resume::{FoundBefore, compact, with_ledger};
 use crate::run::seconds;
 use crate::settling::put_in_order;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
@@ -34,18 +33,16 @@ pub(crate) struct Ended {
     pub(crate) variables: Vec<String>,
     pub(crate) header: Header,
     pub(crate) known_by: KnownBy,
+    pub(crate) found: FoundBefore,
+    /// How many of the rows that were selected had been found; `None` if it is no resume.
     pub(crate) resumed: Option<ResumeCounts>,
-    /// The rows that were done before, with the numbers that they had.
-    pub(crate) places: RowPlaces,
-    /// Whether the output was found with one envelope per row, in order.
-    pub(crate) is_settled: bool,
     pub(crate) limits: RateFlags,
 }
 
 impl Ended {
     /// Rows that failed. Those that were left as they are have failed, though not in this part of the run.
     fn failed_rows(&self) -> u64 {
-        self.end.tally.failed_rows + self.resumed.map_or(0, |counts| counts.undecided)
+        self.end.tally.failed_rows + self.found.counts.map_or(0, |counts| counts.undecided)
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use rowmill_core::limits::{Parallel, Spend};
 use rowmill_core::ports::Sink;
 use rowmill_core::record::{EnvelopeHead, Record};
-use rowmill_core::resume::{Resume, Standing};
-use rowmill_core::select::IdRule;
+use rowmill_core::resume::{Resume, ResumeCounts, Standing};
+use rowmill_core::select::{IdRule, RowPlaces};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
@@ -51,6 +51,28 @@ pub(crate) struct Beginning {
     pub(crate) changes: Vec<String>,
     /// What the earlier parts of the run spent, or may have.
     pub(crate) spent: Spend,
+}
+
+/// What a run found of its earlier parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundBefore {
+    /// How many rows; `None` if it is no resume.
+    pub(crate) counts: Option<ResumeCounts>,
+    /// The rows that were done, with the numbers that they had.
+    pub(crate) places: RowPlaces,
+    /// Whether the output had one envelope per row, in order.
+    pub(crate) is_settled: bool,
+}
+
+impl Beginning {
+    /// What was found of the earlier parts of the run.
+    pub(crate) fn found_before(&self, spec: &RunSpec) -> FoundBefore {
+        FoundBefore {
+            counts: spec.existing.resumes().then(|| self.resume.counts()),
+            places: self.resume.places(),
+            is_settled: self.is_settled,
+        }
+    }
 }
 
 /// A new run for which everything is ready that takes room on the disk.
@@ -159,19 +181,7 @@ pub(crate) fn resumed(
     }
     let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
-    let header = match before {
-        Some(before) => {
-            let Header { fingerprint, schema, texts, reads, error_output, recorded_rows, .. } = now;
-            // Rows that stay were made from what the earlier part of the run read.
-            let reads: BTreeSet<String> = reads.into_iter().chain(before.reads.iter().cloned()).collect();
-            let reads = reads.into_iter().collect();
-            let unfinished = Some(Unfinished::default());
-            let error_output = error_output.or(before.error_output);
-            let new = Header { fingerprint, schema, texts, reads, error_output, recorded_rows, ..before };
-            Header { finished: false, unfinished, ..new }
-        }
-        None => now,
-    };
+    let header = before.map_or_else(|| now.clone(), |before| gone_on_with(before, &now));
     let header = Header { telemetry: base, spent, counted: length, turns_from, ..header };
     let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
     recording.put(folder)?;
@@ -189,6 +199,23 @@ pub(crate) fn resumed(
         changes,
         spent,
     })
+}
+
+/// The header of an earlier run with the settings that it has now.
+fn gone_on_with(before: Header, now: &Header) -> Header {
+    // Rows that stay were made from what the earlier part of the run read.
+    let reads: BTreeSet<String> = now.reads.iter().chain(&before.reads).cloned().collect();
+    Header {
+        fingerprint: now.fingerprint.clone(),
+        schema: now.schema.clone(),
+        texts: now.texts.clone(),
+        reads: reads.into_iter().collect(),
+        error_output: now.error_output.clone().or(before.error_output),
+        recorded_rows: now.recorded_rows.clone(),
+        finished: false,
+        unfinished: Some(Unfinished::default()),
+        ..before
+    }
 }
 
 /// Whether an output has one envelope per row, in order; `resume` has seen nothing else yet.

@@ -212,8 +212,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
     let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
-    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
-    let Beginning { is_settled, settings_unknown, changes, spent, .. } = beginning;
+    let found = beginning.found_before(&spec);
+    let Beginning {
+        mut header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent, ..
+    } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
         Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
@@ -222,7 +224,6 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         Ok(opened) => opened,
         Err(problem) => return Err(refused(output, &made, problem)),
     };
-    let places = resume.places();
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
     let worker = Worker {
@@ -258,20 +259,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended = Ended {
-        end,
-        run,
-        model,
-        agent,
-        started,
-        variables,
-        header,
-        known_by,
-        resumed,
-        places,
-        is_settled,
-        limits,
-    };
+    let ended =
+        Ended { end, run, model, agent, started, variables, header, known_by, found, resumed, limits };
     let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
     drop(lock);
     Ok(report)

@@ -27,7 +27,7 @@ pub(crate) fn put_in_order(
     }
     if spec.existing.resumes() {
         let settling = Settling {
-            is_settled: is_whole && ended.is_settled && output.is_unwritten(),
+            is_settled: is_whole && ended.found.is_settled && output.is_unwritten(),
             in_place: is_in_place(ended),
             expected_rows: ended.end.tally.skipped_rows + ended.end.tally.processed_rows,
             removed: spec.removed_rows,
@@ -51,9 +51,10 @@ pub(crate) fn put_in_order(
 /// all of them were done, and were met again with their numbers.
 fn is_in_place(ended: &Ended) -> bool {
     let only_done = ended
-        .resumed
+        .found
+        .counts
         .is_some_and(|counts| counts == ResumeCounts { done: counts.done, ..ResumeCounts::default() });
-    only_done && ended.end.stopped.is_none() && ended.end.skipped == ended.places
+    only_done && ended.end.stopped.is_none() && ended.end.skipped == ended.found.places
 }
 
 /// Writes an output again from the ledger, and from what is left of it.
@@ -74,7 +75,7 @@ fn make_whole(folder: &WorkFolder, output: &OutputFile, ended: &Ended) -> Result
 
 /// What an earlier part of the run wrote is in the output alone.
 fn check_nothing_lost(output: &OutputFile, ended: &Ended, envelopes: u64) -> Result<(), Problem> {
-    let before = ended.resumed.unwrap_or_default();
+    let before = ended.found.counts.unwrap_or_default();
     let expected = before.done + before.undecided + ended.end.tally.processed_rows;
     if envelopes >= expected {
         return Ok(());

@@ -96,7 +96,7 @@ impl Answered {
 
 /// How many kills a run with shared answers survives; `cargo xtask soak resume` asks for more.
 fn kills_of_shared() -> u64 {
-    std::env::var("ROWMILL_SOAK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(12)
+    std::env::var_os("ROWMILL_SOAK_KILLS").map_or(12, |kills| kills.to_str().unwrap().parse().unwrap())
 }
 
 /// Three rows for every question. The run is killed over and over; every question is paid for once,

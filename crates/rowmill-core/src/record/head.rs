@@ -1,9 +1,11 @@
 //! Reading back which row an envelope is of.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use rowmill_types::{ErrorKind, RowId};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
 
 /// The start of an envelope: enough to know which row it is of and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +38,7 @@ const NAMELESS: [ErrorKind; 6] = [
 
 #[derive(Deserialize)]
 struct EnvelopeFields<'a> {
-    #[serde(borrow)]
-    id: IdField<'a>,
+    id: IdField,
     row_number: u64,
     ok: bool,
     #[serde(borrow, default)]
@@ -50,12 +51,31 @@ struct ErrorFields<'a> {
     kind: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum IdField<'a> {
-    Number(u64),
-    #[serde(borrow)]
-    Text(Cow<'a, str>),
+/// An id, read without a copy of what is before and after it: a resume reads millions of them.
+struct IdField(RowId);
+
+impl<'de> Deserialize<'de> for IdField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = IdField;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an id, which is a string or a number")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<IdField, E> {
+        Ok(IdField(RowId::Number(number)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<IdField, E> {
+        Ok(IdField(RowId::Text(text.into())))
+    }
 }
 
 impl EnvelopeHead {
@@ -66,10 +86,7 @@ impl EnvelopeHead {
     /// The line is not JSON or not an envelope.
     pub fn parse(envelope: &[u8]) -> Result<Self, serde_json::Error> {
         let fields: EnvelopeFields<'_> = serde_json::from_slice(envelope)?;
-        let id = match fields.id {
-            IdField::Number(number) => RowId::Number(number),
-            IdField::Text(text) => RowId::Text(text.into()),
-        };
+        let IdField(id) = fields.id;
         let kind = fields.error.map(|error| error.kind).unwrap_or_default();
         Ok(Self::new(id, fields.row_number, fields.ok, &kind))
     }
