@@ -28,6 +28,8 @@ pub struct Resume {
     turns: HashMap<RowId, Turns>,
     /// The rows that are ok, with the numbers that they had.
     places: RowPlaces,
+    /// Whether the ledger has records of rows.
+    has_ledger_rows: bool,
 }
 
 /// The turns of a row that were kept.
@@ -153,6 +155,7 @@ impl Resume {
         if self.ok.contains(&head.id) {
             return;
         }
+        self.has_ledger_rows = true;
         if head.ok {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
@@ -191,6 +194,12 @@ impl Resume {
     #[must_use]
     pub fn places(&self) -> RowPlaces {
         self.places
+    }
+
+    /// Whether the ledger has records of rows that are not ok in the output.
+    #[must_use]
+    pub fn has_ledger_rows(&self) -> bool {
+        self.has_ledger_rows
     }
 
     /// How many rows are ok, failed, and of unknown outcome.

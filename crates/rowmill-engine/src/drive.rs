@@ -111,15 +111,19 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, history, skipped, mut stopped, publisher, held_back, .. } = driver;
-    if let Some(problem) = finish_publishing(publisher, held_back.unwrap_or_default()).await
-        && !matches!(stopped, Some(StopCause::Problem(_)))
-    {
-        stopped = Some(StopCause::Problem(problem));
-    }
+    let Driver { tally, history, skipped, stopped, publisher, held_back, .. } = driver;
+    let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
     let spent = shared.account.budget().spent();
-    let stopped = stopped.map(|cause| cause.ended_with(spent));
+    let stopped = first_cause(stopped, unpublished).map(|cause| cause.ended_with(spent));
     Ok(RunEnd { tally, history, spent, stopped, unknown_rows, skipped, duration: began.elapsed() })
+}
+
+/// What stopped a run: the first problem, or else what ended it in good order.
+fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Option<StopCause> {
+    match (stopped, unpublished) {
+        (Some(StopCause::Problem(first)), _) | (_, Some(first)) => Some(StopCause::Problem(first)),
+        (stopped, None) => stopped,
+    }
 }
 
 /// Begins to publish, if there is anybody to publish for.

@@ -217,6 +217,8 @@ impl Ended {
                 error.raw_text.iter_mut().for_each(clean);
             }
         }
+        self.kept.iter_mut().filter_map(|kept| kept.model.as_mut()).for_each(clean);
+        self.calls.iter_mut().for_each(|call| call.redact(redactor));
     }
 
     /// Lets something be made out of the answer, if there is one. A panic is the row's failure.

@@ -125,7 +125,9 @@ fn tidy_folder(
         folder.tidy();
         return Ok(true);
     }
-    if leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
+    // To standard output a part of the run gives the rows that it selects, and the ledger keeps the others.
+    let has_others = output.is_none() && ended.found.has_ledger_rows && !spec.selects_all();
+    if !has_others && leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
         folder.clear()?;
         return Ok(false);
     }

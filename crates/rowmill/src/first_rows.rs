@@ -20,8 +20,8 @@ struct Begun {
     more: bool,
 }
 
-/// Opens the input and waits for its first rows, unless none is wanted or the run's own clock says how
-/// long a stream is waited for.
+/// Opens the input and waits for its first rows, unless none is wanted. Nothing of an earlier run is
+/// given up before they are there.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub(crate) fn first_rows(
 ) -> Result<Box<dyn RowSource>, Problem> {
     let mut source = open(&*rows.dataset, columns)?;
     let ends_at_once = rows.selector.is_finished() || rules.max_errors == Some(0);
-    if ends_at_once || rules.deadline.is_some() && !rows.dataset.rereadable() {
+    if ends_at_once {
         return Ok(source);
     }
     let mut first = Vec::new();

@@ -62,6 +62,8 @@ pub(crate) struct FoundBefore {
     pub(crate) places: RowPlaces,
     /// Whether the output had one envelope per row, in order.
     pub(crate) is_settled: bool,
+    /// Whether the ledger had records of rows, which the output may lack.
+    pub(crate) has_ledger_rows: bool,
 }
 
 impl Beginning {
@@ -71,6 +73,7 @@ impl Beginning {
             counts: spec.existing.resumes().then(|| self.resume.counts()),
             places: self.resume.places(),
             is_settled: self.is_settled,
+            has_ledger_rows: self.resume.has_ledger_rows(),
         }
     }
 }
@@ -366,10 +369,19 @@ fn accepted_changes(
         return Ok(changes);
     }
     let message = format!("the run to be resumed was made with other settings:\n  {}", changes.join("\n  "));
-    Err(Problem::new(ProblemCode::ChangedRun, message).hint(
-        "add `--accept-changes` to go on: rows that are ok stay as they are, and the others are done with the \
-         new settings; or go back to the earlier settings",
-    ))
+    let (old, new) = (&before.fingerprint, &now.fingerprint);
+    let by_number = old.id_field.is_none() && new.id_field.is_none();
+    Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_the_same_as(new) {
+        true => {
+            "add `--accept-changes` to go on: rows that are ok stay as they are, under the row numbers that they \
+             had, so answers belong to other rows if rows were added, removed or moved before them; to be safe, \
+             go back to the earlier input, or begin again with `--overwrite`"
+        }
+        false => {
+            "add `--accept-changes` to go on: rows that are ok stay as they are, and the others are done with the \
+             new settings; or go back to the earlier settings"
+        }
+    }))
 }
 
 fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {

@@ -213,17 +213,13 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let found = beginning.found_before(&spec);
-    let Beginning {
-        mut header, known_by, ledger, resume, telemetry, settings_unknown, changes, spent, ..
-    } = beginning;
+    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
+    let Beginning { settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
         Ok((traces::begin(&spec, traced, &mut sinks)?, sinks))
     });
-    let (traces, sinks) = match opened {
-        Ok(opened) => opened,
-        Err(problem) => return Err(refused(output, &made, problem)),
-    };
+    let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
     let worker = Worker {
@@ -251,10 +247,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
     };
-    let (mut end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    if let Some(StopCause::Problem(problem)) = &mut end.stopped {
-        mask(problem, &redactor);
-    }
+    let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, &spec, &end, &redactor);
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
@@ -324,7 +317,8 @@ fn new_run(
     (texts, redactor): (&Texts, &Redactor),
     (run, started, model): (&str, jiff::Timestamp, &str),
 ) -> Result<NewRun, Problem> {
-    let by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
+    let mut by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
+    by_number.query = by_number.query.map(|query| redactor.redact(&query).into_owned());
     let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
     let header = Header::new(run, &seconds(started), &fingerprint, None);
     let header = Header {
@@ -346,8 +340,11 @@ async fn carry_out(
     dataset: &dyn Dataset,
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
-    let lanes = plan.worker.casting.lanes();
-    let end = rowmill_engine::run(plan).await?;
+    let (lanes, redactor) = (plan.worker.casting.lanes(), plan.worker.redactor.clone());
+    let mut end = rowmill_engine::run(plan).await?;
+    if let Some(StopCause::Problem(problem)) = &mut end.stopped {
+        mask(problem, &redactor);
+    }
     for lane in &lanes {
         lane.model.close().await;
     }
@@ -359,10 +356,19 @@ async fn carry_out(
 }
 
 /// Takes back what was made for a run that cannot begin.
-fn refused(output: Option<OutputFile>, made: &MadeFolders, problem: Problem) -> Problem {
-    made.remove_new_files();
-    give_up(output);
-    problem
+fn opened_or_refused<T>(
+    opened: Result<T, Problem>,
+    output: Option<OutputFile>,
+    made: &MadeFolders,
+) -> Result<(Option<OutputFile>, T), Problem> {
+    match opened {
+        Ok(opened) => Ok((output, opened)),
+        Err(problem) => {
+            made.remove_new_files();
+            give_up(output);
+            Err(problem)
+        }
+    }
 }
 
 /// Beside the output, or where the user says; for standard output in the folder for

@@ -24,10 +24,15 @@ pub(crate) fn put_in_order(
         let MadeWhole { envelopes, set_aside } = make_whole(folder, output, ended)?;
         check_nothing_lost(output, ended, envelopes)?;
         changes = OutputChanges { made_whole: true, set_aside, ..changes };
+    } else if lacks_ledger_rows(spec, ended) {
+        make_whole(folder, output, ended)?;
     }
     if spec.existing.resumes() {
         let settling = Settling {
-            is_settled: is_whole && ended.found.is_settled && output.is_unwritten(),
+            is_settled: is_whole
+                && !lacks_ledger_rows(spec, ended)
+                && ended.found.is_settled
+                && output.is_unwritten(),
             in_place: is_in_place(ended),
             expected_rows: ended.end.tally.skipped_rows + ended.end.tally.processed_rows,
             removed: spec.removed_rows,
@@ -45,6 +50,14 @@ pub(crate) fn put_in_order(
     }
     output.sync()?;
     Ok(changes)
+}
+
+/// Whether the output may lack rows that the ledger had at the beginning: after a crash they are
+/// published where the input has them, and this part of the run did not come by all of its rows.
+fn lacks_ledger_rows(spec: &RunSpec, ended: &Ended) -> bool {
+    let met_all =
+        ended.end.stopped.is_none() && spec.selects_all() && ended.end.skipped == ended.found.places;
+    ended.found.has_ledger_rows && !met_all
 }
 
 /// Whether the rows of an earlier part of the run are certain to have the numbers that they had:

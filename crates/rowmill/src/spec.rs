@@ -318,7 +318,6 @@ impl RunSpec {
         })
     }
 
-    /// Whether envelopes hold the input row: because the user wants it, or the table needs it.
     /// Whether every row of the run is worked on. What `--sql` gives are all rows there are, unless ids
     /// let another query go on with the run.
     pub(crate) fn selects_all(&self) -> bool {
@@ -326,6 +325,7 @@ impl RunSpec {
         self.selection == Selection::default() && self.query.condition.is_none() && !may_differ
     }
 
+    /// Whether envelopes hold the input row: because the user wants it, or the table needs it.
     pub(crate) fn keeps_input(&self) -> bool {
         self.include_input || matches!(&self.output, Output::Table(table) if table.needs_input())
     }

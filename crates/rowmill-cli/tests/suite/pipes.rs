@@ -170,3 +170,19 @@ fn a_run_that_waits_for_somebody_to_write_into_a_pipe_heeds_its_deadline_and_ctr
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     finish(child).code(130).says("interrupted before the first row");
 }
+
+#[test]
+fn a_pipe_that_stays_silent_until_the_deadline_costs_no_earlier_output() {
+    let place = Place::new();
+    place.write("out.jsonl", "{\"id\":1,\"row_number\":1,\"ok\":true,\"result\":\"kept\",\"error\":null}\n");
+    let before = place.read("out.jsonl");
+    let run = ["run", "-i", "-", "--input-format", "jsonl", "-o", "out.jsonl", "-m", "passthrough"];
+    let mut command = place.command(&[&run[..], &["--deadline", "300ms", "--overwrite"]].concat());
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    // The writer says nothing and stays.
+    let writer = child.stdin.take();
+    finish(child).code(4).says("error[RM1040]: the deadline passed before the first row was there");
+    drop(writer);
+    assert_eq!(place.read("out.jsonl"), before);
+    assert_eq!(place.names("."), ["out.jsonl", "tmp"]);
+}

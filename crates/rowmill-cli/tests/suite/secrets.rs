@@ -56,7 +56,7 @@ fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() 
         place.write_rows(1);
         let ended = place.run_rows(&[&["-m", "generic.m"], FILES].concat()).code(3);
         // The user comes first in the header, so its beginning must not be left.
-        assert_nowhere(&place, &[&ended], &header[..10]);
+        assert_nowhere(&place, &[&ended], header.get(..10).unwrap());
         let error = &place.json("out.jsonl")[0]["error"]["message"];
         assert!(error.as_str().unwrap().starts_with("no such login: Basic *** (***)"), "{error}");
     }
@@ -102,4 +102,17 @@ fn a_key_in_the_path_of_a_base_url_is_not_shown_where_a_variable_holds_it() {
         assert_nowhere(&place, &[&run, &all, &json, &one], secret);
         std::fs::remove_dir_all(place.path("traces")).ok();
     }
+}
+
+#[test]
+fn a_secret_in_a_query_is_in_no_file_of_the_run() {
+    let mut place = Place::new();
+    let secret = "sk-PLANTED9secret";
+    place.set("LAB_TOKEN", secret);
+    place.write_rows(2);
+    let query = format!("SELECT n FROM input WHERE '{secret}' <> ''");
+    let flags = ["-m", "passthrough", "-p", "{{n}}", "--sql", &query];
+    let first = place.run_rows(&[&flags[..], FILES].concat()).ok();
+    let again = place.run_rows(&[&flags[..], &["--resume"], FILES].concat()).ok();
+    assert_nowhere(&place, &[&first, &again], secret);
 }

@@ -1,5 +1,6 @@
 //! The telemetry of a row, written.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::envelope::{write_head, write_json};
 use super::whole::RowReport;
 use crate::agent::Rating;
 use crate::json_text;
+use crate::redact::Redactor;
 
 /// One call that was made for a row.
 #[derive(Debug, Clone)]
@@ -37,6 +39,21 @@ pub struct CallReport {
     pub hosted: Option<Box<Hosted>>,
     /// The most tokens that the answer was allowed, where that was chosen for this call.
     pub output_cap: Option<u64>,
+}
+
+impl CallReport {
+    /// Takes secrets out of what the provider told.
+    pub fn redact(&mut self, redactor: &Redactor) {
+        for text in [&mut self.model, &mut self.service_tier].into_iter().flatten() {
+            if let Cow::Owned(hidden) = redactor.redact(text) {
+                *text = hidden;
+            }
+        }
+        let hidden = self.raw_usage.as_ref().map(|usage| redactor.redact_json(usage.get()));
+        if let Some(Cow::Owned(hidden)) = hidden {
+            self.raw_usage = RawValue::from_string(hidden).ok();
+        }
+    }
 }
 
 /// A tool that was called for a row.

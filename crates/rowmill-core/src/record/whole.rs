@@ -319,4 +319,22 @@ mod tests {
         let record = record(Err(RowError::new(ErrorKind::MissingIdField, "x")), &[]);
         assert!(text(record.telemetry()).ends_with(r#""usage":{}}"#));
     }
+
+    #[test]
+    fn what_a_provider_tells_of_a_call_is_kept_without_secrets() {
+        let secret = "sk-planted-4711";
+        let redactor = crate::redact::Redactor::new([&rowmill_types::Secret::new(secret)]).unwrap();
+        let mut call = call();
+        call.model = Some(format!("m of {secret}"));
+        call.service_tier = Some(secret.to_owned());
+        let usage = format!(r#"{{"{secret}": 1, "note": "{secret}", "prompt_tokens": 120}}"#);
+        call.raw_usage = Some(RawValue::from_string(usage).unwrap());
+        call.redact(&redactor);
+        assert_eq!((call.model.as_deref(), call.service_tier.as_deref()), (Some("m of ***"), Some("***")));
+        assert_eq!(
+            call.raw_usage.unwrap().get(),
+            r#"{"***": 1, "note": "***", "prompt_tokens": 120}"#,
+            "the rest stays as it is"
+        );
+    }
 }
