@@ -11,8 +11,8 @@ pub(crate) struct SoakFlags {
     /// What to repeat.
     #[arg(value_enum)]
     pub(crate) what: SoakName,
-    /// How many runs.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    /// How many runs, or queries.
+    #[arg(long, visible_alias = "queries", value_name = "N", default_value_t = 1_000)]
     pub(crate) runs: u64,
     /// The seed of the first run; each further run has the next.
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -24,6 +24,8 @@ pub(crate) struct SoakFlags {
 pub(crate) enum SoakName {
     /// Runs with faults and kills, none of which may pass its budget.
     Budget,
+    /// Queries made at random, none of which may give other rows than DuckDB.
+    Sql,
 }
 
 impl SoakName {
@@ -33,6 +35,11 @@ impl SoakName {
             Self::Budget => {
                 ["rowmill-cli", "suite", "money::no_fuzzed_run_with_faults_and_kills_passes_its_budget"]
             }
+            Self::Sql => [
+                "rowmill-data",
+                "suite",
+                "sql::random::queries_made_at_random_give_what_duckdb_gives_or_are_refused",
+            ],
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchEvent, FetchSettings, Fetcher, Location, Purpose, WantedColumn, bring, check_columns,
-    checked_stream, columns_dataset, dataset, empty_columns, spool, sql_dataset, where_dataset,
+    FetchEvent, FetchSettings, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings, WantedColumn,
+    bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset, empty_columns, local_files,
+    spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -16,7 +17,7 @@ use crate::environment::environment;
 use crate::fetching::fetch_notices;
 use crate::files::must_look_through;
 use crate::run::{Control, Notice};
-use crate::spec::RunSpec;
+use crate::spec::{Query, RunSpec};
 
 /// Tells a person what they should know.
 pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
@@ -114,19 +115,44 @@ fn narrowed(
     }
     // Sorts and copies of a query go where the run keeps its other files.
     let temp = WorkFolder::open(folder)?.path().to_owned();
-    if let Some(sql) = &query.sql {
-        if spec.id_field.is_none() {
-            warn(
-                "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
+    if query.sql.is_some() && spec.id_field.is_none() {
+        warn(
+            "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
                   knows them even if the input changes"
-                    .to_owned(),
-            );
+                .to_owned(),
+        );
+    }
+    narrowed_by(input, query, &spec.input, &Narrowing { temp: &temp, warn })
+}
+
+/// Where a query keeps its files, and who hears what it cannot see.
+pub(crate) struct Narrowing<'n> {
+    pub(crate) temp: &'n Path,
+    pub(crate) warn: &'n Tell,
+}
+
+/// What a query leaves of an input.
+pub(crate) fn narrowed_by(
+    input: Arc<dyn Dataset>,
+    query: &Query,
+    place: &InputSpec,
+    Narrowing { temp, warn }: &Narrowing<'_>,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let settings = SqlSettings { temp, types: &query.types };
+    match (&query.sql, query.engine) {
+        (Some(sql), SqlEngine::BuiltIn) => return sql_dataset(input, sql, &settings, Arc::clone(warn)),
+        (Some(sql), SqlEngine::DuckDb) => {
+            let files = local_files(place)?.ok_or_else(|| {
+                Problem::new(ProblemCode::NoSqlEngine, "`--sql-engine duckdb` needs an input that is made of files")
+                    .hint("write the rows into a file first, or leave the flag out")
+            })?;
+            return duckdb_dataset(input, &files, sql, &query.types);
         }
-        return sql_dataset(input, sql, &temp, Arc::clone(warn));
+        (None, _) => {}
     }
     let mut narrowed = input;
     if let Some(condition) = &query.condition {
-        narrowed = where_dataset(narrowed, condition, &temp, Arc::clone(warn))?;
+        narrowed = where_dataset(narrowed, condition, &settings, Arc::clone(warn))?;
     }
     if !query.columns.is_empty() {
         narrowed = columns_dataset(narrowed, &query.columns)?;

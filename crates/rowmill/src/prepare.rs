@@ -121,7 +121,7 @@ pub(crate) fn fingerprint_by_number(
         Location::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
         _ => rows.dataset.identity()?,
     };
-    Ok(Fingerprint { input, query: spec.query.sql.clone(), ..wording(spec, model, texts) })
+    Ok(Fingerprint { input, query: spec.query.identity(), ..wording(spec, model, texts) })
 }
 
 /// The same if its rows are known by their ids.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rowmill_core::limits::BudgetLimits;
 use rowmill_core::select::Selection;
-use rowmill_data::InputSpec;
+use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
@@ -146,6 +146,10 @@ pub struct Query {
     pub condition: Option<String>,
     /// The fields that rows keep; all where there are none.
     pub columns: Vec<String>,
+    /// The types that columns are said to have for `sql` and `condition`.
+    pub types: Vec<ColumnType>,
+    /// What runs `sql`.
+    pub engine: SqlEngine,
 }
 
 impl Query {
@@ -153,6 +157,19 @@ impl Query {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sql.is_none() && self.condition.is_none() && self.columns.is_empty()
+    }
+
+    /// The query with all that decides what it gives: a run with another one is another run.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        let mut identity = self.sql.clone()?;
+        for ColumnType { column, type_name } in &self.types {
+            identity.push_str(&format!("\n-- type of {column}: {type_name}"));
+        }
+        if self.engine == SqlEngine::DuckDb {
+            identity.push_str("\n-- engine: duckdb");
+        }
+        Some(identity)
     }
 }
 

@@ -11,6 +11,7 @@ use super::footer::{Summary, summarize};
 use super::layout::Layout;
 use super::packed::unpacked;
 use super::shape::Shape;
+use super::sql_type::{joined_type, sql_type};
 use crate::{FileList, InputFile};
 
 /// Files as one table.
@@ -27,6 +28,8 @@ pub(super) struct Table {
 pub(super) struct TableColumn {
     pub(super) name: String,
     pub(super) shape: Shape,
+    /// Its type as DuckDB names it.
+    pub(super) sql_type: String,
     /// The file that it was met in first.
     file: usize,
 }
@@ -83,16 +86,23 @@ impl Table {
     }
 
     fn join(&mut self, file: &str, layout: &Layout) -> Result<(), Problem> {
-        for (name, shape) in layout.names.iter().zip(&layout.shapes) {
+        let decoded = layout.decoded.fields().iter().map(|field| field.data_type());
+        for ((name, shape), decoded) in layout.names.iter().zip(&layout.shapes).zip(decoded) {
+            let sql_type = sql_type(shape, decoded);
             let known = self.places.get(name).and_then(|place| self.columns.get_mut(*place));
             let Some(known) = known else {
                 self.places.insert(name.clone(), self.columns.len());
                 let (name, shape) = (name.clone(), shape.clone());
-                self.columns.push(TableColumn { name, shape, file: self.files.len() });
+                self.columns.push(TableColumn { name, shape, sql_type, file: self.files.len() });
                 continue;
             };
             match known.shape.joined(shape) {
-                Some(joined) => known.shape = joined,
+                Some(joined) => {
+                    if known.sql_type != sql_type {
+                        known.sql_type = joined_type(&joined);
+                    }
+                    known.shape = joined;
+                }
                 None => {
                     let first = self.files.get(known.file).map_or("", |file| file.name.as_str());
                     let message = format!(

@@ -1,0 +1,225 @@
+//! `--sql-engine duckdb`: the query runs in the user's own DuckDB, and its results are rows.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
+use rowmill_types::{Problem, ProblemCode, Row};
+
+use super::handoff::{Handoff, WorkedSource};
+use super::shape::ColumnType;
+use crate::{FileList, Format};
+
+/// Runs statements with the Python package: the first prepares, the second gives rows.
+const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor statement in sys.argv[1:]:\n    connection.execute(statement)\n";
+
+/// How much of what DuckDB says is shown.
+const SHOWN: u64 = 4096;
+
+/// What runs a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SqlEngine {
+    /// The engine that is built in.
+    #[default]
+    BuiltIn,
+    /// The user's own DuckDB.
+    DuckDb,
+}
+
+/// The ways to DuckDB, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DuckDbAccess {
+    Program,
+    PythonPackage,
+}
+
+/// The rows that a query over the table `input` gives in the user's own DuckDB, which reads the files
+/// itself.
+///
+/// # Errors
+///
+/// There is no DuckDB, it cannot read files of this format, or it does not take the query.
+pub fn duckdb_dataset(
+    input: Arc<dyn Dataset>,
+    files: &(FileList, Format),
+    sql: &str,
+    types: &[ColumnType],
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let access = found_duckdb()?;
+    let view = view_statement(files, types)?;
+    let query = sql.trim().trim_end_matches(';').to_owned();
+    let dataset = DuckDbDataset { input, access, view, query };
+    dataset.check()?;
+    Ok(Arc::new(dataset))
+}
+
+#[derive(Debug, Clone)]
+struct DuckDbDataset {
+    input: Arc<dyn Dataset>,
+    access: DuckDbAccess,
+    /// The statement that makes the view `input`.
+    view: String,
+    query: String,
+}
+
+/// The program `duckdb`, or the Python package.
+fn found_duckdb() -> Result<DuckDbAccess, Problem> {
+    let answers = |command: &mut Command| {
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if answers(Command::new("duckdb").arg("--version")) {
+        return Ok(DuckDbAccess::Program);
+    }
+    if answers(Command::new("python3").args(["-c", "import duckdb"])) {
+        return Ok(DuckDbAccess::PythonPackage);
+    }
+    let message = "`--sql-engine duckdb` found neither the program `duckdb` nor the package `duckdb` of `python3`";
+    Err(Problem::new(ProblemCode::NoSqlEngine, message)
+        .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn view_statement(files: &(FileList, Format), types: &[ColumnType]) -> Result<String, Problem> {
+    let (list, format) = files;
+    let paths: Vec<_> = list.files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
+    let paths = format!("[{}]", paths.join(", "));
+    let named: Vec<_> =
+        types.iter().map(|one| format!("{}: {}", quoted(&one.column), quoted(&one.type_name))).collect();
+    let cast = |one: &ColumnType| {
+        let name = format!("\"{}\"", one.column.replace('"', "\"\""));
+        format!("CAST({name} AS {}) AS {name}", one.type_name)
+    };
+    let replaced: Vec<_> = types.iter().map(cast).collect();
+    let replace = if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
+    let csv_types = if named.is_empty() { String::new() } else { format!(", types = {{{}}}", named.join(", ")) };
+    let (replace, source) = match format {
+        Format::Jsonl => (replace, format!("read_json({paths}, format = 'newline_delimited')")),
+        Format::Json => (replace, format!("read_json({paths})")),
+        Format::Csv => (String::new(), format!("read_csv({paths}{csv_types})")),
+        Format::Tsv => (String::new(), format!("read_csv({paths}, delim = '\\t'{csv_types})")),
+        Format::Parquet => (replace, format!("read_parquet({paths})")),
+        other => {
+            let message = format!("`--sql-engine duckdb` cannot read inputs of the format {}", other.name());
+            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
+        }
+    };
+    Ok(format!("CREATE VIEW input AS SELECT *{replace} FROM {source}"))
+}
+
+impl DuckDbDataset {
+    /// DuckDB with statements to run; its results come through its standard output.
+    fn command(&self, last: &str) -> Command {
+        match self.access {
+            DuckDbAccess::Program => {
+                let mut command = Command::new("duckdb");
+                command.args(["-bail", "-c", &self.view, "-c", last]);
+                command
+            }
+            DuckDbAccess::PythonPackage => {
+                let mut command = Command::new("python3");
+                command.args(["-c", PROGRAM, &self.view, last]);
+                command
+            }
+        }
+    }
+
+    /// Asks DuckDB whether it takes the query.
+    fn check(&self) -> Result<(), Problem> {
+        let output = self
+            .command(&format!("EXPLAIN {}", self.query))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| not_started(&error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Problem::new(ProblemCode::InvalidQuery, format!("`--sql` cannot be run: {}", last_words(&said)))
+            .hint("correct the query; it runs in your own DuckDB"))
+    }
+
+    fn run(&self, handoff: &Handoff) -> Result<(), Problem> {
+        let copy = format!("COPY ({}\n) TO '/dev/stdout' (FORMAT json)", self.query);
+        let mut command = self.command(&copy);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = RunningDuckDb(command.spawn().map_err(|error| not_started(&error))?);
+        let Some(results) = running.0.stdout.take() else { return Ok(()) };
+        let mut number = 0;
+        for line in BufReader::new(results).lines() {
+            let line = line.map_err(|error| {
+                Problem::new(ProblemCode::QueryFailed, "the results of DuckDB cannot be read").cause(error)
+            })?;
+            number += 1;
+            if !handoff.push(Row::parse(number, line)) {
+                return Ok(());
+            }
+        }
+        running.finish()
+    }
+}
+
+/// DuckDB while it runs; it ends with whoever reads its results.
+struct RunningDuckDb(Child);
+
+impl RunningDuckDb {
+    fn finish(&mut self) -> Result<(), Problem> {
+        let mut said = Vec::new();
+        if let Some(errors) = self.0.stderr.take() {
+            // What cannot be read of a message is not in the message.
+            let _read = errors.take(SHOWN).read_to_end(&mut said);
+        }
+        let status = self.0.wait().map_err(|error| not_started(&error))?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&said);
+        Err(Problem::new(ProblemCode::QueryFailed, format!("`--sql` failed while it ran: {}", last_words(&said)))
+            .hint("correct the query; it runs in your own DuckDB"))
+    }
+}
+
+impl Drop for RunningDuckDb {
+    fn drop(&mut self) {
+        // A process that has ended already cannot be ended.
+        let _ended = self.0.kill();
+        let _waited = self.0.wait();
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Problem {
+    Problem::new(ProblemCode::NoSqlEngine, "DuckDB could not be started").cause(error)
+}
+
+/// What is wrong, without where in a program it was found.
+fn last_words(said: &str) -> String {
+    let lines: Vec<_> = said.lines().collect();
+    let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
+    let text = lines.get(start..).unwrap_or_default().join("\n    ");
+    let text = text.strip_prefix("_duckdb.").unwrap_or(&text).trim().to_owned();
+    if text.is_empty() { "DuckDB ended without a word".to_owned() } else { text }
+}
+
+impl Dataset for DuckDbDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let handoff = Arc::new(Handoff::default());
+        let (results, dataset) = (handoff.clone(), self.clone());
+        Ok(Box::new(WorkedSource::start(handoff, move || dataset.run(&results))?))
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
+}
