@@ -47,7 +47,8 @@ fn column_types(text: &str) -> Result<ColumnTypes, String> {
         }
     }
     let typed = |part: &String| {
-        let (column, type_name) = part.split_once('=').filter(|(column, kind)| !column.is_empty() && !kind.is_empty())?;
+        let (column, type_name) =
+            part.split_once('=').filter(|(column, kind)| !column.is_empty() && !kind.is_empty())?;
         Some(ColumnType { column: column.trim().to_owned(), type_name: type_name.trim().to_owned() })
     };
     let types = parts.iter().map(|part| typed(part).ok_or_else(|| format!("`{part}` is not `column=type`")));

@@ -41,8 +41,8 @@ pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location};
 pub use spool::spool;
 pub use sql::{
-    ColumnType, Notice, SqlEngine, SqlSettings, WantedColumn, check_columns, checked_stream, columns_dataset, duckdb_dataset, empty_columns, sql_dataset,
-    where_dataset,
+    ColumnType, Notice, SqlEngine, SqlSettings, WantedColumn, check_columns, checked_stream, columns_dataset,
+    duckdb_dataset, empty_columns, sql_dataset, where_dataset,
 };
 pub use text::{load_text, local_path, shown_source};
 pub use would_read::would_read;

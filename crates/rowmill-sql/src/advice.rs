@@ -11,7 +11,10 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("now", "a query gives the same rows at a resume only without the time of day: write the time"),
     ("today", "a query gives the same rows at a resume only without the day: write the day"),
     ("current_date", "a query gives the same rows at a resume only without the day: write the day"),
-    ("current_timestamp", "a query gives the same rows at a resume only without the time of day: write the time"),
+    (
+        "current_timestamp",
+        "a query gives the same rows at a resume only without the time of day: write the time",
+    ),
     ("to_timestamp", "`make_timestamp(x * 1000000)` makes a time of seconds"),
     ("substring_index", "`split_part(x, ',', 1)` takes a part of a text"),
     ("date", "`CAST(x AS DATE)` makes a day"),
@@ -25,7 +28,10 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("printf", "`a || b` joins text"),
     ("format", "`a || b` joins text"),
     ("glob", "`regexp_matches(x, pattern)` and `LIKE` match patterns"),
-    ("generate_series", "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts"),
+    (
+        "generate_series",
+        "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts",
+    ),
     ("range", "`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)` counts"),
 ];
 
@@ -36,7 +42,8 @@ pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
     }
     let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
     let listed: Vec<_> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
+    let more =
+        if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
     let found = "they are what the input declares, or what its first rows have";
     let near = near.unwrap_or_default();
     format!("{near}columns: {}{more}; {found}; strings stand between single quotes", listed.join(", "))

@@ -83,7 +83,8 @@ pub(crate) fn refused(text: &QueryText, refusal: &Refusal) -> Problem {
 pub(crate) fn failed_on_value(text: &QueryText, failure: &EvaluationFailure) -> Problem {
     let place = failure.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
     let message = format!("`{}` failed while it ran: {}{place}", text.flag, failure.message);
-    let hint = failure.hint.unwrap_or("correct the query, or leave out the rows that it fails on with `WHERE`");
+    let hint =
+        failure.hint.unwrap_or("correct the query, or leave out the rows that it fails on with `WHERE`");
     Problem::new(ProblemCode::QueryFailed, message).hint(hint)
 }
 

@@ -35,7 +35,9 @@ impl<'r> Record<'r> {
             return;
         };
         match value {
-            ValueRef::Text(bytes) if output.has_raw => out.push_str(std::str::from_utf8(bytes).unwrap_or("null")),
+            ValueRef::Text(bytes) if output.has_raw => {
+                out.push_str(std::str::from_utf8(bytes).unwrap_or("null"))
+            }
             value => write_value(value, &output.kind, out),
         }
     }

@@ -67,7 +67,12 @@ impl Query {
     /// # Errors
     ///
     /// It is not one condition, it is wrong, or it has no meaning here.
-    pub fn condition(text: QueryText, rows: NamedTable, others: Vec<NamedTable>, temp: &Path) -> Result<Self, Problem> {
+    pub fn condition(
+        text: QueryText,
+        rows: NamedTable,
+        others: Vec<NamedTable>,
+        temp: &Path,
+    ) -> Result<Self, Problem> {
         let bound = bind_condition(&text.text, &rows, &others);
         let tables = others.into_iter().chain([rows]).collect();
         Self::checked(text, tables, temp, bound)
@@ -80,7 +85,10 @@ impl Query {
         bound: Bound<(BoundQuery, Emitted)>,
     ) -> Result<Self, Problem> {
         let (bound, emitted) = bound.map_err(|refusal| refused(&text, &refusal))?;
-        let column = |column: &crate::binder::OutputColumn| ResultColumn { name: column.name.clone(), kind: column.kind.clone() };
+        let column = |column: &crate::binder::OutputColumn| ResultColumn {
+            name: column.name.clone(),
+            kind: column.kind.clone(),
+        };
         let columns = bound.columns.iter().map(column).collect();
         let assessment = Assessment { repeated: Vec::new(), streams: true };
         let mut query = Self { text, tables, temp: temp.to_owned(), bound, emitted, columns, assessment };
@@ -196,7 +204,8 @@ fn plan_lines(connection: &Connection, sql: &str) -> SqlResult<Vec<PlanLine>> {
 /// SQLite can index for itself.
 fn copy(connection: &Connection, named: &NamedTable, fields: &[TableField]) -> SqlResult<()> {
     let name = named.name;
-    let listed: Vec<_> = std::iter::once("rowid".to_owned()).chain(fields.iter().map(TableField::to_string)).collect();
+    let listed: Vec<_> =
+        std::iter::once("rowid".to_owned()).chain(fields.iter().map(TableField::to_string)).collect();
     let listed = listed.join(", ");
     connection.execute(&format!("CREATE TEMP TABLE {name}{}", declaration(fields)), [])?;
     connection.execute(&format!("INSERT INTO temp.{name}({listed}) SELECT {listed} FROM main.{name}"), [])?;

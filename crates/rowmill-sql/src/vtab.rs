@@ -14,8 +14,8 @@ use rusqlite::vtab::{
 };
 use rusqlite::{Connection, Error, Result, ToSql};
 
-use crate::plan::ScanPlan;
 use crate::fields::{FieldForm, TableField};
+use crate::plan::ScanPlan;
 use crate::table::{Comparison, Condition, NamedTable, Scalar, Scan, Table, Value, Wanted};
 use crate::values::calendar::{CivilDay, MICROS_PER_DAY, MICROS_PER_SECOND, split};
 use crate::values::encoding::is_wide;
@@ -50,8 +50,12 @@ pub(crate) fn register(
     problem: &ScanProblem,
 ) -> Result<()> {
     const MODULE: Module<'_, ScanTable> = Module::eponymous_only_module();
-    let source =
-        Source { name: named.name, table: named.table.clone(), fields: fields.into(), problem: problem.clone() };
+    let source = Source {
+        name: named.name,
+        table: named.table.clone(),
+        fields: fields.into(),
+        problem: problem.clone(),
+    };
     connection.create_module(named.name, &MODULE, Some(source))
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn register(
 /// changes none of their values. It has no tables without columns, so one that needs none gets one.
 pub(crate) fn declaration(fields: &[TableField]) -> String {
     let names: Vec<_> = fields.iter().map(TableField::to_string).collect();
-    format!("({})", if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+    format!("({})", if names.is_empty() { "unused".to_owned() } else { names.join(", ") })
 }
 
 #[derive(Clone)]
@@ -242,7 +246,7 @@ fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<Scalar> {
     match (value, kind) {
         (ValueRef::Integer(days), SqlType::Date) => {
             days.checked_mul(MICROS_PER_DAY).and_then(in_four_digits).map(|_| Scalar::Text(date_text(days)))
-        },
+        }
         (ValueRef::Integer(micros), SqlType::Timestamp) => in_four_digits(micros).map(Scalar::Text),
         (ValueRef::Integer(number), _) => Some(Scalar::Integer(number)),
         (ValueRef::Real(number), _) => Some(Scalar::Real(number)),

@@ -36,7 +36,10 @@ pub struct HeadSpec {
 
 impl fmt::Debug for HeadSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("HeadSpec").field("input", &self.input).field("query", &self.query).finish_non_exhaustive()
+        out.debug_struct("HeadSpec")
+            .field("input", &self.input)
+            .field("query", &self.query)
+            .finish_non_exhaustive()
     }
 }
 

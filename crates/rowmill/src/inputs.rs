@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
     FetchEvent, FetchSettings, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings, WantedColumn,
-    bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset, empty_columns, local_files,
-    spool, sql_dataset, where_dataset,
+    bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset, empty_columns,
+    local_files, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -143,8 +143,11 @@ pub(crate) fn narrowed_by(
         (Some(sql), SqlEngine::BuiltIn) => return sql_dataset(input, sql, &settings, Arc::clone(warn)),
         (Some(sql), SqlEngine::DuckDb) => {
             let files = local_files(place)?.ok_or_else(|| {
-                Problem::new(ProblemCode::NoSqlEngine, "`--sql-engine duckdb` needs an input that is made of files")
-                    .hint("write the rows into a file first, or leave the flag out")
+                Problem::new(
+                    ProblemCode::NoSqlEngine,
+                    "`--sql-engine duckdb` needs an input that is made of files",
+                )
+                .hint("write the rows into a file first, or leave the flag out")
             })?;
             return duckdb_dataset(input, &files, sql, &query.types);
         }

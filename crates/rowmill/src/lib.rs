@@ -90,7 +90,9 @@ pub use rowmill_core::ports::{Event, Observer, Position};
 pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
-pub use rowmill_data::{ColumnType, DocumentIds, Format, InputSpec, Location, SqlEngine, dataset, extract_main};
+pub use rowmill_data::{
+    ColumnType, DocumentIds, Format, InputSpec, Location, SqlEngine, dataset, extract_main,
+};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rowmill_core::limits::BudgetLimits;
 use rowmill_core::select::Selection;
-use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
+use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
 

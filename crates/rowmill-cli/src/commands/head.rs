@@ -5,7 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use rowmill::results::unfinished;
 use rowmill::{
-    ColumnSeen, ExitCode, Format, Head, HeadNotice, HeadRow, HeadSpec, InputSpec, Location, Problem, Prompt, Query,
+    ColumnSeen, ExitCode, Format, Head, HeadNotice, HeadRow, HeadSpec, InputSpec, Location, Problem, Prompt,
+    Query,
 };
 use rowmill::{Kind, ProblemCode};
 use serde_json::{Value, json};

@@ -47,7 +47,9 @@ fn named(shape: &Shape, decoded: Option<&DataType>) -> String {
         Shape::Map(..) => "MAP",
         Shape::List(item) => {
             let decoded = match decoded {
-                Some(T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field)) => Some(field),
+                Some(T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field)) => {
+                    Some(field)
+                }
                 Some(T::FixedSizeList(field, _)) => Some(field),
                 _ => None,
             };

@@ -75,7 +75,8 @@ fn found_duckdb() -> Result<DuckDbAccess, Problem> {
     if answers(Command::new("python3").args(["-c", "import duckdb"])) {
         return Ok(DuckDbAccess::PythonPackage);
     }
-    let message = "`--sql-engine duckdb` found neither the program `duckdb` nor the package `duckdb` of `python3`";
+    let message =
+        "`--sql-engine duckdb` found neither the program `duckdb` nor the package `duckdb` of `python3`";
     Err(Problem::new(ProblemCode::NoSqlEngine, message)
         .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
 }
@@ -95,8 +96,10 @@ fn view_statement(files: &(FileList, Format), types: &[ColumnType]) -> Result<St
         format!("CAST({name} AS {}) AS {name}", one.type_name)
     };
     let replaced: Vec<_> = types.iter().map(cast).collect();
-    let replace = if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
-    let csv_types = if named.is_empty() { String::new() } else { format!(", types = {{{}}}", named.join(", ")) };
+    let replace =
+        if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
+    let csv_types =
+        if named.is_empty() { String::new() } else { format!(", types = {{{}}}", named.join(", ")) };
     let (replace, source) = match format {
         Format::Jsonl => (replace, format!("read_json({paths}, format = 'newline_delimited')")),
         Format::Json => (replace, format!("read_json({paths})")),
@@ -178,8 +181,11 @@ impl RunningDuckDb {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&said);
-        Err(Problem::new(ProblemCode::QueryFailed, format!("`--sql` failed while it ran: {}", last_words(&said)))
-            .hint("correct the query; it runs in your own DuckDB"))
+        Err(Problem::new(
+            ProblemCode::QueryFailed,
+            format!("`--sql` failed while it ran: {}", last_words(&said)),
+        )
+        .hint("correct the query; it runs in your own DuckDB"))
     }
 }
 

@@ -182,7 +182,10 @@ fn is_moment(text: &str, kind: SqlType) -> bool {
         _ => {
             let is_clock = digits(11..13) && digits(14..16) && digits(17..19);
             let fraction = text.get(19..).unwrap_or_default();
-            let has_fraction = fraction.len() > 1 && fraction.len() <= 7 && fraction.starts_with('.') && digits(20..text.len());
+            let has_fraction = fraction.len() > 1
+                && fraction.len() <= 7
+                && fraction.starts_with('.')
+                && digits(20..text.len());
             is_clock && marks(&[(10, b" T"), (13, b":"), (16, b":")]) && (fraction.is_empty() || has_fraction)
         }
     };

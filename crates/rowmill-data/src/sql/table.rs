@@ -63,9 +63,9 @@ impl DatasetTable {
         if fields.is_empty() {
             // Rows that are only counted still have to be read; a number costs least.
             let columns = self.shape.columns.iter();
-            let cheap = columns
-                .enumerate()
-                .find(|(_, column)| matches!(column.kind, SqlType::BigInt | SqlType::Integer | SqlType::Boolean | SqlType::Double));
+            let cheap = columns.enumerate().find(|(_, column)| {
+                matches!(column.kind, SqlType::BigInt | SqlType::Integer | SqlType::Boolean | SqlType::Double)
+            });
             fields.insert(cheap.map_or(0, |(at, _)| at));
         }
         Some(fields.iter().filter_map(|at| self.shape.fields.get(*at)).cloned().collect())

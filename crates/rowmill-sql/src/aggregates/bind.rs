@@ -14,7 +14,10 @@ pub(crate) enum AggregateKind {
     Sum,
     Average,
     /// With the count less one below the line, and the root of it.
-    Variance { of_sample: bool, is_root: bool },
+    Variance {
+        of_sample: bool,
+        is_root: bool,
+    },
     /// Between two values where it falls between them.
     QuantileBetween(f64),
     /// Always one of the values.
@@ -58,10 +61,39 @@ pub(crate) enum WindowUse {
 }
 
 const NAMES: &[&str] = &[
-    "count", "sum", "avg", "mean", "min", "max", "median", "quantile_cont", "quantile_disc", "stddev", "stddev_samp",
-    "stddev_pop", "variance", "var_samp", "var_pop", "arg_max", "max_by", "argmax", "arg_min", "min_by", "argmin",
-    "any_value", "first", "last", "bool_and", "bool_or", "count_if", "countif", "string_agg", "group_concat",
-    "listagg", "list", "array_agg",
+    "count",
+    "sum",
+    "avg",
+    "mean",
+    "min",
+    "max",
+    "median",
+    "quantile_cont",
+    "quantile_disc",
+    "stddev",
+    "stddev_samp",
+    "stddev_pop",
+    "variance",
+    "var_samp",
+    "var_pop",
+    "arg_max",
+    "max_by",
+    "argmax",
+    "arg_min",
+    "min_by",
+    "argmin",
+    "any_value",
+    "first",
+    "last",
+    "bool_and",
+    "bool_or",
+    "count_if",
+    "countif",
+    "string_agg",
+    "group_concat",
+    "listagg",
+    "list",
+    "array_agg",
 ];
 
 pub(crate) fn is_aggregate(name: &str) -> bool {
@@ -150,8 +182,9 @@ impl AggregateArguments<'_> {
     fn sum(mut self) -> Bound<BoundAggregate> {
         if self.first_kind() == SqlType::Boolean {
             let truths = std::mem::take(&mut self.arguments).into_iter();
-            self.arguments =
-                truths.map(|typed| cast_to(typed, &SqlType::Integer, CastMode::Fail)).collect::<Bound<_>>()?;
+            self.arguments = truths
+                .map(|typed| cast_to(typed, &SqlType::Integer, CastMode::Fail))
+                .collect::<Bound<_>>()?;
         }
         self.number()?;
         let result = match self.first_kind() {
@@ -160,7 +193,12 @@ impl AggregateArguments<'_> {
             _ => SqlType::HugeInt,
         };
         let arguments = self.exactly::<1>()?.into();
-        Ok(BoundAggregate { function: Err(AggregateKind::Sum), arguments, result, window: WindowUse::Possible })
+        Ok(BoundAggregate {
+            function: Err(AggregateKind::Sum),
+            arguments,
+            result,
+            window: WindowUse::Possible,
+        })
     }
 
     fn average(self) -> Bound<BoundAggregate> {
@@ -243,15 +281,22 @@ impl AggregateArguments<'_> {
         }
         let result = self.first_kind();
         let arguments = self.exactly::<2>()?.into();
-        Ok(BoundAggregate { function: Err(AggregateKind::Extreme(wanted)), arguments, result, window: WindowUse::Refused })
+        Ok(BoundAggregate {
+            function: Err(AggregateKind::Extreme(wanted)),
+            arguments,
+            result,
+            window: WindowUse::Refused,
+        })
     }
 
     fn join(mut self) -> Bound<BoundAggregate> {
         let separator = if self.arguments.len() == 2 { self.arguments.pop() } else { None };
         let separator = match separator {
-            Some(typed) => typed.known_value().and_then(Datum::as_text).map(str::to_owned).ok_or_else(|| {
-                Refusal::new("the separator must be a string in the query", typed.place)
-            })?,
+            Some(typed) => typed
+                .known_value()
+                .and_then(Datum::as_text)
+                .map(str::to_owned)
+                .ok_or_else(|| Refusal::new("the separator must be a string in the query", typed.place))?,
             None => ",".to_owned(),
         };
         let [text] = self.exactly()?;

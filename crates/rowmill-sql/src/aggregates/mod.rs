@@ -4,5 +4,7 @@ mod bind;
 mod run;
 mod state;
 
-pub(crate) use bind::{AggregateCall, AggregateKind, BoundAggregate, WindowUse, bind_aggregate, is_aggregate, names};
+pub(crate) use bind::{
+    AggregateCall, AggregateKind, BoundAggregate, WindowUse, bind_aggregate, is_aggregate, names,
+};
 pub(crate) use run::register;

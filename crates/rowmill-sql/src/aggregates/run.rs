@@ -12,7 +12,8 @@ use crate::values::sql_type::SqlType;
 
 /// Makes a function of groups known to a connection.
 pub(crate) fn register(connection: &Connection, call: &AggregateCall) -> Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     let count = i32::try_from(call.arguments.len()).unwrap_or(-1);
     let function = GroupFunction(call.clone());
     let slides = matches!(call.kind, AggregateKind::Sum | AggregateKind::Average | AggregateKind::CountIf);

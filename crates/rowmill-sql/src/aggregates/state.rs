@@ -50,8 +50,12 @@ pub(super) struct Moments {
 impl GroupState {
     pub(super) fn new(kind: &AggregateKind, argument: &SqlType) -> Self {
         match kind {
-            AggregateKind::Sum | AggregateKind::Average if argument.is_real() => Self::Real(RealSum::default()),
-            AggregateKind::Sum | AggregateKind::Average | AggregateKind::CountIf => Self::Whole(WholeSum::default()),
+            AggregateKind::Sum | AggregateKind::Average if argument.is_real() => {
+                Self::Real(RealSum::default())
+            }
+            AggregateKind::Sum | AggregateKind::Average | AggregateKind::CountIf => {
+                Self::Whole(WholeSum::default())
+            }
             AggregateKind::Variance { .. } => Self::Moments(Moments::default()),
             AggregateKind::QuantileBetween(_) | AggregateKind::QuantileOf(_) | AggregateKind::List => {
                 Self::Values(Vec::new())
@@ -65,7 +69,12 @@ impl GroupState {
     }
 
     /// Takes a row in; with `sign` -1 lets it go again.
-    pub(super) fn take(&mut self, kind: &AggregateKind, mut row: Vec<Datum>, sign: i64) -> Result<(), String> {
+    pub(super) fn take(
+        &mut self,
+        kind: &AggregateKind,
+        mut row: Vec<Datum>,
+        sign: i64,
+    ) -> Result<(), String> {
         let other = if row.len() > 1 { row.pop() } else { None };
         let datum = row.pop().unwrap_or(Datum::Null);
         match self {
@@ -174,7 +183,11 @@ impl RealSum {
         } else {
             let number = number * sign as f64;
             let sum = self.sum + number;
-            let rest = if self.sum.abs() >= number.abs() { (self.sum - sum) + number } else { (number - sum) + self.sum };
+            let rest = if self.sum.abs() >= number.abs() {
+                (self.sum - sum) + number
+            } else {
+                (number - sum) + self.sum
+            };
             if rest.is_finite() {
                 self.lost += rest;
             }

@@ -1,7 +1,7 @@
 //! Columns, and parts of values.
 
-use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 use sqlparser::ast::Spanned as _;
+use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
 
 use super::Binder;
 use super::scope::{RelationColumn, Scope, dotted};
@@ -40,8 +40,11 @@ impl Binder<'_> {
         let is_key = |keys: &super::scope::GroupKeys| keys.columns.contains(&column.sql);
         if owner.groups.as_ref().is_some_and(|keys| !is_key(keys)) {
             let name = dotted(parts);
-            return Err(Refusal::new(format!("`{name}` is neither grouped by nor inside of a function of a group"), place)
-                .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
+            return Err(Refusal::new(
+                format!("`{name}` is neither grouped by nor inside of a function of a group"),
+                place,
+            )
+            .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
         }
         let leaf = Leaf { sql: column.sql, raw: column.raw };
         let mut typed = Typed { node: Node::Leaf(leaf), kind: column.kind, place };
@@ -52,7 +55,12 @@ impl Binder<'_> {
     }
 
     /// `x[1].name`.
-    pub(super) fn bind_access(&mut self, root: &Expr, chain: &[AccessExpr], scope: &Scope<'_>) -> Bound<Typed> {
+    pub(super) fn bind_access(
+        &mut self,
+        root: &Expr,
+        chain: &[AccessExpr],
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
         // What looks like fields may be the name of a column.
         let mut chain = chain;
         let mut typed = match root {
@@ -69,7 +77,9 @@ impl Binder<'_> {
         for access in chain {
             let place = TextPlace::from(root.span());
             typed = match access {
-                AccessExpr::Dot(Expr::Identifier(name)) => struct_field(typed, &name.value, TextPlace::from(name.span))?,
+                AccessExpr::Dot(Expr::Identifier(name)) => {
+                    struct_field(typed, &name.value, TextPlace::from(name.span))?
+                }
                 AccessExpr::Subscript(Subscript::Index { index }) => {
                     let index = self.bind_expression(index, scope)?;
                     element(typed, index, place)?
@@ -89,7 +99,11 @@ impl Binder<'_> {
 }
 
 /// Finds a column here or in the queries around.
-fn find_column<'s>(parts: &[Ident], scope: &'s Scope<'s>, place: TextPlace) -> Bound<Option<FoundColumn<'s>>> {
+fn find_column<'s>(
+    parts: &[Ident],
+    scope: &'s Scope<'s>,
+    place: TextPlace,
+) -> Bound<Option<FoundColumn<'s>>> {
     let mut level = Some(scope);
     while let Some(scope) = level {
         if let Some((column, used)) = find_in(parts, scope, place)? {

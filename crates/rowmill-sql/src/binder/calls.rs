@@ -38,7 +38,8 @@ pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<
         match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => written.values.push(value),
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
-                let is_count = single_name(&function.name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("count"));
+                let is_count = single_name(&function.name.0)
+                    .is_some_and(|name| name.value.eq_ignore_ascii_case("count"));
                 if !is_count || list.args.len() != 1 {
                     return Err(Refusal::new("`*` is an argument only of `count`", place));
                 }
@@ -79,14 +80,21 @@ impl Binder<'_> {
     }
 
     /// Functions with a form of their own: `TRIM(BOTH 'x' FROM y)`.
-    pub(super) fn bind_special_call(&mut self, expression: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+    pub(super) fn bind_special_call(
+        &mut self,
+        expression: &Expr,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
         let (name, values): (&str, Vec<&Expr>) = match expression {
-            Expr::Ceil { expr, field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime) } => {
-                ("ceil", vec![expr])
-            }
-            Expr::Floor { expr, field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime) } => {
-                ("floor", vec![expr])
-            }
+            Expr::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime),
+            } => ("ceil", vec![expr]),
+            Expr::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime),
+            } => ("floor", vec![expr]),
             Expr::Position { expr, r#in } => ("strpos", vec![r#in, expr]),
             Expr::Substring { expr, substring_from: Some(from), substring_for, .. } => {
                 ("substr", [expr, from].into_iter().chain(substring_for).map(|part| &**part).collect())
@@ -114,9 +122,14 @@ impl Binder<'_> {
     /// A function of a group.
     fn bind_group_function(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
         let place = TextPlace::from(function.name.span());
-        if !scope.clause.takes_aggregates() || (scope.clause == Clause::WindowPart && scope.groups.is_none()) {
+        if !scope.clause.takes_aggregates() || (scope.clause == Clause::WindowPart && scope.groups.is_none())
+        {
             let clause = scope.clause.name();
-            let hint = if scope.clause == Clause::Where { "filter groups with `HAVING`" } else { "compute it in a subquery" };
+            let hint = if scope.clause == Clause::Where {
+                "filter groups with `HAVING`"
+            } else {
+                "compute it in a subquery"
+            };
             return Err(Refusal::new(format!("`{name}` cannot be used in {clause}"), place).hint(hint));
         }
         let inner = scope.of_rows(Clause::GroupArgument);
@@ -140,14 +153,23 @@ impl Binder<'_> {
     ) -> Bound<BoundAggregate> {
         let arguments = written.values.iter().map(|value| self.bind_expression(value, scope));
         let bound = bind_aggregate(name, arguments.collect::<Bound<_>>()?, place)?;
-        let is_comparable = bound.arguments.len() == 1 && bound.arguments.iter().all(|typed| typed.kind.is_ordered());
+        let is_comparable =
+            bound.arguments.len() == 1 && bound.arguments.iter().all(|typed| typed.kind.is_ordered());
         if written.is_distinct && !is_comparable {
-            return Err(Refusal::new(format!("`{name}(DISTINCT …)` takes one value that can be compared"), place));
+            return Err(Refusal::new(
+                format!("`{name}(DISTINCT …)` takes one value that can be compared"),
+                place,
+            ));
         }
         Ok(bound)
     }
 
-    fn bind_group_order(&mut self, written: &WrittenArguments<'_>, scope: &Scope<'_>, place: TextPlace) -> Bound<String> {
+    fn bind_group_order(
+        &mut self,
+        written: &WrittenArguments<'_>,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<String> {
         match written.clauses {
             [] => Ok(String::new()),
             [FunctionArgumentClause::OrderBy(order)] => {
@@ -159,7 +181,12 @@ impl Binder<'_> {
     }
 
     /// The text of a call, with a function of ours where SQLite has none that means the same.
-    pub(super) fn group_call_text(&mut self, bound: BoundAggregate, distinct: &str, order: &str) -> Bound<String> {
+    pub(super) fn group_call_text(
+        &mut self,
+        bound: BoundAggregate,
+        distinct: &str,
+        order: &str,
+    ) -> Bound<String> {
         let arguments = self.emitted.list(&bound.arguments)?;
         let name = match bound.function {
             Ok("count") if bound.arguments.is_empty() => return Ok("count(*)".to_owned()),
@@ -184,9 +211,10 @@ impl Binder<'_> {
 
 /// Binds a call of a function of one row.
 fn bind_call(call: &FunctionCall) -> Bound<Typed> {
-    bind_function(call).unwrap_or_else(|| {
-        let refusal = Refusal::new(format!("no such function: {}", call.name), call.place);
-        Err(refusal.hint(advice::for_function(&call.name)))
-    })
-    .and_then(folded)
+    bind_function(call)
+        .unwrap_or_else(|| {
+            let refusal = Refusal::new(format!("no such function: {}", call.name), call.place);
+            Err(refusal.hint(advice::for_function(&call.name)))
+        })
+        .and_then(folded)
 }

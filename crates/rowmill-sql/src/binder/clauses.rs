@@ -20,14 +20,20 @@ pub(super) struct Grouping {
 
 impl Binder<'_> {
     /// What a query is grouped by; `None` where it is not grouped.
-    pub(super) fn bind_grouping(&mut self, select: &Select, has_aggregates: bool, scope: &Scope<'_>) -> Bound<Option<Grouping>> {
+    pub(super) fn bind_grouping(
+        &mut self,
+        select: &Select,
+        has_aggregates: bool,
+        scope: &Scope<'_>,
+    ) -> Bound<Option<Grouping>> {
         let place = TextPlace::from(select.select_token.0.span);
         let written: Vec<Expr> = match &select.group_by {
             GroupByExpr::All(modifiers) if modifiers.is_empty() => grouped_by_all(&select.projection, place)?,
             GroupByExpr::Expressions(written, modifiers) if modifiers.is_empty() => written.clone(),
             _ => return Err(Refusal::new("this form of `GROUP BY` is not taken here", place)),
         };
-        let is_grouped = has_aggregates || !written.is_empty() || matches!(select.group_by, GroupByExpr::All(_));
+        let is_grouped =
+            has_aggregates || !written.is_empty() || matches!(select.group_by, GroupByExpr::All(_));
         if !is_grouped && select.having.is_none() {
             return Ok(None);
         }
@@ -55,13 +61,18 @@ impl Binder<'_> {
 /// The expression that is grouped by; a number stands for an entry of the select list.
 fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
     if matches!(expression, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_)) {
-        return Err(Refusal::new("`ROLLUP`, `CUBE` and `GROUPING SETS` are not taken here", expression.span())
-            .hint("join queries with different groups by `UNION ALL`"));
+        return Err(Refusal::new(
+            "`ROLLUP`, `CUBE` and `GROUPING SETS` are not taken here",
+            expression.span(),
+        )
+        .hint("join queries with different groups by `UNION ALL`"));
     }
     let Some(number) = written_count(expression) else { return Ok(expression.clone()) };
     let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     match at.and_then(|at| projection.get(at)) {
-        Some(SelectItem::UnnamedExpr(found) | SelectItem::ExprWithAlias { expr: found, .. }) => Ok(found.clone()),
+        Some(SelectItem::UnnamedExpr(found) | SelectItem::ExprWithAlias { expr: found, .. }) => {
+            Ok(found.clone())
+        }
         _ => Err(Refusal::new(format!("there is no entry {number} to group by"), expression.span())),
     }
 }
@@ -76,7 +87,11 @@ fn grouped_by_all(projection: &[SelectItem], place: TextPlace) -> Bound<Vec<Expr
                     keys.push(expression.clone());
                 }
             }
-            _ => return Err(Refusal::new("`GROUP BY ALL` is not taken with `*`", place).hint("name the columns")),
+            _ => {
+                return Err(
+                    Refusal::new("`GROUP BY ALL` is not taken with `*`", place).hint("name the columns")
+                );
+            }
         }
     }
     Ok(keys)

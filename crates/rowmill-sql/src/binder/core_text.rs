@@ -32,14 +32,20 @@ pub(super) type TextAndColumns = (String, Vec<OutputColumn>);
 
 impl Binder<'_> {
     /// The text of a `SELECT`.
-    pub(super) fn select_text(&mut self, parts: &SelectParts, thinning: &Thinning, purpose: &Purpose) -> Bound<TextAndColumns> {
+    pub(super) fn select_text(
+        &mut self,
+        parts: &SelectParts,
+        thinning: &Thinning,
+        purpose: &Purpose,
+    ) -> Bound<TextAndColumns> {
         let has_raw = parts.items.iter().any(|item| item.typed.raw().is_some());
         match thinning {
             Thinning::None => self.plain_text(parts, "", purpose),
             Thinning::Distinct if !has_raw => self.plain_text(parts, "DISTINCT ", purpose),
             Thinning::Distinct => self.distinct_text(parts, purpose),
             Thinning::DistinctOn(keys) => {
-                let extra: Vec<_> = keys.iter().enumerate().map(|(at, key)| format!("{key} AS d{at}")).collect();
+                let extra: Vec<_> =
+                    keys.iter().enumerate().map(|(at, key)| format!("{key} AS d{at}")).collect();
                 let places: Vec<_> = (0..keys.len()).map(|at| format!("d{at}")).collect();
                 self.filtered_text(parts, &extra, &Filtering::FirstOf(places), purpose)
             }
@@ -49,15 +55,22 @@ impl Binder<'_> {
         }
     }
 
-    fn plain_text(&mut self, parts: &SelectParts, distinct: &str, purpose: &Purpose) -> Bound<TextAndColumns> {
+    fn plain_text(
+        &mut self,
+        parts: &SelectParts,
+        distinct: &str,
+        purpose: &Purpose,
+    ) -> Bound<TextAndColumns> {
         let (listed, columns) = self.listed(&parts.items, purpose)?;
         let mut keys = Vec::new();
         for key in &parts.sort {
             let text = match &key.by {
-                SortTarget::Output(at) => match parts.items.get(*at).filter(|item| item.typed.raw().is_some()) {
-                    Some(item) => self.emitted.sql(&item.typed)?,
-                    None => format!("c{at}"),
-                },
+                SortTarget::Output(at) => {
+                    match parts.items.get(*at).filter(|item| item.typed.raw().is_some()) {
+                        Some(item) => self.emitted.sql(&item.typed)?,
+                        None => format!("c{at}"),
+                    }
+                }
                 SortTarget::Expression(typed) => self.emitted.sql(typed)?,
             };
             keys.push(format!("{text} {}", key.direction));
@@ -92,7 +105,11 @@ impl Binder<'_> {
         let keys: Vec<_> = (0..columns.len()).map(|at| format!("{alias}.c{at}")).collect();
         let order = order_text(&sort_places(parts, &alias));
         let listed = passed_on(&columns, &alias, purpose);
-        let sql = format!("SELECT {listed} FROM ({inner}) AS {alias} GROUP BY {}{order}{}", keys.join(", "), parts.limit);
+        let sql = format!(
+            "SELECT {listed} FROM ({inner}) AS {alias} GROUP BY {}{order}{}",
+            keys.join(", "),
+            parts.limit
+        );
         Ok((sql, columns))
     }
 
@@ -120,14 +137,17 @@ impl Binder<'_> {
             Filtering::FirstOf(places) => {
                 let order = order_text(&sort_places(parts, &alias));
                 let keys = places.join(", ");
-                inner = format!("SELECT *, row_number() OVER (PARTITION BY {keys}{order}) AS n FROM ({inner}) AS {alias}");
+                inner = format!(
+                    "SELECT *, row_number() OVER (PARTITION BY {keys}{order}) AS n FROM ({inner}) AS {alias}"
+                );
                 alias = self.alias();
                 "n = 1"
             }
         };
         let order = order_text(&sort_places(parts, &alias));
         let listed = passed_on(&columns, &alias, purpose);
-        let sql = format!("SELECT {listed} FROM ({inner}) AS {alias} WHERE {condition}{order}{}", parts.limit);
+        let sql =
+            format!("SELECT {listed} FROM ({inner}) AS {alias} WHERE {condition}{order}{}", parts.limit);
         Ok((sql, columns))
     }
 }

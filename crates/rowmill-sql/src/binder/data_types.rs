@@ -9,7 +9,10 @@ use crate::values::sql_type::SqlType;
 pub(super) fn sql_type(written: &DataType, place: TextPlace) -> Bound<SqlType> {
     let text = written.to_string();
     // The length of text is no part of its type.
-    let is_text = matches!(written, DataType::Varchar(_) | DataType::Char(_) | DataType::CharVarying(_) | DataType::Character(_));
+    let is_text = matches!(
+        written,
+        DataType::Varchar(_) | DataType::Char(_) | DataType::CharVarying(_) | DataType::Character(_)
+    );
     if is_text {
         return Ok(SqlType::Varchar);
     }

@@ -1,19 +1,22 @@
 //! Expressions.
 
-use sqlparser::ast::{BinaryOperator, CastKind, DateTimeField, Expr, Ident, Interval, Query, Spanned as _, UnaryOperator, Value};
+use sqlparser::ast::{
+    BinaryOperator, CastKind, DateTimeField, Expr, Ident, Interval, Spanned as _, UnaryOperator, Value,
+};
 
 use super::Binder;
 use super::data_types::sql_type;
 use super::literals::literal;
 use super::outputs::Purpose;
 use super::scope::Scope;
-use crate::aggregates::{AggregateCall, AggregateKind};
-use crate::expression::coerce::{adapted, cast_to, comparison, comparison_type, condition, folded, meeting_type};
+use crate::expression::coerce::{
+    adapted, cast_to, comparison, comparison_type, condition, folded, meeting_type,
+};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::{Arguments, CastMode, Node, Operator, Typed};
 use crate::scalars::{
-    Arithmetic, PatternCase, arithmetic, case, concatenated, interval_of, json_part, like, list_of, matches_wholly,
-    negated, part_of,
+    Arithmetic, PatternCase, arithmetic, case, concatenated, interval_of, json_part, like, list_of,
+    matches_wholly, negated, part_of,
 };
 use crate::values::datum::Datum;
 use crate::values::interval::Interval as Span;
@@ -83,14 +86,22 @@ impl Binder<'_> {
         let negate = |typed: Typed, negated: bool| if negated { typed.not() } else { typed };
         match expression {
             Expr::IsNull(inner) | Expr::IsUnknown(inner) => self.bind_is_null(inner, scope, place),
-            Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => Ok(self.bind_is_null(inner, scope, place)?.not()),
+            Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => {
+                Ok(self.bind_is_null(inner, scope, place)?.not())
+            }
             Expr::IsTrue(inner) => self.bind_is(inner, true, Operator::NotDistinct, scope),
             Expr::IsNotTrue(inner) => self.bind_is(inner, true, Operator::Distinct, scope),
             Expr::IsFalse(inner) => self.bind_is(inner, false, Operator::NotDistinct, scope),
             Expr::IsNotFalse(inner) => self.bind_is(inner, false, Operator::Distinct, scope),
-            Expr::IsDistinctFrom(left, right) => self.bind_comparison(Operator::Distinct, [left, right], scope),
-            Expr::IsNotDistinctFrom(left, right) => self.bind_comparison(Operator::NotDistinct, [left, right], scope),
-            Expr::InList { expr, list, negated } => Ok(negate(self.bind_in_list(expr, list, scope, place)?, *negated)),
+            Expr::IsDistinctFrom(left, right) => {
+                self.bind_comparison(Operator::Distinct, [left, right], scope)
+            }
+            Expr::IsNotDistinctFrom(left, right) => {
+                self.bind_comparison(Operator::NotDistinct, [left, right], scope)
+            }
+            Expr::InList { expr, list, negated } => {
+                Ok(negate(self.bind_in_list(expr, list, scope, place)?, *negated))
+            }
             Expr::Between { expr, negated, low, high } => {
                 let value = self.bind_expression(expr, scope)?;
                 let bounds = [self.bind_expression(low, scope)?, self.bind_expression(high, scope)?];
@@ -107,7 +118,8 @@ impl Binder<'_> {
                 Ok(negate(like(operands, PatternCase::Ignored, escape, place)?, *negated))
             }
             Expr::SimilarTo { negated, expr, pattern, escape_char: None } => {
-                let (text, pattern) = (self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?);
+                let (text, pattern) =
+                    (self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?);
                 Ok(negate(matches_wholly(text, &pattern, place)?, *negated))
             }
             Expr::Extract { field, expr, .. } => {
@@ -119,14 +131,20 @@ impl Binder<'_> {
                 part_of(part.trim_matches('\''), value, place)
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
-                let (value, zone) = (self.bind_expression(timestamp, scope)?, self.bind_expression(time_zone, scope)?);
+                let (value, zone) =
+                    (self.bind_expression(timestamp, scope)?, self.bind_expression(time_zone, scope)?);
                 at_utc(value, &zone, place)
             }
             other => self.bind_special_call(other, scope, place),
         }
     }
 
-    fn bind_binary(&mut self, operands: [&Expr; 2], operator: &BinaryOperator, scope: &Scope<'_>) -> Bound<Typed> {
+    fn bind_binary(
+        &mut self,
+        operands: [&Expr; 2],
+        operator: &BinaryOperator,
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
         use BinaryOperator as B;
         let place = TextPlace::from(operands[0].span());
         let compare = match operator {
@@ -173,7 +191,12 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_comparison(&mut self, operator: Operator, operands: [&Expr; 2], scope: &Scope<'_>) -> Bound<Typed> {
+    fn bind_comparison(
+        &mut self,
+        operator: Operator,
+        operands: [&Expr; 2],
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
         let [left, right] = operands;
         let place = TextPlace::from(left.span());
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
@@ -203,59 +226,31 @@ impl Binder<'_> {
         comparison(operator, value, truth, place)
     }
 
-    fn bind_in_list(&mut self, value: &Expr, list: &[Expr], scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+    fn bind_in_list(
+        &mut self,
+        value: &Expr,
+        list: &[Expr],
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
         let value = self.bind_expression(value, scope)?;
-        let items: Vec<_> = list.iter().map(|item| self.bind_expression(item, scope)).collect::<Bound<_>>()?;
+        let items: Vec<_> =
+            list.iter().map(|item| self.bind_expression(item, scope)).collect::<Bound<_>>()?;
         let mut kind = SqlType::Null;
         for item in &items {
             let met = comparison_type(&value, item)?;
-            kind = if kind == SqlType::Null { met } else {
+            kind = if kind == SqlType::Null {
+                met
+            } else {
                 let one = Typed::leaf(String::new(), kind, place);
                 let other = Typed::leaf(String::new(), met, item.place);
                 meeting_type(&[&one, &other], "`IN`")?
             };
         }
         let value = cast_to(value, &kind, CastMode::Fail)?;
-        let items = items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<Bound<_>>()?;
+        let items =
+            items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<Bound<_>>()?;
         folded(Typed { node: Node::In(Box::new(value), items), kind: SqlType::Boolean, place })
-    }
-
-    fn bind_in_query(&mut self, value: &Expr, query: &Query, scope: &Scope<'_>) -> Bound<Typed> {
-        let value = self.bind_expression(value, scope)?;
-        let place = value.place;
-        let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
-        let [column] = bound.columns.as_slice() else {
-            return Err(Refusal::new("a subquery behind `IN` must give one column", place));
-        };
-        let alias = self.alias();
-        let element = Typed::leaf(format!("{alias}.c0"), column.kind.clone(), place);
-        let kind = comparison_type(&value, &element)?;
-        let value = cast_to(value, &kind, CastMode::Fail)?;
-        let element = cast_to(element, &kind, CastMode::Fail)?;
-        if !kind.is_ordered() {
-            return Err(Refusal::new(format!("values of type {kind} cannot be looked for"), place));
-        }
-        let (value, element) = (self.emitted.sql(&value)?, self.emitted.sql(&element)?);
-        let sql = format!("({value} IN (SELECT {element} FROM ({}) AS {alias}))", bound.sql);
-        Ok(Typed::leaf(sql, SqlType::Boolean, place))
-    }
-
-    /// A subquery that stands for a value: null without rows, an error with several.
-    fn bind_scalar_query(&mut self, query: &Query, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
-        let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
-        let [column] = bound.columns.as_slice() else {
-            return Err(Refusal::new("a subquery that stands for a value must give one column", place));
-        };
-        let kind = column.kind.clone();
-        let alias = self.alias();
-        if bound.is_single_row {
-            return Ok(Typed::leaf(format!("(SELECT {alias}.c0 FROM ({}) AS {alias})", bound.sql), kind, place));
-        }
-        let name = format!("a{}", self.emitted.aggregates.len());
-        let call = AggregateCall { name: name.clone(), kind: AggregateKind::Only, arguments: vec![kind.clone()], result: kind.clone() };
-        self.emitted.aggregates.push(call);
-        let sql = format!("(SELECT {name}({alias}.c0) FROM ({}) AS {alias})", bound.sql);
-        Ok(Typed::leaf(sql, kind, place))
     }
 
     fn bind_case(
@@ -268,7 +263,9 @@ impl Binder<'_> {
         let mut branches = Vec::new();
         for branch in conditions {
             let test = match operand {
-                Some(operand) => self.bind_comparison(Operator::Equal, [operand, &branch.condition], scope)?,
+                Some(operand) => {
+                    self.bind_comparison(Operator::Equal, [operand, &branch.condition], scope)?
+                }
                 None => self.bind_expression(&branch.condition, scope)?,
             };
             branches.push((test, self.bind_expression(&branch.result, scope)?));
@@ -298,12 +295,18 @@ impl Binder<'_> {
         let wrong = Refusal::new("that is no unit of a span", place);
         let unit = unit.filter(|unit| Span::of_unit(1, unit).is_some()).ok_or(wrong)?;
         let count = self.bind_expression(&interval.value, scope)?;
-        let wrong = Refusal::new("a span has a whole number of units", count.place).hint("write `INTERVAL 3 DAY`");
+        let wrong =
+            Refusal::new("a span has a whole number of units", count.place).hint("write `INTERVAL 3 DAY`");
         let count = adapted(count, &SqlType::BigInt).ok_or(wrong)??;
         interval_of(count, unit, place)
     }
 
-    fn bind_object(&mut self, fields: &[sqlparser::ast::DictionaryField], scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+    fn bind_object(
+        &mut self,
+        fields: &[sqlparser::ast::DictionaryField],
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
         let mut kinds = Vec::new();
         let mut values = Vec::new();
         for field in fields {
@@ -321,7 +324,17 @@ impl Binder<'_> {
 
 /// Units of spans, by the beginning of their names.
 const UNITS: &[&str] = &[
-    "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade",
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "decade",
     "century",
 ];
 

@@ -1,8 +1,8 @@
 //! `FROM`: tables, subqueries, lists and joins.
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName, Spanned as _, TableAlias,
-    TableFactor, TableWithJoins,
+    Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName, Spanned as _,
+    TableAlias, TableFactor, TableWithJoins,
 };
 
 use super::Binder;
@@ -24,7 +24,11 @@ pub(super) struct BoundFrom {
 }
 
 impl Binder<'_> {
-    pub(super) fn bind_from(&mut self, tables: &[TableWithJoins], parent: Option<&Scope<'_>>) -> Bound<BoundFrom> {
+    pub(super) fn bind_from(
+        &mut self,
+        tables: &[TableWithJoins],
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<BoundFrom> {
         let mut from = BoundFrom::default();
         for table in tables {
             let comma = if from.sql.is_empty() { "" } else { ", " };
@@ -34,7 +38,12 @@ impl Binder<'_> {
         Ok(from)
     }
 
-    fn bind_joined(&mut self, table: &TableWithJoins, from: &mut BoundFrom, parent: Option<&Scope<'_>>) -> Bound<()> {
+    fn bind_joined(
+        &mut self,
+        table: &TableWithJoins,
+        from: &mut BoundFrom,
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<()> {
         self.bind_factor(&table.relation, from, parent)?;
         for join in &table.joins {
             self.bind_join(join, from, parent)?;
@@ -42,7 +51,12 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn bind_factor(&mut self, factor: &TableFactor, from: &mut BoundFrom, parent: Option<&Scope<'_>>) -> Bound<()> {
+    fn bind_factor(
+        &mut self,
+        factor: &TableFactor,
+        from: &mut BoundFrom,
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<()> {
         let place = TextPlace::from(factor.span());
         let (relation, sql) = match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => {
@@ -55,7 +69,9 @@ impl Binder<'_> {
             TableFactor::Function { name, args, alias, .. } => {
                 self.bind_list_table(name, &plain_arguments(args), alias.as_ref(), from, parent)?
             }
-            TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: false, .. } => {
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality: false, ..
+            } => {
                 let lists: Vec<_> = array_exprs.iter().collect();
                 self.bind_unnest(&lists, alias.as_ref(), from, parent)?
             }
@@ -75,7 +91,9 @@ impl Binder<'_> {
                 return Ok(());
             }
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                return Err(Refusal::new("samples are not taken here", place).hint("`--sample N` takes a sample"));
+                return Err(
+                    Refusal::new("samples are not taken here", place).hint("`--sample N` takes a sample")
+                );
             }
             _ => {
                 return Err(Refusal::new("this cannot stand in `FROM` here", place)
@@ -140,7 +158,8 @@ impl Binder<'_> {
         let SqlType::List(item) = &list.kind else {
             let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
             return Err(match list.kind {
-                SqlType::Json => refusal.hint("the column has values of several kinds; `--types x=JSON[]` reads it as a list"),
+                SqlType::Json => refusal
+                    .hint("the column has values of several kinds; `--types x=JSON[]` reads it as a list"),
                 _ => refusal,
             });
         };
@@ -157,7 +176,9 @@ impl Binder<'_> {
         let (word, constraint) = match &join.join_operator {
             JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("JOIN", constraint),
             JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("LEFT JOIN", constraint),
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT JOIN", constraint),
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                ("RIGHT JOIN", constraint)
+            }
             JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
             JoinOperator::CrossJoin(constraint) => ("CROSS JOIN", constraint),
             _ => {
@@ -176,11 +197,17 @@ impl Binder<'_> {
                 self.bind_expression(condition, &scope)?
             }
             JoinConstraint::Using(names) => {
-                let names: Vec<_> = names.iter().filter_map(|name| single_name(&name.0)).map(|name| name.value.clone()).collect();
+                let names: Vec<_> = names
+                    .iter()
+                    .filter_map(|name| single_name(&name.0))
+                    .map(|name| name.value.clone())
+                    .collect();
                 using(&names, from, before, word, place)?
             }
             JoinConstraint::Natural => {
-                return Err(Refusal::new("`NATURAL JOIN` is not taken here", place).hint("write `USING (x, y)`"));
+                return Err(
+                    Refusal::new("`NATURAL JOIN` is not taken here", place).hint("write `USING (x, y)`")
+                );
             }
         };
         let on = condition(on)?;
@@ -198,9 +225,16 @@ fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
 }
 
 /// The condition of `USING`; the second of each two columns is hidden.
-fn using(names: &[String], from: &mut BoundFrom, before: usize, word: &str, place: TextPlace) -> Bound<Typed> {
+fn using(
+    names: &[String],
+    from: &mut BoundFrom,
+    before: usize,
+    word: &str,
+    place: TextPlace,
+) -> Bound<Typed> {
     if matches!(word, "RIGHT JOIN" | "FULL JOIN") {
-        return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place).hint("write `ON a.x = b.x`"));
+        return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place)
+            .hint("write `ON a.x = b.x`"));
     }
     let mut conditions = Vec::new();
     for name in names {
@@ -209,7 +243,8 @@ fn using(names: &[String], from: &mut BoundFrom, before: usize, word: &str, plac
         let visible = |column: &&RelationColumn| !column.is_hidden && column.name.eq_ignore_ascii_case(name);
         let left = left.iter().flat_map(|relation| &relation.columns).find(visible).ok_or_else(unknown)?;
         let named = |column: &&mut RelationColumn| column.name.eq_ignore_ascii_case(name);
-        let right = right.iter_mut().flat_map(|relation| &mut relation.columns).find(named).ok_or_else(unknown)?;
+        let right =
+            right.iter_mut().flat_map(|relation| &mut relation.columns).find(named).ok_or_else(unknown)?;
         let leaf = |column: &RelationColumn| {
             let leaf = Leaf { sql: column.sql.clone(), raw: None };
             Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place }

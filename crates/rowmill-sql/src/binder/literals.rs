@@ -50,7 +50,8 @@ fn number(text: &str, place: TextPlace) -> Bound<Typed> {
     let digits = plain.bytes().filter(u8::is_ascii_digit).count();
     let scale = plain.split('.').nth(1).map_or(0, str::len);
     let size = u8::try_from(digits).ok().zip(u8::try_from(scale).ok()).filter(|(digits, _)| *digits <= 38);
-    let decimal = size.and_then(|(digits, scale)| Some((parse_decimal(&plain, digits, scale)?, digits, scale)));
+    let decimal =
+        size.and_then(|(digits, scale)| Some((parse_decimal(&plain, digits, scale)?, digits, scale)));
     Ok(match decimal {
         Some((number, digits, scale)) => {
             Typed::constant(Datum::Decimal(number), SqlType::Decimal(digits, scale), place)

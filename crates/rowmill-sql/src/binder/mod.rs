@@ -17,6 +17,7 @@ mod queries;
 mod scope;
 mod select;
 mod set_operations;
+mod subqueries;
 mod tables;
 mod windows;
 

@@ -1,6 +1,8 @@
 //! `ORDER BY` and `LIMIT`.
 
-use sqlparser::ast::{Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query, Spanned as _};
+use sqlparser::ast::{
+    Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query, Spanned as _,
+};
 
 use super::Binder;
 use super::expressions::written_count;
@@ -49,7 +51,12 @@ impl Binder<'_> {
     }
 
     /// What the rows of a query are sorted by.
-    pub(super) fn sort_keys(&mut self, order: Option<&OrderBy>, items: &[OutputItem], scope: Option<&Scope<'_>>) -> Bound<Vec<SortKey>> {
+    pub(super) fn sort_keys(
+        &mut self,
+        order: Option<&OrderBy>,
+        items: &[OutputItem],
+        scope: Option<&Scope<'_>>,
+    ) -> Bound<Vec<SortKey>> {
         let terms = match order.map(|order| &order.kind) {
             None => return Ok(Vec::new()),
             Some(OrderByKind::All(options)) => {
@@ -57,7 +64,8 @@ impl Binder<'_> {
                 for item in items {
                     ordered(item.typed.clone(), "ORDER BY")?;
                 }
-                let keys = (0..items.len()).map(|at| SortKey { by: SortTarget::Output(at), direction: direction.clone() });
+                let keys = (0..items.len())
+                    .map(|at| SortKey { by: SortTarget::Output(at), direction: direction.clone() });
                 return Ok(keys.collect());
             }
             Some(OrderByKind::Expressions(terms)) => terms,

@@ -27,8 +27,10 @@ pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> Bound<(BoundQuery, 
     }
     let query = match statement {
         Statement::Query(query) => query,
-        _ => return Err(Refusal::new("it must be exactly one `SELECT`", TextPlace::default())
-            .hint("write one query that begins with `SELECT`, `WITH` or `FROM`; it can only read")),
+        _ => {
+            return Err(Refusal::new("it must be exactly one `SELECT`", TextPlace::default())
+                .hint("write one query that begins with `SELECT`, `WITH` or `FROM`; it can only read"));
+        }
     };
     if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*query.body {
         return Err(Refusal::new("a query may only read", TextPlace::default()));
@@ -39,7 +41,11 @@ pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> Bound<(BoundQuery, 
 }
 
 /// Binds a condition over the rows of a table; the query gives a row for each that it holds for.
-pub(crate) fn bind_condition(text: &str, rows: &NamedTable, tables: &[NamedTable]) -> Bound<(BoundQuery, Emitted)> {
+pub(crate) fn bind_condition(
+    text: &str,
+    rows: &NamedTable,
+    tables: &[NamedTable],
+) -> Bound<(BoundQuery, Emitted)> {
     let mut parser = parser(text)?;
     let expression: Expr = parser.parse_expr().map_err(|error| refusal(&error, text))?;
     let behind = parser.peek_token();
@@ -61,9 +67,9 @@ fn parser(text: &str) -> Bound<Parser<'static>> {
         let place = TextPlace(location(text, at));
         return Err(Refusal::new("it holds a NUL character", place));
     }
-    let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| {
-        Refusal::new(error.message, TextPlace(Some(error.location)))
-    })?;
+    let tokens = Tokenizer::new(&DIALECT, text)
+        .tokenize_with_location()
+        .map_err(|error| Refusal::new(error.message, TextPlace(Some(error.location))))?;
     let placeholder = tokens.iter().find(|token| matches!(token.token, Token::Placeholder(_)));
     if let Some(token) = placeholder {
         return Err(Refusal::new("it has places for values, such as `?`", token.span)
@@ -95,7 +101,8 @@ fn refusal(error: &ParserError, text: &str) -> Refusal {
     let what = what.replace("Expected: ", "expected ").replace(", found: ", ", found `");
     let what = if what.contains(", found `") { format!("{what}`") } else { what };
     let what = what.replace("`EOF`", "the end");
-    let place = if what.ends_with("the end") { TextPlace(location(text, text.trim_end().len())) } else { place };
+    let place =
+        if what.ends_with("the end") { TextPlace(location(text, text.trim_end().len())) } else { place };
     Refusal::new(what, place)
 }
 

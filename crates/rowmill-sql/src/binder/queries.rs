@@ -16,7 +16,12 @@ use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {
     /// Binds a query, inside of another one where there is a parent.
-    pub(super) fn bind_query(&mut self, query: &Query, parent: Option<&Scope<'_>>, purpose: &Purpose) -> Bound<BoundQuery> {
+    pub(super) fn bind_query(
+        &mut self,
+        query: &Query,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
         let place = TextPlace::from(query.span());
         let has_other = query.fetch.is_some()
             || !query.locks.is_empty()
@@ -25,7 +30,9 @@ impl Binder<'_> {
             || query.format_clause.is_some()
             || !query.pipe_operators.is_empty();
         if has_other {
-            return Err(Refusal::new("this form of query is not taken here", place).hint("use `LIMIT` and `OFFSET`"));
+            return Err(
+                Refusal::new("this form of query is not taken here", place).hint("use `LIMIT` and `OFFSET`")
+            );
         }
         let outer = self.common.len();
         let mut with = Vec::new();
@@ -42,7 +49,12 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    fn bind_body(&mut self, query: &Query, parent: Option<&Scope<'_>>, purpose: &Purpose) -> Bound<BoundQuery> {
+    fn bind_body(
+        &mut self,
+        query: &Query,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
         let limit = limit_text(query)?;
         if let SetExpr::Select(select) = &*query.body {
             let tail = SelectTail { order: query.order_by.as_ref(), limit };
@@ -74,7 +86,12 @@ impl Binder<'_> {
     }
 
     /// Anything that gives rows, without an order.
-    pub(super) fn bind_set(&mut self, body: &SetExpr, parent: Option<&Scope<'_>>, purpose: &Purpose) -> Bound<BoundQuery> {
+    pub(super) fn bind_set(
+        &mut self,
+        body: &SetExpr,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
         match body {
             SetExpr::Select(select) => {
                 let tail = SelectTail { order: None, limit: String::new() };
@@ -89,7 +106,12 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_values(&mut self, values: &Values, parent: Option<&Scope<'_>>, purpose: &Purpose) -> Bound<BoundQuery> {
+    fn bind_values(
+        &mut self,
+        values: &Values,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
         let scope = Scope::new(Vec::new(), parent).within(Clause::Values);
         let mut rows: Vec<Vec<Typed>> = Vec::new();
         for row in &values.rows {
@@ -97,7 +119,9 @@ impl Binder<'_> {
             rows.push(row.collect::<Bound<_>>()?);
         }
         let count = rows.first().map_or(0, Vec::len);
-        if let Some(place) = rows.iter().find(|row| row.len() != count).and_then(|row| row.first()).map(|value| value.place) {
+        if let Some(place) =
+            rows.iter().find(|row| row.len() != count).and_then(|row| row.first()).map(|value| value.place)
+        {
             return Err(Refusal::new("all rows of `VALUES` must have as many values", place));
         }
         let mut kinds = Vec::new();
@@ -110,8 +134,11 @@ impl Binder<'_> {
         }
         let mut texts = Vec::new();
         for row in rows {
-            let row: Vec<_> =
-                row.into_iter().zip(&kinds).map(|(value, kind)| cast_to(value, kind, CastMode::Fail)).collect::<Bound<_>>()?;
+            let row: Vec<_> = row
+                .into_iter()
+                .zip(&kinds)
+                .map(|(value, kind)| cast_to(value, kind, CastMode::Fail))
+                .collect::<Bound<_>>()?;
             texts.push(format!("({})", self.emitted.list(&row)?));
         }
         let alias = self.alias();
@@ -127,7 +154,8 @@ impl Binder<'_> {
         let place = TextPlace::from(table.alias.name.span);
         let sql_name = format!("w{}", self.alias());
         if is_recursive
-            && let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } = &*table.query.body
+            && let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
+                &*table.query.body
         {
             let all = match set_quantifier {
                 SetQuantifier::All => "UNION ALL",
@@ -140,8 +168,10 @@ impl Binder<'_> {
             let purpose = Purpose::TypedTable(kinds.clone());
             let first = self.bind_set(left, parent, &purpose)?;
             let columns = renamed_columns(first.columns, &table.alias, place)?;
-            let columns: Vec<_> = columns.into_iter().map(|column| OutputColumn { has_raw: false, ..column }).collect();
-            let common = CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
+            let columns: Vec<_> =
+                columns.into_iter().map(|column| OutputColumn { has_raw: false, ..column }).collect();
+            let common =
+                CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
             self.common.push(common);
             let again = self.bind_set(right, parent, &Purpose::Table)?;
             let is_same = again.columns.iter().map(|column| &column.kind).eq(&kinds);
@@ -151,8 +181,11 @@ impl Binder<'_> {
                     shown(again.columns.iter().map(|column| column.kind.to_string()).collect()),
                     shown(kinds.iter().map(ToString::to_string).collect()),
                 );
-                return Err(Refusal::new(format!("the recursive part gives {found}, and the first part {wanted}"), place)
-                    .hint("cast the columns of one part"));
+                return Err(Refusal::new(
+                    format!("the recursive part gives {found}, and the first part {wanted}"),
+                    place,
+                )
+                .hint("cast the columns of one part"));
             }
             let again = self.bind_set(right, parent, &purpose)?;
             let names: Vec<_> = (0..kinds.len()).map(|at| format!("c{at}")).collect();
@@ -160,15 +193,23 @@ impl Binder<'_> {
         }
         let bound = self.bind_query(&table.query, parent, &Purpose::Table)?;
         let columns = renamed_columns(bound.columns, &table.alias, place)?;
-        let common = CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
+        let common =
+            CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
         self.common.push(common);
         Ok(format!("{sql_name} AS ({})", bound.sql))
     }
 }
 
-fn renamed_columns(mut columns: Vec<OutputColumn>, alias: &TableAlias, place: TextPlace) -> Bound<Vec<OutputColumn>> {
+fn renamed_columns(
+    mut columns: Vec<OutputColumn>,
+    alias: &TableAlias,
+    place: TextPlace,
+) -> Bound<Vec<OutputColumn>> {
     if alias.columns.len() > columns.len() {
-        return Err(Refusal::new(format!("`{}` has only {} columns", alias.name.value, columns.len()), place));
+        return Err(Refusal::new(
+            format!("`{}` has only {} columns", alias.name.value, columns.len()),
+            place,
+        ));
     }
     for (column, name) in columns.iter_mut().zip(&alias.columns) {
         column.name.clone_from(&name.name.value);

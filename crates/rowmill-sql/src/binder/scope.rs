@@ -132,8 +132,12 @@ impl<'p> Scope<'p> {
 
     /// All names of columns, for messages.
     pub(super) fn column_names(&self) -> Vec<&str> {
-        let mut names: Vec<_> =
-            self.relations.iter().flat_map(|relation| &relation.columns).map(|column| column.name.as_str()).collect();
+        let mut names: Vec<_> = self
+            .relations
+            .iter()
+            .flat_map(|relation| &relation.columns)
+            .map(|column| column.name.as_str())
+            .collect();
         if let Some(parent) = self.parent {
             names.extend(parent.column_names());
         }

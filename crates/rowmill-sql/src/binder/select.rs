@@ -1,8 +1,8 @@
 //! `SELECT`.
 
 use sqlparser::ast::{
-    Distinct, ExcludeSelectItem, Expr, Ident, OrderBy, RenameSelectItem, ReplaceSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
+    Distinct, ExcludeSelectItem, Expr, Ident, OrderBy, RenameSelectItem, ReplaceSelectItem, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
 };
 
 use super::Binder;
@@ -61,7 +61,8 @@ impl Binder<'_> {
         let thinning = self.bind_thinning(select, &items, &scope)?;
         let sort = self.sort_keys(tail.order, &items, Some(&scope))?;
         check_distinct_order(&thinning, &sort)?;
-        let is_single_row = grouping.is_some_and(|grouping| grouping.text.is_empty()) && select.having.is_none();
+        let is_single_row =
+            grouping.is_some_and(|grouping| grouping.text.is_empty()) && select.having.is_none();
         let parts = SelectParts { items, from: from.sql, rest, sort, limit: tail.limit };
         let (sql, columns) = self.select_text(&parts, &thinning, purpose)?;
         Ok(BoundQuery { sql, columns, is_single_row: is_single_row && parts.limit.is_empty() })
@@ -86,7 +87,8 @@ impl Binder<'_> {
             (Some(Distinct::On(keys)), None) => {
                 let mut texts = Vec::new();
                 for key in keys {
-                    let bound = ordered(self.bind_expression(key, &scope.within(Clause::OrderBy))?, "DISTINCT ON")?;
+                    let bound =
+                        ordered(self.bind_expression(key, &scope.within(Clause::OrderBy))?, "DISTINCT ON")?;
                     texts.push(self.emitted.sql(&bound)?);
                 }
                 Ok(Thinning::DistinctOn(texts))
@@ -101,7 +103,13 @@ impl Binder<'_> {
     }
 
     /// The select list, with `*` and `unnest` resolved.
-    fn bind_projection(&mut self, select: &Select, scope: &Scope<'_>, from: &mut BoundFrom, is_plain: bool) -> Bound<Vec<OutputItem>> {
+    fn bind_projection(
+        &mut self,
+        select: &Select,
+        scope: &Scope<'_>,
+        from: &mut BoundFrom,
+        is_plain: bool,
+    ) -> Bound<Vec<OutputItem>> {
         let mut items = Vec::new();
         if select.projection.is_empty() {
             return Ok(all_columns(scope.relations.iter(), true));
@@ -110,7 +118,11 @@ impl Binder<'_> {
             match entry {
                 SelectItem::UnnamedExpr(expression) => {
                     let typed = self.bind_entry(expression, scope, from, is_plain)?;
-                    items.push(OutputItem { name: entry_name(expression), typed, written: Some(expression.clone()) });
+                    items.push(OutputItem {
+                        name: entry_name(expression),
+                        typed,
+                        written: Some(expression.clone()),
+                    });
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let typed = self.bind_entry(expr, scope, from, is_plain)?;
@@ -122,11 +134,14 @@ impl Binder<'_> {
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     let relation = single_name(&name.0).and_then(|name| scope.relation(&name.value));
-                    let relation = relation.ok_or_else(|| Refusal::new(format!("no such table: {name}"), name.span()))?;
+                    let relation = relation
+                        .ok_or_else(|| Refusal::new(format!("no such table: {name}"), name.span()))?;
                     let columns = all_columns(std::iter::once(relation), false);
                     items.extend(self.bind_star(columns, options, scope)?);
                 }
-                other => return Err(Refusal::new("this entry of a select list is not taken here", other.span())),
+                other => {
+                    return Err(Refusal::new("this entry of a select list is not taken here", other.span()));
+                }
             }
         }
         self.check_star_groups(&items, scope)?;
@@ -134,12 +149,21 @@ impl Binder<'_> {
     }
 
     /// An entry of a select list; `unnest` becomes a join with the elements of its list.
-    fn bind_entry(&mut self, expression: &Expr, scope: &Scope<'_>, from: &mut BoundFrom, is_plain: bool) -> Bound<Typed> {
+    fn bind_entry(
+        &mut self,
+        expression: &Expr,
+        scope: &Scope<'_>,
+        from: &mut BoundFrom,
+        is_plain: bool,
+    ) -> Bound<Typed> {
         let Some(list) = unnested(expression) else { return self.bind_expression(expression, scope) };
         let place = TextPlace::from(expression.span());
         if !is_plain || from.sql.contains(ELEMENTS) {
-            return Err(Refusal::new("`unnest` cannot be used beside groups, windows or another `unnest`", place)
-                .hint("use it alone in a subquery"));
+            return Err(Refusal::new(
+                "`unnest` cannot be used beside groups, windows or another `unnest`",
+                place,
+            )
+            .hint("use it alone in a subquery"));
         }
         let list = self.bind_expression(list, &scope.within(Clause::Join))?;
         let ((alias, kind), sql) = self.element_table(&list)?;
@@ -149,17 +173,27 @@ impl Binder<'_> {
     }
 
     /// `*` without the columns that `EXCLUDE` names, with those that `REPLACE` and `RENAME` change.
-    fn bind_star(&mut self, columns: Vec<OutputItem>, options: &WildcardAdditionalOptions, scope: &Scope<'_>) -> Bound<Vec<OutputItem>> {
+    fn bind_star(
+        &mut self,
+        columns: Vec<OutputItem>,
+        options: &WildcardAdditionalOptions,
+        scope: &Scope<'_>,
+    ) -> Bound<Vec<OutputItem>> {
         let place = TextPlace::from(options.wildcard_token.0.span);
         if options.opt_ilike.is_some() || options.opt_except.is_some() || options.opt_alias.is_some() {
-            return Err(Refusal::new("this form of `*` is not taken here", place).hint("use `EXCLUDE` and `REPLACE`"));
+            return Err(
+                Refusal::new("this form of `*` is not taken here", place).hint("use `EXCLUDE` and `REPLACE`")
+            );
         }
         let mut columns = columns;
         for name in excluded(options.opt_exclude.as_ref()) {
             let before = columns.len();
             columns.retain(|column| !column.name.eq_ignore_ascii_case(&name.value));
             if columns.len() == before {
-                return Err(Refusal::new(format!("there is no column `{}` to leave out", name.value), name.span));
+                return Err(Refusal::new(
+                    format!("there is no column `{}` to leave out", name.value),
+                    name.span,
+                ));
             }
         }
         for replacement in options.opt_replace.iter().flat_map(|ReplaceSelectItem { items }| items) {
@@ -168,7 +202,12 @@ impl Binder<'_> {
             let column = columns.iter_mut().find(|column| column.name.eq_ignore_ascii_case(&name.value));
             match column {
                 Some(column) => column.typed = typed,
-                None => return Err(Refusal::new(format!("there is no column `{}` to replace", name.value), name.span)),
+                None => {
+                    return Err(Refusal::new(
+                        format!("there is no column `{}` to replace", name.value),
+                        name.span,
+                    ));
+                }
             }
         }
         let renames = match &options.opt_rename {
@@ -197,7 +236,10 @@ impl Binder<'_> {
             if let Node::Leaf(leaf) = &item.typed.node
                 && !keys.columns.contains(&leaf.sql)
             {
-                let message = format!("`{}` of `*` is neither grouped by nor inside of a function of a group", item.name);
+                let message = format!(
+                    "`{}` of `*` is neither grouped by nor inside of a function of a group",
+                    item.name
+                );
                 return Err(Refusal::new(message, TextPlace::default()));
             }
         }
@@ -233,7 +275,10 @@ fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> 
     }
     for key in sort {
         if let super::order::SortTarget::Expression(typed) = &key.by {
-            return Err(Refusal::new("with `DISTINCT` only columns of the result can be sorted by", typed.place));
+            return Err(Refusal::new(
+                "with `DISTINCT` only columns of the result can be sorted by",
+                typed.place,
+            ));
         }
     }
     Ok(())
@@ -251,7 +296,8 @@ fn aliases(projection: &[SelectItem]) -> Vec<(String, Expr)> {
 /// The list of an entry that is nothing but `unnest(list)`.
 fn unnested(expression: &Expr) -> Option<&Expr> {
     let Expr::Function(function) = expression else { return None };
-    let is_unnest = single_name(&function.name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
+    let is_unnest =
+        single_name(&function.name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
     let written = super::calls::written_arguments(function, TextPlace::default()).ok()?;
     match written.values.as_slice() {
         [list] if is_unnest => Some(list),
@@ -270,7 +316,8 @@ fn entry_name(expression: &Expr) -> String {
 }
 
 fn all_columns<'r>(relations: impl Iterator<Item = &'r Relation>, hides: bool) -> Vec<OutputItem> {
-    let columns = relations.flat_map(|relation| &relation.columns).filter(|column| !(hides && column.is_hidden));
+    let columns =
+        relations.flat_map(|relation| &relation.columns).filter(|column| !(hides && column.is_hidden));
     let item = |column: &super::scope::RelationColumn| {
         let leaf = Leaf { sql: column.sql.clone(), raw: column.raw.clone() };
         let typed = Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place: TextPlace::default() };

@@ -42,7 +42,9 @@ impl Binder<'_> {
         };
         let is_same = |bound: &BoundQuery| {
             let columns = bound.columns.iter().zip(&first.columns).zip(&kinds);
-            columns.into_iter().all(|((column, other), kind)| column.kind == *kind && column.has_raw == other.has_raw)
+            columns
+                .into_iter()
+                .all(|((column, other), kind)| column.kind == *kind && column.has_raw == other.has_raw)
         };
         if keeps_raw && is_same(&first) && is_same(&second) {
             let sql = self.joined_sides([&first, &second], word, purpose);
@@ -80,7 +82,8 @@ fn common_kinds(left: &[OutputColumn], right: &[OutputColumn], place: TextPlace)
     pairs
         .map(|(left, right)| {
             common_type(&left.kind, &right.kind).ok_or_else(|| {
-                let message = format!("`{}` is {} on one side and {} on the other", left.name, left.kind, right.kind);
+                let message =
+                    format!("`{}` is {} on one side and {} on the other", left.name, left.kind, right.kind);
                 Refusal::new(message, place).hint("cast one of them")
             })
         })

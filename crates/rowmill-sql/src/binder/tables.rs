@@ -21,7 +21,11 @@ pub(super) struct CommonTable {
 
 impl Binder<'_> {
     /// A table by its name, with the text that `FROM` needs.
-    pub(super) fn bind_table_name(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Bound<(Relation, String)> {
+    pub(super) fn bind_table_name(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+    ) -> Bound<(Relation, String)> {
         let place = name.span();
         let unknown = || {
             let written = name.to_string();
@@ -33,11 +37,15 @@ impl Binder<'_> {
             let sql_alias = self.alias();
             let columns = query_columns(&table.columns, &sql_alias);
             let from = format!("{} AS {sql_alias}", table.sql_name);
-            let relation = Relation { alias: sql_alias, name: Some(table.name), columns, has_row_numbers: false };
+            let relation =
+                Relation { alias: sql_alias, name: Some(table.name), columns, has_row_numbers: false };
             return Ok((renamed(relation, alias)?, from));
         }
         let tables = self.tables;
-        let table = tables.iter().find(|table| table.name.eq_ignore_ascii_case(&written.value)).ok_or_else(unknown)?;
+        let table = tables
+            .iter()
+            .find(|table| table.name.eq_ignore_ascii_case(&written.value))
+            .ok_or_else(unknown)?;
         let (relation, from) = self.table_relation(table);
         Ok((renamed(relation, alias)?, from))
     }
@@ -83,7 +91,12 @@ pub(super) fn renamed(mut relation: Relation, alias: Option<&TableAlias>) -> Bou
     let Some(alias) = alias else { return Ok(relation) };
     relation.name = Some(alias.name.value.clone());
     if alias.columns.len() > relation.columns.len() {
-        let message = format!("`{}` has {} columns, not {}", alias.name.value, relation.columns.len(), alias.columns.len());
+        let message = format!(
+            "`{}` has {} columns, not {}",
+            alias.name.value,
+            relation.columns.len(),
+            alias.columns.len()
+        );
         return Err(Refusal::new(message, alias.name.span));
     }
     for (column, name) in relation.columns.iter_mut().zip(&alias.columns) {

@@ -1,8 +1,8 @@
 //! Functions with `OVER`.
 
 use sqlparser::ast::{
-    Function, Ident, NamedWindowExpr, Spanned as _, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
-    WindowType,
+    Function, Ident, NamedWindowExpr, Spanned as _, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowSpec, WindowType,
 };
 
 use super::Binder;
@@ -21,7 +21,9 @@ impl Binder<'_> {
         let place = TextPlace::from(function.name.span());
         if !scope.clause.takes_windows() {
             let message = format!("`{name}(…) OVER` cannot be used in {}", scope.clause.name());
-            return Err(Refusal::new(message, place).hint("filter with `QUALIFY`, or compute it in a subquery"));
+            return Err(
+                Refusal::new(message, place).hint("filter with `QUALIFY`, or compute it in a subquery")
+            );
         }
         if function.null_treatment.is_some() {
             return Err(Refusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not taken here", place));
@@ -85,11 +87,15 @@ impl Binder<'_> {
                 return Ok((format!("{name}({sql})"), value.kind.clone()));
             }
             ("first_value" | "last_value", [value]) | ("nth_value", [value, _]) => value.kind.clone(),
-            ("row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "ntile" | "lag" | "lead"
-            | "first_value" | "last_value" | "nth_value", _) => return Err(wrong()),
+            (
+                "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "ntile" | "lag"
+                | "lead" | "first_value" | "last_value" | "nth_value",
+                _,
+            ) => return Err(wrong()),
             _ => {
-                return Err(Refusal::new(format!("there is no `{name}` with `OVER`"), place)
-                    .hint("there are `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others"));
+                return Err(Refusal::new(format!("there is no `{name}` with `OVER`"), place).hint(
+                    "there are `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others",
+                ));
             }
         };
         let counted = arguments.iter().skip(1).find(|count| !count.kind.is_whole());
@@ -111,7 +117,11 @@ impl Binder<'_> {
             }
             parts.push(format!("PARTITION BY {}", self.emitted.list(&keys)?));
         }
-        let order = if spec.order_by.is_empty() { base.as_ref().map(|base| &base.order_by) } else { Some(&spec.order_by) };
+        let order = if spec.order_by.is_empty() {
+            base.as_ref().map(|base| &base.order_by)
+        } else {
+            Some(&spec.order_by)
+        };
         if let Some(order) = order.filter(|order| !order.is_empty()) {
             parts.push(format!("ORDER BY {}", self.order_terms(order, scope)?));
         }
@@ -129,7 +139,9 @@ pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
     }
     let refusal = Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place);
     Err(match typed.kind {
-        SqlType::Json => refusal.hint("take a value out with `x ->> '$.name'`, or write `CAST(x AS VARCHAR)`"),
+        SqlType::Json => {
+            refusal.hint("take a value out with `x ->> '$.name'`, or write `CAST(x AS VARCHAR)`")
+        }
         _ => refusal,
     })
 }
@@ -157,7 +169,9 @@ fn frame_text(frame: &WindowFrame, place: TextPlace) -> Bound<String> {
                 Some(count) => Ok(format!("{count} {side}")),
                 None => Err(Refusal::new("the bounds of a window are whole numbers", place)),
             },
-            Some(_) => Err(Refusal::new("`RANGE` with distances is not taken here", place).hint("use `ROWS`")),
+            Some(_) => {
+                Err(Refusal::new("`RANGE` with distances is not taken here", place).hint("use `ROWS`"))
+            }
         };
         match bound {
             WindowFrameBound::CurrentRow => Ok("CURRENT ROW".to_owned()),

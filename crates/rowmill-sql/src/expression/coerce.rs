@@ -52,9 +52,7 @@ fn cannot_cast(typed: &Typed, kind: &SqlType) -> Refusal {
             refusal.hint("`to_json(x)` writes lists and objects as JSON")
         }
         (SqlType::TimestampTz, _) => refusal.hint("write `x AT TIME ZONE 'UTC'` first"),
-        (SqlType::Varchar, SqlType::List(_)) => {
-            refusal.hint("`string_split(x, ',')` makes a list of text")
-        }
+        (SqlType::Varchar, SqlType::List(_)) => refusal.hint("`string_split(x, ',')` makes a list of text"),
         (from, SqlType::Date | SqlType::Timestamp) if from.is_number() => {
             refusal.hint("`make_timestamp(x)` takes microseconds since 1970, `epoch_ms(x)` milliseconds")
         }
@@ -71,11 +69,13 @@ pub(crate) fn adapts(typed: &Typed, kind: &SqlType) -> bool {
         (from, to) if from.is_whole() && to.is_whole() => {
             let known = typed.known_value().filter(|_| typed.is_literal()).and_then(Datum::as_whole);
             let range = to.whole_range();
-            let fits = |number: i128| range.is_some_and(|(least, greatest)| number >= least && number <= greatest);
+            let fits =
+                |number: i128| range.is_some_and(|(least, greatest)| number >= least && number <= greatest);
             known.is_some_and(fits) || common_type(from, to).as_ref() == Some(to)
         }
         (from, to) if from.is_number() && to.is_number() => {
-            to.is_real() && !(from == &SqlType::Double) || matches!(to, SqlType::Decimal(..)) && from.is_whole()
+            to.is_real() && !(from == &SqlType::Double)
+                || matches!(to, SqlType::Decimal(..)) && from.is_whole()
         }
         (SqlType::Date, SqlType::Timestamp) | (SqlType::Json, SqlType::Varchar) => true,
         (SqlType::List(from), SqlType::List(to)) => {
@@ -123,14 +123,14 @@ fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
     let message = format!("{met} and {} do not meet in {purpose} without a cast", value.kind);
     let refusal = Refusal::new(message, value.place);
     match (met, &value.kind) {
-        (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_number() => {
-            refusal.hint(format!("write `TRY_CAST(x AS {})` for the text, or quote the number", double_for(other)))
-        }
+        (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_number() => refusal
+            .hint(format!("write `TRY_CAST(x AS {})` for the text, or quote the number", double_for(other))),
         (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_moment() => {
             refusal.hint(format!("write `TRY_CAST(x AS {other})` for the text"))
         }
-        (SqlType::Json, _) | (_, SqlType::Json) => refusal
-            .hint("the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say `--types x=text`"),
+        (SqlType::Json, _) | (_, SqlType::Json) => refusal.hint(
+            "the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say `--types x=text`",
+        ),
         (SqlType::TimestampTz, _) | (_, SqlType::TimestampTz) => {
             refusal.hint("write `x AT TIME ZONE 'UTC'`, or quote a time with its distance from UTC")
         }

@@ -1,6 +1,8 @@
 //! The names of functions.
 
-use super::{conditional, dates, formats, json, lists, moments, numbers, operators, plain, regexes, rounding, texts};
+use super::{
+    conditional, dates, formats, json, lists, moments, numbers, operators, plain, regexes, rounding, texts,
+};
 use crate::expression::coerce::folded;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::Typed;
@@ -41,7 +43,10 @@ impl FunctionCall {
         let text = self.arguments.get(at).and_then(Typed::known_value).and_then(|datum| datum.as_text());
         text.ok_or_else(|| {
             let place = self.arguments.get(at).map_or(self.place, |argument| argument.place);
-            Refusal::new(format!("argument {} of `{}` must be a string in the query", at + 1, self.name), place)
+            Refusal::new(
+                format!("argument {} of `{}` must be a string in the query", at + 1, self.name),
+                place,
+            )
         })
     }
 }

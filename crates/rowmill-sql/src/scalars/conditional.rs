@@ -47,7 +47,11 @@ fn choose(call: &FunctionCall) -> Bound<Typed> {
 }
 
 /// `CASE WHEN … THEN … ELSE … END`.
-pub(crate) fn case(branches: Vec<(Typed, Typed)>, otherwise: Option<Typed>, place: TextPlace) -> Bound<Typed> {
+pub(crate) fn case(
+    branches: Vec<(Typed, Typed)>,
+    otherwise: Option<Typed>,
+    place: TextPlace,
+) -> Bound<Typed> {
     let results: Vec<_> = branches.iter().map(|(_, result)| result).chain(&otherwise).collect();
     let kind = meeting_type(&results, "`CASE`")?;
     let result = |typed: Typed| cast_to(typed, &kind, CastMode::Fail);

@@ -52,8 +52,9 @@ fn named_part(call: &FunctionCall) -> Bound<DatePart> {
     let name = call.known_text(0)?;
     DatePart::named(&singular(name)).ok_or_else(|| {
         let place = call.arguments.first().map_or(call.place, |argument| argument.place);
-        Refusal::new(format!("`{name}` is no part of a day or time"), place)
-            .hint("there are `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` and others")
+        Refusal::new(format!("`{name}` is no part of a day or time"), place).hint(
+            "there are `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` and others",
+        )
     })
 }
 
@@ -119,7 +120,8 @@ fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
 
 fn span(call: &FunctionCall, unit: &'static str) -> Bound<Typed> {
     let [count] = call.exactly()?;
-    let count = adapted(count, &SqlType::Integer).ok_or_else(|| call.wrong_types("it takes a whole number"))??;
+    let count =
+        adapted(count, &SqlType::Integer).ok_or_else(|| call.wrong_types("it takes a whole number"))??;
     interval_of(count, unit, call.place)
 }
 
@@ -147,11 +149,17 @@ pub(super) fn moved_by(moment: Typed, by: Typed, sign: i64, place: TextPlace) ->
     let kind = if is_span { SqlType::Interval } else { SqlType::Timestamp };
     let moment = cast_to(moment, &kind, CastMode::Fail)?;
     let computed = move |arguments: Arguments<'_, '_>| {
-        let Some(Datum::Interval(by)) = arguments.get(1).map(|datum| &**datum) else { return Ok(Datum::Null) };
+        let Some(Datum::Interval(by)) = arguments.get(1).map(|datum| &**datum) else {
+            return Ok(Datum::Null);
+        };
         let by = by.checked_mul(sign).ok_or(TOO_FAR)?;
         match arguments.first().map(|datum| &**datum) {
-            Some(Datum::Interval(span)) => span.checked_add(by).map(Datum::Interval).ok_or_else(|| TOO_FAR.to_owned()),
-            Some(Datum::Timestamp(at)) => moved(*at, by).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned()),
+            Some(Datum::Interval(span)) => {
+                span.checked_add(by).map(Datum::Interval).ok_or_else(|| TOO_FAR.to_owned())
+            }
+            Some(Datum::Timestamp(at)) => {
+                moved(*at, by).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
+            }
             _ => Ok(Datum::Null),
         }
     };

@@ -57,7 +57,12 @@ fn parse(form: &str, known: &str) -> Result<Vec<FormPiece>, String> {
                 }
                 pieces.push(FormPiece::Part(part, zeros));
             }
-            _ => return Err(format!("`%{}` is no part of a form here", part.map(String::from).unwrap_or_default())),
+            _ => {
+                return Err(format!(
+                    "`%{}` is no part of a form here",
+                    part.map(String::from).unwrap_or_default()
+                ));
+            }
         }
     }
     if !text.is_empty() {
@@ -74,9 +79,12 @@ fn strftime(call: &FunctionCall) -> Bound<Typed> {
         return Err(call.wrong_types("write `strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d')`"));
     }
     let moment = cast_to(moment, &SqlType::Timestamp, CastMode::Fail)?;
-    let pieces = parse(call.known_text(form_at)?, WRITTEN).map_err(|message| Refusal::new(message, call.place))?;
+    let pieces =
+        parse(call.known_text(form_at)?, WRITTEN).map_err(|message| Refusal::new(message, call.place))?;
     let written = move |arguments: Arguments<'_, '_>| {
-        let Some(Datum::Timestamp(at)) = arguments.first().map(|datum| &**datum) else { return Ok(Datum::Null) };
+        let Some(Datum::Timestamp(at)) = arguments.first().map(|datum| &**datum) else {
+            return Ok(Datum::Null);
+        };
         Ok(Datum::Text(pieces.iter().map(|piece| written_piece(piece, *at)).collect()))
     };
     Ok(Typed::call(written, vec![moment], SqlType::Varchar, call.place))

@@ -12,8 +12,14 @@ use crate::values::sql_type::SqlType;
 use serde_json::value::RawValue;
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
-    BoundFunction { names: &["json_extract", "json_extract_path"], bind: |call| extract(call, SqlType::Json) },
-    BoundFunction { names: &["json_extract_string", "json_extract_path_text"], bind: |call| extract(call, SqlType::Varchar) },
+    BoundFunction {
+        names: &["json_extract", "json_extract_path"],
+        bind: |call| extract(call, SqlType::Json),
+    },
+    BoundFunction {
+        names: &["json_extract_string", "json_extract_path_text"],
+        bind: |call| extract(call, SqlType::Varchar),
+    },
     BoundFunction { names: &["json_array_length"], bind: array_length },
     BoundFunction { names: &["json_type"], bind: kind_of },
     BoundFunction { names: &["json_valid"], bind: is_valid },

@@ -12,9 +12,18 @@ use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
-    BoundFunction { names: &["list_contains", "list_has", "array_contains", "array_has"], bind: list_contains },
-    BoundFunction { names: &["list_position", "list_indexof", "array_position", "array_indexof"], bind: position },
-    BoundFunction { names: &["list_value", "list_pack"], bind: |call| list_of(call.arguments.clone(), call.place) },
+    BoundFunction {
+        names: &["list_contains", "list_has", "array_contains", "array_has"],
+        bind: list_contains,
+    },
+    BoundFunction {
+        names: &["list_position", "list_indexof", "array_position", "array_indexof"],
+        bind: position,
+    },
+    BoundFunction {
+        names: &["list_value", "list_pack"],
+        bind: |call| list_of(call.arguments.clone(), call.place),
+    },
     BoundFunction { names: &["list_extract", "list_element", "array_extract"], bind: extract },
     BoundFunction { names: &["struct_extract"], bind: extract_field },
     BoundFunction { names: &["array_length"], bind: count },
@@ -72,7 +81,8 @@ fn position(call: &FunctionCall) -> Bound<Typed> {
 /// `[a, b]`.
 pub(crate) fn list_of(values: Vec<Typed>, place: TextPlace) -> Bound<Typed> {
     let met = meeting_type(&values.iter().collect::<Vec<_>>(), "a list")?;
-    let values: Vec<_> = values.into_iter().map(|value| cast_to(value, &met, CastMode::Fail)).collect::<Bound<_>>()?;
+    let values: Vec<_> =
+        values.into_iter().map(|value| cast_to(value, &met, CastMode::Fail)).collect::<Bound<_>>()?;
     let list = |arguments: Arguments<'_, '_>| {
         Ok(Datum::List(arguments.iter().map(|datum| datum.clone().into_owned()).collect()))
     };
@@ -101,7 +111,8 @@ pub(crate) fn element(found: Typed, at: Typed, place: TextPlace) -> Bound<Typed>
     }
     let wrong = Refusal::new(format!("an element is chosen by a whole number, not by {}", at.kind), at.place);
     let at = adapted(at, &SqlType::BigInt).ok_or(wrong)??;
-    let number = |arguments: Arguments<'_, '_>| arguments.get(1).and_then(|datum| datum.as_whole()).unwrap_or(0);
+    let number =
+        |arguments: Arguments<'_, '_>| arguments.get(1).and_then(|datum| datum.as_whole()).unwrap_or(0);
     match &found.kind {
         SqlType::List(item) => {
             let kind = (**item).clone();
@@ -158,7 +169,11 @@ pub(crate) fn slice(found: Typed, bounds: [Option<Typed>; 2], place: TextPlace) 
             Some(Datum::Text(text)) => {
                 let (from, to) = range(text.chars().count());
                 let length = i64::try_from(to - from + 1).unwrap_or(0).max(0);
-                let found = if length == 0 { String::new() } else { part(text, i64::try_from(from).unwrap_or(1), length) };
+                let found = if length == 0 {
+                    String::new()
+                } else {
+                    part(text, i64::try_from(from).unwrap_or(1), length)
+                };
                 Ok(Datum::Text(found))
             }
             _ => Ok(Datum::Null),
@@ -170,7 +185,8 @@ pub(crate) fn slice(found: Typed, bounds: [Option<Typed>; 2], place: TextPlace) 
 /// `x.name`: a field of an object.
 pub(crate) fn struct_field(found: Typed, name: &str, place: TextPlace) -> Bound<Typed> {
     let SqlType::Struct(fields) = &found.kind else {
-        let refusal = Refusal::new(format!("`{name}` is looked for in {}, which has no fields", found.kind), place);
+        let refusal =
+            Refusal::new(format!("`{name}` is looked for in {}, which has no fields", found.kind), place);
         return Err(match found.kind {
             SqlType::Json => refusal.hint(format!("write `x ->> '$.{name}'`")),
             _ => refusal,
@@ -179,7 +195,8 @@ pub(crate) fn struct_field(found: Typed, name: &str, place: TextPlace) -> Bound<
     let at = fields.iter().position(|(field, _)| field.eq_ignore_ascii_case(name));
     let Some((at, (_, kind))) = at.and_then(|at| Some((at, fields.get(at)?))) else {
         let near = nearest(name, fields.iter().map(|(field, _)| field.as_str()));
-        let hint = near.map_or_else(|| format!("it is {}", found.kind), |near| format!("did you mean `{near}`?"));
+        let hint =
+            near.map_or_else(|| format!("it is {}", found.kind), |near| format!("did you mean `{near}`?"));
         return Err(Refusal::new(format!("the object has no field `{name}`"), place).hint(hint));
     };
     let kind = kind.clone();
@@ -224,9 +241,8 @@ fn concat(call: &FunctionCall) -> Bound<Typed> {
 /// Two lists, one behind the other; null counts as no list only where DuckDB says so, which is not here.
 pub(super) fn joined_lists(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let met = common_type(&left.kind, &right.kind).filter(|kind| matches!(kind, SqlType::List(_)));
-    let kind = met.ok_or_else(|| {
-        Refusal::new(format!("{} and {} cannot be joined", left.kind, right.kind), place)
-    })?;
+    let kind =
+        met.ok_or_else(|| Refusal::new(format!("{} and {} cannot be joined", left.kind, right.kind), place))?;
     if left.kind == SqlType::Null || right.kind == SqlType::Null {
         return Err(Refusal::new("a list is joined with null", place));
     }
@@ -243,7 +259,8 @@ fn join(call: &FunctionCall) -> Bound<Typed> {
     if item.is_nested() || matches!(item, SqlType::Json) {
         return Err(call.wrong_types("its elements must be plain values"));
     }
-    let separator = adapted(separator, &SqlType::Varchar).ok_or_else(|| call.wrong_types("the second is text"))??;
+    let separator =
+        adapted(separator, &SqlType::Varchar).ok_or_else(|| call.wrong_types("the second is text"))??;
     let joined = move |arguments: Arguments<'_, '_>| {
         let texts = items(arguments, 0).iter().filter_map(|datum| to_text(datum, &item));
         Ok(Datum::Text(texts.collect::<Vec<_>>().join(word(arguments, 1))))

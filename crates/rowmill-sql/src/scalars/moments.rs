@@ -6,8 +6,8 @@ use crate::expression::coerce::adapted;
 use crate::expression::refusal::Bound;
 use crate::expression::typed::{Arguments, Typed};
 use crate::values::calendar::{
-    CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, days_in_month, iso_week, midnight, monday,
-    split, weekday,
+    CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, days_in_month, iso_week, midnight,
+    monday, split, weekday,
 };
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType::{self, BigInt, Date, Double, Timestamp, Varchar};
@@ -36,7 +36,17 @@ pub(super) enum DatePart {
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -132,25 +142,115 @@ fn at(arguments: Arguments<'_, '_>) -> i64 {
 type Computed = Result<Datum, String>;
 
 pub(super) const PLAIN: &[PlainFunction] = &[
-    PlainFunction { names: &["year"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Year) },
-    PlainFunction { names: &["quarter"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Quarter) },
-    PlainFunction { names: &["month"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Month) },
-    PlainFunction { names: &["week", "weekofyear"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Week) },
-    PlainFunction { names: &["yearweek"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::YearWeek) },
-    PlainFunction { names: &["day", "dayofmonth"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Day) },
-    PlainFunction { names: &["dayofweek", "weekday"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::DayOfWeek) },
-    PlainFunction { names: &["isodow"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::IsoDayOfWeek) },
-    PlainFunction { names: &["dayofyear"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::DayOfYear) },
-    PlainFunction { names: &["hour"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Hour) },
-    PlainFunction { names: &["minute"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Minute) },
-    PlainFunction { names: &["second"], parameters: &[Timestamp], result: BigInt, compute: |a| part(a, DatePart::Second) },
-    PlainFunction { names: &["epoch"], parameters: &[Timestamp], result: Double, compute: |a| part(a, DatePart::Epoch) },
-    PlainFunction { names: &["epoch_us"], parameters: &[Timestamp], result: BigInt, compute: |a| Ok(Datum::Whole(at(a).into())) },
-    PlainFunction { names: &["dayname"], parameters: &[Timestamp], result: Varchar, compute: |a| Ok(Datum::Text(weekday_name(split(at(a)).0).to_owned())) },
-    PlainFunction { names: &["monthname"], parameters: &[Timestamp], result: Varchar, compute: |a| Ok(Datum::Text(month_name(CivilDay::of_days(split(at(a)).0).month).to_owned())) },
+    PlainFunction {
+        names: &["year"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Year),
+    },
+    PlainFunction {
+        names: &["quarter"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Quarter),
+    },
+    PlainFunction {
+        names: &["month"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Month),
+    },
+    PlainFunction {
+        names: &["week", "weekofyear"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Week),
+    },
+    PlainFunction {
+        names: &["yearweek"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::YearWeek),
+    },
+    PlainFunction {
+        names: &["day", "dayofmonth"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Day),
+    },
+    PlainFunction {
+        names: &["dayofweek", "weekday"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::DayOfWeek),
+    },
+    PlainFunction {
+        names: &["isodow"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::IsoDayOfWeek),
+    },
+    PlainFunction {
+        names: &["dayofyear"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::DayOfYear),
+    },
+    PlainFunction {
+        names: &["hour"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Hour),
+    },
+    PlainFunction {
+        names: &["minute"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Minute),
+    },
+    PlainFunction {
+        names: &["second"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Second),
+    },
+    PlainFunction {
+        names: &["epoch"],
+        parameters: &[Timestamp],
+        result: Double,
+        compute: |a| part(a, DatePart::Epoch),
+    },
+    PlainFunction {
+        names: &["epoch_us"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| Ok(Datum::Whole(at(a).into())),
+    },
+    PlainFunction {
+        names: &["dayname"],
+        parameters: &[Timestamp],
+        result: Varchar,
+        compute: |a| Ok(Datum::Text(weekday_name(split(at(a)).0).to_owned())),
+    },
+    PlainFunction {
+        names: &["monthname"],
+        parameters: &[Timestamp],
+        result: Varchar,
+        compute: |a| Ok(Datum::Text(month_name(CivilDay::of_days(split(at(a)).0).month).to_owned())),
+    },
     PlainFunction { names: &["last_day"], parameters: &[Timestamp], result: Date, compute: last_day },
-    PlainFunction { names: &["make_date"], parameters: &[BigInt, BigInt, BigInt], result: Date, compute: make_date },
-    PlainFunction { names: &["make_timestamp"], parameters: &[BigInt], result: Timestamp, compute: |a| from_count(a, 1) },
+    PlainFunction {
+        names: &["make_date"],
+        parameters: &[BigInt, BigInt, BigInt],
+        result: Date,
+        compute: make_date,
+    },
+    PlainFunction {
+        names: &["make_timestamp"],
+        parameters: &[BigInt],
+        result: Timestamp,
+        compute: |a| from_count(a, 1),
+    },
 ];
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[BoundFunction { names: &["epoch_ms"], bind: epoch_ms }];

@@ -12,18 +12,78 @@ use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType::{self, Boolean, Double};
 
 pub(super) const PLAIN: &[PlainFunction] = &[
-    PlainFunction { names: &["sqrt"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).sqrt()) },
-    PlainFunction { names: &["cbrt"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).cbrt()) },
-    PlainFunction { names: &["exp"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).exp()) },
-    PlainFunction { names: &["ln"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).ln()) },
-    PlainFunction { names: &["log10", "log"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).log10()) },
-    PlainFunction { names: &["log"], parameters: &[Double, Double], result: Double, compute: |a| number(real(a, 1).ln() / real(a, 0).ln()) },
-    PlainFunction { names: &["log2"], parameters: &[Double], result: Double, compute: |a| number(real(a, 0).log2()) },
-    PlainFunction { names: &["power", "pow"], parameters: &[Double, Double], result: Double, compute: |a| number(real(a, 0).powf(real(a, 1))) },
-    PlainFunction { names: &["pi"], parameters: &[], result: Double, compute: |_| number(std::f64::consts::PI) },
-    PlainFunction { names: &["isnan"], parameters: &[Double], result: Boolean, compute: |a| Ok(Datum::Boolean(real(a, 0).is_nan())) },
-    PlainFunction { names: &["isinf"], parameters: &[Double], result: Boolean, compute: |a| Ok(Datum::Boolean(real(a, 0).is_infinite())) },
-    PlainFunction { names: &["isfinite"], parameters: &[Double], result: Boolean, compute: |a| Ok(Datum::Boolean(real(a, 0).is_finite())) },
+    PlainFunction {
+        names: &["sqrt"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).sqrt()),
+    },
+    PlainFunction {
+        names: &["cbrt"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).cbrt()),
+    },
+    PlainFunction {
+        names: &["exp"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).exp()),
+    },
+    PlainFunction {
+        names: &["ln"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).ln()),
+    },
+    PlainFunction {
+        names: &["log10", "log"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).log10()),
+    },
+    PlainFunction {
+        names: &["log"],
+        parameters: &[Double, Double],
+        result: Double,
+        compute: |a| number(real(a, 1).ln() / real(a, 0).ln()),
+    },
+    PlainFunction {
+        names: &["log2"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).log2()),
+    },
+    PlainFunction {
+        names: &["power", "pow"],
+        parameters: &[Double, Double],
+        result: Double,
+        compute: |a| number(real(a, 0).powf(real(a, 1))),
+    },
+    PlainFunction {
+        names: &["pi"],
+        parameters: &[],
+        result: Double,
+        compute: |_| number(std::f64::consts::PI),
+    },
+    PlainFunction {
+        names: &["isnan"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_nan())),
+    },
+    PlainFunction {
+        names: &["isinf"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_infinite())),
+    },
+    PlainFunction {
+        names: &["isfinite"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_finite())),
+    },
 ];
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[

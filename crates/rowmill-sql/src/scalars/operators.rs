@@ -73,7 +73,8 @@ fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: Tex
 
 /// Division and powers: with a fraction, whatever goes in.
 fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
-    let is_float = left.kind == SqlType::Float && matches!(right.kind, SqlType::Float)
+    let is_float = left.kind == SqlType::Float
+        && matches!(right.kind, SqlType::Float)
         && operation == Arithmetic::Divide;
     let kind = if is_float { SqlType::Float } else { SqlType::Double };
     let left = cast_to(left, &kind, CastMode::Fail)?;
@@ -123,7 +124,10 @@ fn numbers(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -
     }
 }
 
-fn wholes(operation: Arithmetic, kind: &SqlType) -> impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + use<> {
+fn wholes(
+    operation: Arithmetic,
+    kind: &SqlType,
+) -> impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + use<> {
     let (least, greatest) = kind.whole_range().unwrap_or((i128::MIN, i128::MAX));
     let name = kind.to_string();
     move |arguments| {
@@ -203,7 +207,12 @@ fn decimal_call(operation: Arithmetic, operands: [Typed; 2], kind: SqlType, plac
 }
 
 /// Operations with days, times and spans; `None` for those of numbers.
-fn with_moments(operation: Arithmetic, left: &Typed, right: &Typed, place: TextPlace) -> Option<Bound<Typed>> {
+fn with_moments(
+    operation: Arithmetic,
+    left: &Typed,
+    right: &Typed,
+    place: TextPlace,
+) -> Option<Bound<Typed>> {
     use SqlType as T;
     let (left, right) = (left.clone(), right.clone());
     let is_days = |typed: &Typed| typed.kind.is_whole() && adapts(typed, &T::Integer);
@@ -215,7 +224,9 @@ fn with_moments(operation: Arithmetic, left: &Typed, right: &Typed, place: TextP
         (Arithmetic::Subtract, T::Date | T::Timestamp, T::Date | T::Timestamp) => {
             timestamp_difference(left, right, place)
         }
-        (Arithmetic::Add, T::Date | T::Timestamp | T::Interval, T::Interval) => moved_by(left, right, 1, place),
+        (Arithmetic::Add, T::Date | T::Timestamp | T::Interval, T::Interval) => {
+            moved_by(left, right, 1, place)
+        }
         (Arithmetic::Add, T::Interval, T::Date | T::Timestamp) => moved_by(right, left, 1, place),
         (Arithmetic::Subtract, T::Date | T::Timestamp | T::Interval, T::Interval) => {
             moved_by(left, right, -1, place)
@@ -246,7 +257,8 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
             interval.checked_neg().map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
         }
         Some(Datum::Whole(number)) => {
-            let fits = |negated: &i128| range.is_some_and(|(least, most)| *negated >= least && *negated <= most);
+            let fits =
+                |negated: &i128| range.is_some_and(|(least, most)| *negated >= least && *negated <= most);
             let negated = number.checked_neg().filter(fits);
             negated.map(Datum::Whole).ok_or_else(|| format!("-({number}) does not fit into its type"))
         }

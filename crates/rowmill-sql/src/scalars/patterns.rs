@@ -23,10 +23,16 @@ enum PatternPart {
 }
 
 /// `text LIKE pattern`, with the letter behind which `%` and `_` stand for themselves.
-pub(crate) fn like(operands: [Typed; 2], case: PatternCase, escape: Option<char>, place: TextPlace) -> Bound<Typed> {
+pub(crate) fn like(
+    operands: [Typed; 2],
+    case: PatternCase,
+    escape: Option<char>,
+    place: TextPlace,
+) -> Bound<Typed> {
     let text = |operand: Typed| {
-        let wrong = Refusal::new(format!("a pattern is looked for in text, not in {}", operand.kind), operand.place)
-            .hint("write `CAST(x AS VARCHAR)`");
+        let wrong =
+            Refusal::new(format!("a pattern is looked for in text, not in {}", operand.kind), operand.place)
+                .hint("write `CAST(x AS VARCHAR)`");
         adapted(operand, &SqlType::Varchar).ok_or(wrong)?
     };
     let [subject, pattern] = operands;

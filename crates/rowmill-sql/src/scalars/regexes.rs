@@ -44,7 +44,8 @@ impl RegexOptions {
                 'g' if call.name == "regexp_replace" => options.replaces_all = true,
                 _ => {
                     let message = format!("`{letter}` is no option of `{}`", call.name);
-                    return Err(Refusal::new(message, call.place).hint("there are `i`, `s`, `m`, and `g` to replace all"));
+                    return Err(Refusal::new(message, call.place)
+                        .hint("there are `i`, `s`, `m`, and `g` to replace all"));
                 }
             }
         }
@@ -122,7 +123,8 @@ fn ascii_classes(pattern: &str) -> Option<String> {
             '[' if letters.peek() == Some(&':') => out.push('['),
             '[' => out.push_str("\\["),
             ']' if in_class => {
-                in_class = out.ends_with(':') && out.rfind("[:").is_some_and(|at| !out[at + 2..].contains(']'));
+                let inside = out.rfind("[:").and_then(|at| out.get(at + 2..));
+                in_class = out.ends_with(':') && inside.is_some_and(|inside| !inside.contains(']'));
                 out.push(']');
             }
             '&' | '~' if in_class => {
@@ -161,10 +163,12 @@ fn full_match(call: &FunctionCall) -> Bound<Typed> {
 
 /// `text SIMILAR TO pattern`, and `~`: the pattern must match all of the text.
 pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) -> Bound<Typed> {
-    let known = pattern.known_value().and_then(Datum::as_text).ok_or_else(|| {
-        Refusal::new("a regular expression must be a string in the query", pattern.place)
-    })?;
-    let wrong = Refusal::new(format!("a pattern is looked for in text, not in {}", subject.kind), subject.place);
+    let known = pattern
+        .known_value()
+        .and_then(Datum::as_text)
+        .ok_or_else(|| Refusal::new("a regular expression must be a string in the query", pattern.place))?;
+    let wrong =
+        Refusal::new(format!("a pattern is looked for in text, not in {}", subject.kind), subject.place);
     let subject = adapted(subject, &SqlType::Varchar).ok_or(wrong)??;
     whole_match(subject, known, RegexOptions::default(), place)
 }
@@ -199,7 +203,8 @@ fn extract(call: &FunctionCall) -> Bound<Typed> {
     }
     let regex = known_regex(call, 1, RegexOptions::parse(call, 3)?)?;
     let group = group(call, &regex)?;
-    let found = move |arguments: Arguments<'_, '_>| Ok(Datum::Text(captured(&regex, word(arguments, 0), group)));
+    let found =
+        move |arguments: Arguments<'_, '_>| Ok(Datum::Text(captured(&regex, word(arguments, 0), group)));
     Ok(Typed::call(found, vec![subject(call)?], SqlType::Varchar, call.place))
 }
 
@@ -260,7 +265,8 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_ascii() {
-        let matches = |pattern: &str, text: &str| compiled(pattern, RegexOptions::default()).unwrap().is_match(text);
+        let matches =
+            |pattern: &str, text: &str| compiled(pattern, RegexOptions::default()).unwrap().is_match(text);
         assert!(!matches("\\w", "é"));
         assert!(matches("[\\w]", "a"));
         assert!(matches("^.$", "é"));

@@ -11,8 +11,14 @@ use crate::values::sql_type::SqlType;
 
 pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["round"], bind: round },
-    BoundFunction { names: &["floor"], bind: |call| cut(call, Cut { real: f64::floor, decimal: i128::div_euclid }) },
-    BoundFunction { names: &["ceil", "ceiling"], bind: |call| cut(call, Cut { real: f64::ceil, decimal: divide_up }) },
+    BoundFunction {
+        names: &["floor"],
+        bind: |call| cut(call, Cut { real: f64::floor, decimal: i128::div_euclid }),
+    },
+    BoundFunction {
+        names: &["ceil", "ceiling"],
+        bind: |call| cut(call, Cut { real: f64::ceil, decimal: divide_up }),
+    },
     BoundFunction { names: &["trunc"], bind: trunc },
 ];
 
@@ -60,7 +66,8 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
     let (argument, digits) = match call.arguments.as_slice() {
         [_] => (one_number(call)?, 0),
         [number, digits] => {
-            let known = digits.known_value().and_then(Datum::as_whole).and_then(|digits| i32::try_from(digits).ok());
+            let known =
+                digits.known_value().and_then(Datum::as_whole).and_then(|digits| i32::try_from(digits).ok());
             let digits = known.ok_or_else(|| {
                 Refusal::new("how many digits are kept must be a number in the query", digits.place)
             })?;
@@ -84,7 +91,9 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
             let kept = u8::try_from(digits.max(0)).unwrap_or(0);
             let kind = SqlType::Decimal(width, kept);
             let rounded = move |arguments: Arguments<'_, '_>| {
-                let Some(Datum::Decimal(number)) = arguments.first().map(|datum| &**datum) else { return Ok(Datum::Null) };
+                let Some(Datum::Decimal(number)) = arguments.first().map(|datum| &**datum) else {
+                    return Ok(Datum::Null);
+                };
                 Ok(Datum::Decimal(round_decimal(*number, scale, digits)))
             };
             Ok(Typed::call(rounded, vec![argument], kind, call.place))

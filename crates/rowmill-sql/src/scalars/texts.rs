@@ -12,29 +12,124 @@ use crate::values::sql_type::SqlType::{self, BigInt, Boolean, Integer, Varchar};
 type Computed = Result<Datum, String>;
 
 pub(super) const PLAIN: &[PlainFunction] = &[
-    PlainFunction { names: &["lower", "lcase"], parameters: &[Varchar], result: Varchar, compute: |a| text(lower(word(a, 0))) },
-    PlainFunction { names: &["upper", "ucase"], parameters: &[Varchar], result: Varchar, compute: |a| text(upper(word(a, 0))) },
-    PlainFunction { names: &["strlen"], parameters: &[Varchar], result: BigInt, compute: |a| whole(word(a, 0).len()) },
+    PlainFunction {
+        names: &["lower", "lcase"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(lower(word(a, 0))),
+    },
+    PlainFunction {
+        names: &["upper", "ucase"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(upper(word(a, 0))),
+    },
+    PlainFunction {
+        names: &["strlen"],
+        parameters: &[Varchar],
+        result: BigInt,
+        compute: |a| whole(word(a, 0).len()),
+    },
     PlainFunction { names: &["reverse"], parameters: &[Varchar], result: Varchar, compute: reverse },
     PlainFunction { names: &["repeat"], parameters: &[Varchar, BigInt], result: Varchar, compute: repeat },
     PlainFunction { names: &["left"], parameters: &[Varchar, BigInt], result: Varchar, compute: left },
     PlainFunction { names: &["right"], parameters: &[Varchar, BigInt], result: Varchar, compute: right },
-    PlainFunction { names: &["lpad"], parameters: &[Varchar, Integer, Varchar], result: Varchar, compute: |a| pad(a, Side::Left) },
-    PlainFunction { names: &["rpad"], parameters: &[Varchar, Integer, Varchar], result: Varchar, compute: |a| pad(a, Side::Right) },
-    PlainFunction { names: &["substr", "substring"], parameters: &[Varchar, BigInt], result: Varchar, compute: |a| text(part(word(a, 0), number(a, 1), i64::MAX)) },
-    PlainFunction { names: &["substr", "substring"], parameters: &[Varchar, BigInt, BigInt], result: Varchar, compute: |a| text(part(word(a, 0), number(a, 1), number(a, 2))) },
-    PlainFunction { names: &["starts_with", "prefix"], parameters: &[Varchar, Varchar], result: Boolean, compute: |a| truth(word(a, 0).starts_with(word(a, 1))) },
-    PlainFunction { names: &["ends_with", "suffix"], parameters: &[Varchar, Varchar], result: Boolean, compute: |a| truth(word(a, 0).ends_with(word(a, 1))) },
-    PlainFunction { names: &["strpos", "instr", "position"], parameters: &[Varchar, Varchar], result: BigInt, compute: position },
-    PlainFunction { names: &["split_part"], parameters: &[Varchar, Varchar, BigInt], result: Varchar, compute: split_part },
-    PlainFunction { names: &["replace"], parameters: &[Varchar, Varchar, Varchar], result: Varchar, compute: replace },
-    PlainFunction { names: &["trim"], parameters: &[Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_matches(is_space)) },
-    PlainFunction { names: &["ltrim"], parameters: &[Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_start_matches(is_space)) },
-    PlainFunction { names: &["rtrim"], parameters: &[Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_end_matches(is_space)) },
-    PlainFunction { names: &["trim"], parameters: &[Varchar, Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_matches(|c| word(a, 1).contains(c))) },
-    PlainFunction { names: &["ltrim"], parameters: &[Varchar, Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_start_matches(|c| word(a, 1).contains(c))) },
-    PlainFunction { names: &["rtrim"], parameters: &[Varchar, Varchar], result: Varchar, compute: |a| text(word(a, 0).trim_end_matches(|c| word(a, 1).contains(c))) },
-    PlainFunction { names: &["ascii", "unicode", "ord"], parameters: &[Varchar], result: Integer, compute: |a| code(word(a, 0)) },
+    PlainFunction {
+        names: &["lpad"],
+        parameters: &[Varchar, Integer, Varchar],
+        result: Varchar,
+        compute: |a| pad(a, Side::Left),
+    },
+    PlainFunction {
+        names: &["rpad"],
+        parameters: &[Varchar, Integer, Varchar],
+        result: Varchar,
+        compute: |a| pad(a, Side::Right),
+    },
+    PlainFunction {
+        names: &["substr", "substring"],
+        parameters: &[Varchar, BigInt],
+        result: Varchar,
+        compute: |a| text(part(word(a, 0), number(a, 1), i64::MAX)),
+    },
+    PlainFunction {
+        names: &["substr", "substring"],
+        parameters: &[Varchar, BigInt, BigInt],
+        result: Varchar,
+        compute: |a| text(part(word(a, 0), number(a, 1), number(a, 2))),
+    },
+    PlainFunction {
+        names: &["starts_with", "prefix"],
+        parameters: &[Varchar, Varchar],
+        result: Boolean,
+        compute: |a| truth(word(a, 0).starts_with(word(a, 1))),
+    },
+    PlainFunction {
+        names: &["ends_with", "suffix"],
+        parameters: &[Varchar, Varchar],
+        result: Boolean,
+        compute: |a| truth(word(a, 0).ends_with(word(a, 1))),
+    },
+    PlainFunction {
+        names: &["strpos", "instr", "position"],
+        parameters: &[Varchar, Varchar],
+        result: BigInt,
+        compute: position,
+    },
+    PlainFunction {
+        names: &["split_part"],
+        parameters: &[Varchar, Varchar, BigInt],
+        result: Varchar,
+        compute: split_part,
+    },
+    PlainFunction {
+        names: &["replace"],
+        parameters: &[Varchar, Varchar, Varchar],
+        result: Varchar,
+        compute: replace,
+    },
+    PlainFunction {
+        names: &["trim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["ltrim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_start_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["rtrim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_end_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["trim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["ltrim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_start_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["rtrim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_end_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["ascii", "unicode", "ord"],
+        parameters: &[Varchar],
+        result: Integer,
+        compute: |a| code(word(a, 0)),
+    },
     PlainFunction { names: &["chr"], parameters: &[Integer], result: Varchar, compute: character },
 ];
 
@@ -95,7 +190,11 @@ fn upper(text: &str) -> String {
 }
 
 fn is_space(letter: char) -> bool {
-    letter == ' ' || matches!(letter, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+    letter == ' '
+        || matches!(
+            letter,
+            '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+        )
 }
 
 /// Turns text round. Letters that are written as several characters would come apart.
@@ -227,7 +326,9 @@ fn code(text: &str) -> Computed {
 
 fn character(arguments: Arguments<'_, '_>) -> Computed {
     let code = u32::try_from(number(arguments, 0)).ok();
-    let letter = code.and_then(char::from_u32).ok_or_else(|| format!("there is no character {}", number(arguments, 0)))?;
+    let letter = code
+        .and_then(char::from_u32)
+        .ok_or_else(|| format!("there is no character {}", number(arguments, 0)))?;
     text(letter)
 }
 
@@ -240,7 +341,8 @@ fn length(call: &FunctionCall) -> Bound<Typed> {
         };
         return Ok(Typed::call(count, vec![argument], BigInt, call.place));
     }
-    let text = adapted(argument, &Varchar).ok_or_else(|| call.wrong_types("write `length(CAST(x AS VARCHAR))`"))??;
+    let text = adapted(argument, &Varchar)
+        .ok_or_else(|| call.wrong_types("write `length(CAST(x AS VARCHAR))`"))??;
     Ok(Typed::call(|a| whole(word(a, 0).chars().count()), vec![text], BigInt, call.place))
 }
 
@@ -288,7 +390,9 @@ fn concat_with(call: &FunctionCall) -> Bound<Typed> {
         return Err(call.wrong_count("at least 2"));
     }
     let joined = |arguments: Arguments<'_, '_>| {
-        let Some(separator) = arguments.first().and_then(|datum| datum.as_text()) else { return Ok(Datum::Null) };
+        let Some(separator) = arguments.first().and_then(|datum| datum.as_text()) else {
+            return Ok(Datum::Null);
+        };
         let parts: Vec<_> = arguments.iter().skip(1).filter_map(|datum| datum.as_text()).collect();
         Ok(Datum::Text(parts.join(separator)))
     };

@@ -128,7 +128,10 @@ mod tests {
         let at = |year, month, day| midnight(CivilDay { year, month, day }.days()).unwrap();
         let month = Interval { months: 1, ..Interval::default() };
         assert_eq!(moved(at(2024, 1, 31), month), Some(at(2024, 2, 29)));
-        assert_eq!(moved(at(2023, 12, 31), Interval { months: -10, days: 1, micros: 0 }), Some(at(2023, 3, 1)));
+        assert_eq!(
+            moved(at(2023, 12, 31), Interval { months: -10, days: 1, micros: 0 }),
+            Some(at(2023, 3, 1))
+        );
         assert_eq!(CivilDay::new(2023, 2, 29), None);
     }
 }

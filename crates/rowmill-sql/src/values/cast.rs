@@ -7,8 +7,8 @@ use super::decimal;
 use super::interval::Interval;
 use super::json;
 use super::moment_text::{
-    MomentFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp, time_text,
-    timestamp_text,
+    MomentFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp,
+    time_text, timestamp_text,
 };
 use super::number_text::{parse_boolean, parse_decimal, parse_real, parse_whole, real_text};
 use super::sql_type::SqlType;
@@ -50,7 +50,9 @@ pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType) -> Result<Datum, 
         return Ok(datum);
     }
     match (datum, from, to) {
-        (datum, _, SqlType::Varchar) => to_text(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible),
+        (datum, _, SqlType::Varchar) => {
+            to_text(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
+        }
         (Datum::Text(text), SqlType::Json, SqlType::Json) => Ok(Datum::Text(text)),
         (Datum::Text(text), SqlType::Json, to) => json::cast_json(&text, to),
         (Datum::Text(text), _, to) => from_text(text, to),

@@ -13,10 +13,12 @@ pub(crate) fn common_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
         (SqlType::Date, SqlType::Timestamp) | (SqlType::Timestamp, SqlType::Date) => SqlType::Timestamp,
         (SqlType::List(left), SqlType::List(right)) => SqlType::List(Box::new(common_type(left, right)?)),
         (SqlType::Struct(left), SqlType::Struct(right)) => {
-            let is_same = left.len() == right.len() && left.iter().zip(right).all(|(one, other)| one.0 == other.0);
+            let is_same =
+                left.len() == right.len() && left.iter().zip(right).all(|(one, other)| one.0 == other.0);
             let fields = left.iter().zip(right).filter(|_| is_same);
-            let fields: Option<Vec<_>> =
-                fields.map(|((name, left), (_, right))| Some((name.clone(), common_type(left, right)?))).collect();
+            let fields: Option<Vec<_>> = fields
+                .map(|((name, left), (_, right))| Some((name.clone(), common_type(left, right)?)))
+                .collect();
             SqlType::Struct(fields.filter(|_| is_same)?)
         }
         (left, right) if left.is_number() && right.is_number() => common_number(left, right)?,
@@ -35,7 +37,8 @@ pub(crate) fn common_number(left: &SqlType, right: &SqlType) -> Option<SqlType> 
     if left.is_whole() && right.is_whole() {
         return common_whole(left, right);
     }
-    let ((left_digits, left_scale), (right_digits, right_scale)) = (left.decimal_size()?, right.decimal_size()?);
+    let ((left_digits, left_scale), (right_digits, right_scale)) =
+        (left.decimal_size()?, right.decimal_size()?);
     let scale = left_scale.max(right_scale);
     let whole = (left_digits - left_scale).max(right_digits - right_scale);
     Some(SqlType::Decimal((whole + scale).min(38), scale))
@@ -69,7 +72,9 @@ mod tests {
 
     #[test]
     fn types_meet_where_they_do_in_duckdb() {
-        use SqlType::{BigInt, Date, Decimal, Double, Float, HugeInt, Integer, Timestamp, UBigInt, UTinyInt, Varchar};
+        use SqlType::{
+            BigInt, Date, Decimal, Double, Float, HugeInt, Integer, Timestamp, UBigInt, UTinyInt, Varchar,
+        };
         for (left, right, expected) in [
             (Integer, Decimal(2, 1), Some(Decimal(11, 1))),
             (BigInt, Decimal(2, 1), Some(Decimal(20, 1))),

@@ -64,7 +64,9 @@ mod tests {
 
     #[test]
     fn halves_are_rounded_away_from_zero() {
-        for (number, by, expected) in [(25, 10, 3), (-25, 10, -3), (24, 10, 2), (-26, 10, -3), (5, 1, 5), (0, 10, 0)] {
+        for (number, by, expected) in
+            [(25, 10, 3), (-25, 10, -3), (24, 10, 2), (-26, 10, -3), (5, 1, 5), (0, 10, 0)]
+        {
             assert_eq!(divide_rounded(number, by), expected, "{number} / {by}");
         }
     }

@@ -177,14 +177,20 @@ impl Reader<'_> {
             SqlType::Interval => {
                 let (months, days) = (self.signed()?, self.signed()?);
                 let micros = self.signed()?;
-                Datum::Interval(Interval { months: months.try_into().ok()?, days: days.try_into().ok()?, micros })
+                Datum::Interval(Interval {
+                    months: months.try_into().ok()?,
+                    days: days.try_into().ok()?,
+                    micros,
+                })
             }
             SqlType::Boolean => Datum::Boolean(self.take::<1>()? == [1]),
             SqlType::Float | SqlType::Double => Datum::Real(self.real()?),
             SqlType::Date => Datum::Date(self.signed()?.try_into().ok()?),
             SqlType::Time => Datum::Time(self.signed()?),
             SqlType::Timestamp | SqlType::TimestampTz => Datum::Timestamp(self.signed()?),
-            SqlType::Varchar | SqlType::Json | SqlType::Other(_) => Datum::Text(String::from_utf8(self.text()?).ok()?),
+            SqlType::Varchar | SqlType::Json | SqlType::Other(_) => {
+                Datum::Text(String::from_utf8(self.text()?).ok()?)
+            }
             SqlType::Blob => Datum::Bytes(self.text()?),
             SqlType::Decimal(..) => Datum::Decimal(self.wide()?),
             SqlType::Null => Datum::Null,
@@ -232,8 +238,10 @@ mod tests {
         let list = SqlType::List(Box::new(SqlType::Double));
         let texts = SqlType::List(Box::new(SqlType::Varchar));
         let object = SqlType::Struct(vec![("a".into(), SqlType::BigInt), ("b".into(), SqlType::Varchar)]);
-        let reals = |numbers: &[f64]| Datum::List(numbers.iter().map(|number| Datum::Real(*number)).collect());
-        let words = |words: &[&str]| Datum::List(words.iter().map(|word| Datum::Text((*word).into())).collect());
+        let reals =
+            |numbers: &[f64]| Datum::List(numbers.iter().map(|number| Datum::Real(*number)).collect());
+        let words =
+            |words: &[&str]| Datum::List(words.iter().map(|word| Datum::Text((*word).into())).collect());
         let pair = |number: Datum, text: &str| Datum::Struct(vec![number, Datum::Text(text.into())]);
         let cases: Vec<(SqlType, Vec<Datum>)> = vec![
             (SqlType::HugeInt, [i128::MIN, -1, 0, 1, i128::MAX].map(Datum::Whole).to_vec()),
@@ -250,12 +258,32 @@ mod tests {
                     Datum::List(vec![Datum::Null]),
                 ],
             ),
-            (texts, vec![words(&[""]), words(&["", "b"]), words(&["\0"]), words(&["a"]), words(&["a", "a"]), words(&["ab"])]),
-            (object, vec![pair(Datum::Whole(-1), "z"), pair(Datum::Whole(7), "a"), pair(Datum::Whole(7), "b"), pair(Datum::Null, "a")]),
+            (
+                texts,
+                vec![
+                    words(&[""]),
+                    words(&["", "b"]),
+                    words(&["\0"]),
+                    words(&["a"]),
+                    words(&["a", "a"]),
+                    words(&["ab"]),
+                ],
+            ),
+            (
+                object,
+                vec![
+                    pair(Datum::Whole(-1), "z"),
+                    pair(Datum::Whole(7), "a"),
+                    pair(Datum::Whole(7), "b"),
+                    pair(Datum::Null, "a"),
+                ],
+            ),
         ];
         for (kind, ordered) in cases {
             for pair in ordered.windows(2) {
-                let (Value::Blob(left), Value::Blob(right)) = (bytes(&pair[0], &kind), bytes(&pair[1], &kind)) else {
+                let (Value::Blob(left), Value::Blob(right)) =
+                    (bytes(&pair[0], &kind), bytes(&pair[1], &kind))
+                else {
                     panic!("{kind} is not bytes")
                 };
                 assert!(left < right, "{pair:?}");

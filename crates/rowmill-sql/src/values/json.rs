@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::cast::{CastFailure, to_text};
@@ -168,7 +168,8 @@ pub(crate) fn cast_json(text: &str, to: &SqlType) -> Result<Datum, CastFailure> 
     let found = match (first, to) {
         (b'n', _) => Some(Datum::Null),
         (b'[', SqlType::List(item)) => {
-            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| CastFailure::NotConvertible)?;
+            let items: Vec<&RawValue> =
+                serde_json::from_str(text).map_err(|_| CastFailure::NotConvertible)?;
             let items = items.iter().map(|value| cast_json_item(value.get(), item));
             Some(Datum::List(items.collect::<Result<_, _>>()?))
         }
@@ -187,7 +188,9 @@ pub(crate) fn cast_json(text: &str, to: &SqlType) -> Result<Datum, CastFailure> 
             return super::cast::cast(Datum::Boolean(first == b't'), &SqlType::Boolean, to);
         }
         (b'-' | b'0'..=b'9', SqlType::Double) => text.parse().ok().map(Datum::Real),
-        (b'-' | b'0'..=b'9', to) if to.is_number() || *to == SqlType::Boolean => return cast_json_number(text, to),
+        (b'-' | b'0'..=b'9', to) if to.is_number() || *to == SqlType::Boolean => {
+            return cast_json_number(text, to);
+        }
         _ => None,
     };
     found.ok_or(CastFailure::NotConvertible)

@@ -39,10 +39,15 @@ pub(crate) fn parse_timestamp(text: &str) -> Parsed<i64> {
     let clock = rest.strip_prefix([' ', 'T']).ok_or(MomentFailure::NotOne)?;
     let end = clock.find(|letter: char| !(letter.is_ascii_digit() || letter == ':' || letter == '.'));
     let (clock, zone) = clock.split_at(end.unwrap_or(clock.len()));
-    let micros = parse_clock(clock).filter(|micros| *micros <= MICROS_PER_DAY).ok_or(MomentFailure::NotOne)?;
+    let micros =
+        parse_clock(clock).filter(|micros| *micros <= MICROS_PER_DAY).ok_or(MomentFailure::NotOne)?;
     match zone.trim() {
-        "" | "Z" | "UTC" | "+00" | "+00:00" | "+0000" => start.checked_add(micros).ok_or(MomentFailure::NotOne),
-        zone if zone.starts_with(['+', '-']) || zone.starts_with(|first: char| first.is_ascii_alphabetic()) => {
+        "" | "Z" | "UTC" | "+00" | "+00:00" | "+0000" => {
+            start.checked_add(micros).ok_or(MomentFailure::NotOne)
+        }
+        zone if zone.starts_with(['+', '-'])
+            || zone.starts_with(|first: char| first.is_ascii_alphabetic()) =>
+        {
             Err(MomentFailure::Unclear)
         }
         _ => Err(MomentFailure::NotOne),
@@ -208,8 +213,14 @@ mod tests {
             let found = parse_timestamp(text).map(timestamp_text);
             assert_eq!(found, expected.map(str::to_owned), "{text}");
         }
-        assert_eq!(parse_date("2024-01-05T10:00:00").map(i64::from).map(date_text), Ok("2024-01-05".to_owned()));
-        assert_eq!(parse_instant("2024-01-05 10:00:00+02:00").map(timestamp_text), Ok("2024-01-05 08:00:00".to_owned()));
+        assert_eq!(
+            parse_date("2024-01-05T10:00:00").map(i64::from).map(date_text),
+            Ok("2024-01-05".to_owned())
+        );
+        assert_eq!(
+            parse_instant("2024-01-05 10:00:00+02:00").map(timestamp_text),
+            Ok("2024-01-05 08:00:00".to_owned())
+        );
         assert_eq!(parse_instant("2024-01-05 10:00:00"), Err(MomentFailure::Unclear));
     }
 

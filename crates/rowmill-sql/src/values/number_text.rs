@@ -61,7 +61,8 @@ fn is_blank(letter: char) -> bool {
 
 fn plain_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let is_number = !digits.is_empty() && digits.len() <= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number =
+        !digits.is_empty() && digits.len() <= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
 }
 
@@ -81,7 +82,8 @@ pub(crate) fn parse_whole(text: &str, wanted: &SqlType) -> Option<i128> {
     let in_base = |prefixes: [&str; 2], base| {
         let digits = prefixes.iter().find_map(|prefix| trimmed.strip_prefix(prefix))?;
         let is_digit = |letter: char| letter.is_digit(base);
-        (!digits.is_empty() && digits.chars().all(is_digit)).then(|| i128::from_str_radix(digits, base).ok())?
+        (!digits.is_empty() && digits.chars().all(is_digit))
+            .then(|| i128::from_str_radix(digits, base).ok())?
     };
     let number = in_base(["0x", "0X"], 16)
         .or_else(|| in_base(["0b", "0B"], 2))

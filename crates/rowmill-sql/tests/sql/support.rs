@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use rowmill_sql::{Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value};
+use rowmill_sql::{
+    Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value,
+};
 use rowmill_types::{Problem, ProblemCode};
 
 #[derive(Debug)]
@@ -40,10 +42,37 @@ impl Memory {
         Self {
             columns: columns.map(column).into(),
             rows: vec![
-                vec!["1", "\"Ada\"", "1.50", "true", r#"["x", "y"]"#, "\"2.50\"", "\"2024-01-01T05:00:00\"", r#"{"size": 1, "lang": "de"}"#],
-                vec!["2", "\"Bo\"", "-2.0", "false", "[]", "\"10.00\"", "\"2024-01-01 07:00:00\"", r#"{"lang":"en"}"#],
+                vec![
+                    "1",
+                    "\"Ada\"",
+                    "1.50",
+                    "true",
+                    r#"["x", "y"]"#,
+                    "\"2.50\"",
+                    "\"2024-01-01T05:00:00\"",
+                    r#"{"size": 1, "lang": "de"}"#,
+                ],
+                vec![
+                    "2",
+                    "\"Bo\"",
+                    "-2.0",
+                    "false",
+                    "[]",
+                    "\"10.00\"",
+                    "\"2024-01-01 07:00:00\"",
+                    r#"{"lang":"en"}"#,
+                ],
                 vec!["3", "null", "7.25", "true", r#"["x"]"#, "null", "null", "null"],
-                vec!["4", "\"Dee\"", "0.0", "false", "null", "\"0.05\"", "\"2023-12-31 23:59:59.5\"", r#"{"lang":"de","size":7}"#],
+                vec![
+                    "4",
+                    "\"Dee\"",
+                    "0.0",
+                    "false",
+                    "null",
+                    "\"0.05\"",
+                    "\"2023-12-31 23:59:59.5\"",
+                    r#"{"lang":"de","size":7}"#,
+                ],
             ],
             fails_after: None,
             asked: Mutex::default(),

@@ -46,7 +46,9 @@ fn queries_made_at_random_give_what_duckdb_gives_or_are_refused() {
     }
     let Outcomes { equal, both_refuse, only_duckdb_refuses, only_we_refuse, different } = &outcomes;
     let refused: usize = only_we_refuse.values().sum();
-    println!("equal {equal}, both refuse {both_refuse}, only we refuse {refused}, only DuckDB refuses {only_duckdb_refuses}");
+    println!(
+        "equal {equal}, both refuse {both_refuse}, only we refuse {refused}, only DuckDB refuses {only_duckdb_refuses}"
+    );
     for (reason, count) in only_we_refuse {
         println!("  {count} × {reason}");
     }
@@ -57,7 +59,9 @@ fn queries_made_at_random_give_what_duckdb_gives_or_are_refused() {
 
 fn asked(folder: &Path) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let setting = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+    let setting = |name: &str, otherwise: &str| {
+        std::env::var_os(name).map_or_else(|| otherwise.to_owned(), |text| text.to_str().unwrap().to_owned())
+    };
     let python: PathBuf = root.join(".venv/bin/python");
     let output = Command::new(&python)
         .arg(root.join("scripts/duckdb_random.py"))
@@ -65,7 +69,9 @@ fn asked(folder: &Path) -> String {
         .args(["--queries", &setting("ROWMILL_SOAK_RUNS", QUERIES)])
         .args(["--seed", &setting("ROWMILL_SOAK_SEED", SEED)])
         .output()
-        .unwrap_or_else(|error| panic!("{}: {error}; run `bash scripts/prepare-python` first", python.display()));
+        .unwrap_or_else(|error| {
+            panic!("{}: {error}; run `bash scripts/prepare-python` first", python.display())
+        });
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -76,7 +82,9 @@ impl Outcomes {
         match (ours, &asked.rows) {
             (Ok(ours), Some(theirs)) => match difference(&ours, theirs) {
                 None => self.equal += 1,
-                Some(difference) => self.different.push(format!("{}: {}\n  {difference}", asked.input, asked.sql)),
+                Some(difference) => {
+                    self.different.push(format!("{}: {}\n  {difference}", asked.input, asked.sql))
+                }
             },
             (Ok(_), None) => self.only_duckdb_refuses += 1,
             (Err(_), None) => self.both_refuse += 1,
@@ -106,7 +114,10 @@ fn difference(ours: &[Map<String, Value>], theirs: &[Map<String, Value>]) -> Opt
     }
     let differs = |(ours, theirs): &(&Map<String, Value>, &Map<String, Value>)| {
         ours.len() != theirs.len()
-            || ours.iter().zip(theirs.iter()).any(|((name, ours), (other, theirs))| name != other || !is_same(ours, theirs))
+            || ours
+                .iter()
+                .zip(theirs.iter())
+                .any(|((name, ours), (other, theirs))| name != other || !is_same(ours, theirs))
     };
     let (ours, theirs) = ours.iter().zip(theirs).find(differs)?;
     Some(format!("ours   {}\n  theirs {}", Value::from(ours.clone()), Value::from(theirs.clone())))
@@ -125,7 +136,8 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
         }
         (Value::Object(ours), Value::Object(theirs)) => {
             let is_known = ours.keys().all(|name| theirs.contains_key(name));
-            is_known && theirs.iter().all(|(name, theirs)| is_same(ours.get(name).unwrap_or(&Value::Null), theirs))
+            is_known
+                && theirs.iter().all(|(name, theirs)| is_same(ours.get(name).unwrap_or(&Value::Null), theirs))
         }
         (Value::String(ours), Value::String(theirs)) => ours == theirs || *theirs == shown_time(ours),
         (ours, theirs) => ours == theirs,
@@ -146,7 +158,9 @@ fn is_near(ours: &str, theirs: &str) -> bool {
 fn shown_time(text: &str) -> String {
     let text = if text.get(10..11) == Some("T") { text.replacen('T', " ", 1) } else { text.to_owned() };
     match text.split_once('.') {
-        Some((whole, fraction)) => format!("{whole}.{}", fraction.trim_end_matches('0')).trim_end_matches('.').to_owned(),
+        Some((whole, fraction)) => {
+            format!("{whole}.{}", fraction.trim_end_matches('0')).trim_end_matches('.').to_owned()
+        }
         None => text,
     }
 }

@@ -174,13 +174,19 @@ fn a_value_that_breaks_the_type_of_its_column_is_named_with_its_row_and_the_reme
     let mut text = "{\"x\":1,\"id\":7}\n".repeat(20_480);
     text.push_str("{\"x\":\"n/a\",\"id\":8}\n");
     let input = Input::new("rows.jsonl", &text);
-    let problem = read_all(&mut *input.sql("SELECT id FROM input WHERE x > 8").unwrap().open().unwrap()).unwrap_err();
+    let problem =
+        read_all(&mut *input.sql("SELECT id FROM input WHERE x > 8").unwrap().open().unwrap()).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
-    assert!(problem.message.contains("row 20481 of the input has \"n/a\" in `x`, which is BIGINT"), "{}", problem.message);
+    assert!(
+        problem.message.contains("row 20481 of the input has \"n/a\" in `x`, which is BIGINT"),
+        "{}",
+        problem.message
+    );
     assert!(problem.hint.as_ref().unwrap().contains("--types x=text"), "{:?}", problem.hint);
     // A column that is only passed on is not looked at.
     assert_eq!(input.rows("SELECT id FROM input WHERE id > 7"), [r#"{"id":8}"#]);
-    let typed = input.typed_sql("SELECT x, id FROM input WHERE coalesce(TRY_CAST(x AS BIGINT), 9) > 8", &[("x", "text")]);
+    let typed = input
+        .typed_sql("SELECT x, id FROM input WHERE coalesce(TRY_CAST(x AS BIGINT), 9) > 8", &[("x", "text")]);
     assert_eq!(texts(&*typed.unwrap()), [r#"{"x":"n/a","id":8}"#]);
 }
 

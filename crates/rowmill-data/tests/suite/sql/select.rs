@@ -157,7 +157,8 @@ fn an_input_that_can_leave_things_out_is_told_what() {
 
     let rows = declared();
     let counted =
-        sql_dataset(rows.clone(), "SELECT count(*) AS c FROM input", &input.settings(&[]), input.notice()).unwrap();
+        sql_dataset(rows.clone(), "SELECT count(*) AS c FROM input", &input.settings(&[]), input.notice())
+            .unwrap();
     assert_eq!(texts(&*counted), [r#"{"c":2}"#]);
     assert_eq!(asked(&rows), [part(Some(&["id"]), &[])]);
 
