@@ -134,6 +134,9 @@ impl Scan for RowScan {
         // A format that knows only text has numbers as strings, and nothing as an empty one.
         match json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             Some("") => None,
+            Some(_) if matches!(kind, SqlType::Json | SqlType::List(_) | SqlType::Struct(_)) => {
+                serde_json::from_str::<String>(json).ok().map(Cow::Owned)
+            }
             Some(text) if is_number(text) && matches!(kind, SqlType::Double | SqlType::HugeInt) => {
                 Some(Cow::Borrowed(text))
             }

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DateTimeField, Expr, Ident, Interval, Spanned as _, UnaryOperator, Value,
+    BinaryOperator, CastKind, DateTimeField, Expr, Ident, Interval, LambdaFunction, OneOrManyWithParens, Spanned as _, UnaryOperator, Value,
 };
 
 use super::Binder;
@@ -58,6 +58,12 @@ impl Binder<'_> {
                 cast_to(value, &wanted, mode)
             }
             Expr::Function(function) => self.bind_call(function, scope),
+            // The parser takes `column -> '$.a'` for a function without a name.
+            Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::One(column), body, .. }) => {
+                let found = self.bind_name(std::slice::from_ref(&column.name), scope)?;
+                let path = self.bind_expression(body, scope)?;
+                json_part(found, &path, SqlType::Json, place)
+            }
             Expr::Case { operand, conditions, else_result, .. } => {
                 self.bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope)
             }

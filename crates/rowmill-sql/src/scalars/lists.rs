@@ -238,19 +238,16 @@ fn concat(call: &FunctionCall) -> Bound<Typed> {
     joined_lists(left, right, call.place)
 }
 
-/// Two lists, one behind the other; null counts as no list only where DuckDB says so, which is not here.
-pub(super) fn joined_lists(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+/// Two lists, one behind the other; null counts as an empty one.
+fn joined_lists(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let met = common_type(&left.kind, &right.kind).filter(|kind| matches!(kind, SqlType::List(_)));
     let kind =
         met.ok_or_else(|| Refusal::new(format!("{} and {} cannot be joined", left.kind, right.kind), place))?;
-    if left.kind == SqlType::Null || right.kind == SqlType::Null {
-        return Err(Refusal::new("a list is joined with null", place));
-    }
     let left = cast_to(left, &kind, CastMode::Fail)?;
     let right = cast_to(right, &kind, CastMode::Fail)?;
     let joined =
         |arguments: Arguments<'_, '_>| Ok(Datum::List([items(arguments, 0), items(arguments, 1)].concat()));
-    Ok(Typed::call(joined, vec![left, right], kind, place))
+    Ok(Typed::call_with_nulls(joined, vec![left, right], kind, place))
 }
 
 fn join(call: &FunctionCall) -> Bound<Typed> {

@@ -4,6 +4,7 @@ use super::dates::{add_days, day_difference, moved_by, scaled_interval, timestam
 use crate::expression::coerce::{adapts, cast_to, folded, meeting_type};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::values::common_type::common_number;
 use crate::values::datum::Datum;
 use crate::values::decimal::fits;
 use crate::values::sql_type::SqlType;
@@ -73,9 +74,8 @@ fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: Tex
 
 /// Division and powers: with a fraction, whatever goes in.
 fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
-    let is_float = left.kind == SqlType::Float
-        && matches!(right.kind, SqlType::Float)
-        && operation == Arithmetic::Divide;
+    let is_float =
+        operation == Arithmetic::Divide && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
     let kind = if is_float { SqlType::Float } else { SqlType::Double };
     let left = cast_to(left, &kind, CastMode::Fail)?;
     let right = cast_to(right, &kind, CastMode::Fail)?;
@@ -270,7 +270,7 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
 /// `a || b`: text, or lists.
 pub(crate) fn concatenated(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     if matches!(left.kind, SqlType::List(_)) || matches!(right.kind, SqlType::List(_)) {
-        return super::lists::joined_lists(left, right, place).and_then(folded);
+        return Err(Refusal::new("lists are not joined by `||` here", place).hint("write `list_concat(a, b)`"));
     }
     let left = cast_to(left, &SqlType::Varchar, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Varchar, CastMode::Fail)?;

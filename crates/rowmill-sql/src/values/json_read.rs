@@ -42,6 +42,13 @@ pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Optio
         (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(Value::Real),
         (b't', SqlType::Boolean) => Some(Value::Integer(1)),
         (b'f', SqlType::Boolean) => Some(Value::Integer(0)),
+        (b'"', SqlType::Json) if text == FieldText::MayBeAnything => {
+            let decoded = decoded_string(json)?;
+            if decoded.is_empty() {
+                return Some(Value::Null);
+            }
+            super::json::minified(&decoded).map(|_| Value::Text(decoded))
+        }
         (_, SqlType::Json) => Some(Value::Text(Cow::Borrowed(json))),
         (_, SqlType::Other(_)) => Some(Value::Text(Cow::Borrowed(json))),
         (b'"', _) if text == FieldText::MayBeAnything => {
