@@ -38,7 +38,8 @@ impl PlannedBudget {
             let calls = (report.calls as f64 * share) as u64;
             Self {
                 enough: likely <= limit,
-                rows: report.rows.saturating_sub(report.calls).saturating_add(calls),
+                // Rows that need no call end with those around them.
+                rows: report.rows.saturating_sub(report.reach.rows() - report.reach.rows_after(calls)),
                 certain: needed.high <= limit,
             }
         };

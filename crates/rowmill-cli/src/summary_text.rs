@@ -29,6 +29,8 @@ pub(crate) struct SummaryContext {
     pub(crate) arguments: Option<Vec<String>>,
     /// The output, where `rowmill results` can look at it.
     pub(crate) results: Option<String>,
+    /// Whether `--sql` says which rows there are.
+    pub(crate) asks_a_query: bool,
 }
 
 impl SummaryContext {
@@ -56,6 +58,7 @@ impl SummaryContext {
             side_files: files.into_iter().filter_map(named).collect(),
             arguments: columns.map(|_| std::env::args().collect()),
             results: results.map(|path| path.to_string_lossy().into_owned()),
+            asks_a_query: spec.query.sql.is_some(),
         }
     }
 }
@@ -87,7 +90,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     lines.extend(retries_line(report));
     lines.extend(repairs_line(report));
     lines.extend(tools_line(report));
-    lines.extend(output_lines(report));
+    lines.extend(output_lines(report, context));
     if report.summary.output != "-" {
         lines.push(format!("output: {}", report.summary.output));
     }
@@ -107,7 +110,7 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
 }
 
 /// What was done to the output, where it is not just the rows that ended.
-fn output_lines(report: &RunReport) -> Vec<String> {
+fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     let OutputChanges { moved_rows, removed_rows, dropped_rows, made_whole, set_aside } = &report.output;
     let mut lines = Vec::new();
     if *made_whole {
@@ -119,6 +122,7 @@ fn output_lines(report: &RunReport) -> Vec<String> {
     }
     let have = |rows: u64| if rows == 1 { "has" } else { "have" };
     let are = |rows: u64| if rows == 1 { "is" } else { "are" };
+    let place = if context.asks_a_query { "the result of `--sql`" } else { "the input any more" };
     if *moved_rows > 0 {
         let rows = counted(*moved_rows, "row");
         let have = have(*moved_rows);
@@ -129,13 +133,13 @@ fn output_lines(report: &RunReport) -> Vec<String> {
     if *removed_rows > 0 {
         let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));
         lines.push(format!(
-            "gone:   {rows} {are} not in the input any more, and kept at the end of the output; \
-             `--removed-rows drop` leaves such rows out"
+            "gone:   {rows} {are} not in {place}, and kept at the end of the output; `--removed-rows drop` \
+             leaves such rows out"
         ));
     }
     if *dropped_rows > 0 {
         let (rows, are) = (counted(*dropped_rows, "row"), are(*dropped_rows));
-        lines.push(format!("gone:   {rows} {are} not in the input any more, and dropped from the output"));
+        lines.push(format!("gone:   {rows} {are} not in {place}, and dropped from the output"));
     }
     lines
 }
@@ -213,7 +217,7 @@ fn cost_line(report: &RunReport) -> Option<String> {
     }
     let mut line = format!("cost:   {}", cost.usd);
     if spent > cost.usd {
-        line.push_str(&format!(", {spent} with earlier parts and calls that may have been billed"));
+        line.push_str(&format!(", {spent} with {}", also_spent(report)));
     }
     if cost.saved_by_cache_usd > Money::ZERO {
         line.push_str(&format!(", {} saved by the provider's cache", cost.saved_by_cache_usd));
@@ -222,6 +226,15 @@ fn cost_line(report: &RunReport) -> Option<String> {
         line.push_str(&format!(", without {} of unknown price", counted(cost.calls_without_price, "call")));
     }
     Some(line)
+}
+
+/// What a run may have spent besides the calls that it knows the price of.
+fn also_spent(report: &RunReport) -> String {
+    let cut = report.summary.numbers.calls.outcome_unknown;
+    let cut = (cut > 0).then(|| format!("{} that may have been billed", counted(cut, "call")));
+    let earlier = report.resumed.is_some().then(|| "earlier parts of the run".to_owned());
+    let parts: Vec<String> = earlier.into_iter().chain(cut).collect();
+    if parts.is_empty() { "calls that may have been billed".to_owned() } else { parts.join(" and ") }
 }
 
 fn reused_line(report: &RunReport) -> Option<String> {

@@ -14,10 +14,13 @@ use rowmill_core::ports::{
 use rowmill_models::{Accuracy, TokenCounter, message_tokens};
 use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
 
+use crate::plan_reach::ReachObserver;
+
 /// A model that counts the tokens it is asked with.
 #[derive(Debug)]
 pub(crate) struct CountingModel {
     counter: TokenCounter,
+    reach: Arc<ReachObserver>,
     fixed: u64,
     tokens: AtomicU64,
     /// Whether a file was met whose tokens can only be guessed.
@@ -25,8 +28,8 @@ pub(crate) struct CountingModel {
 }
 
 impl CountingModel {
-    pub(crate) fn new(counter: TokenCounter, fixed: u64) -> Self {
-        Self { counter, fixed, tokens: AtomicU64::new(0), guessed: AtomicBool::new(false) }
+    pub(crate) fn new(counter: TokenCounter, fixed: u64, reach: Arc<ReachObserver>) -> Self {
+        Self { counter, reach, fixed, tokens: AtomicU64::new(0), guessed: AtomicBool::new(false) }
     }
 
     /// How far the count can be trusted, with what was met.
@@ -46,6 +49,7 @@ impl CountingModel {
 impl Model for CountingModel {
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
         async move {
+            self.reach.call_made();
             let tokens = self.fixed + message_tokens(&self.counter, &request.messages);
             self.tokens.fetch_add(tokens, Ordering::Relaxed);
             let files = request.messages.iter().flat_map(|message| &message.attachments);

@@ -31,6 +31,7 @@ use crate::inputs::{self, warnings};
 use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
 use crate::paths::{check_apart, reads, writes};
 use crate::plan_experience::{Experience, experience};
+use crate::plan_reach::{Reach, ReachObserver};
 use crate::prepare;
 use crate::resume::{DoneBefore, done_before};
 use crate::run::{Control, Notice, blocking};
@@ -76,6 +77,9 @@ pub struct PlanReport {
     pub sample_cost_usd: Money,
     /// What the run that `resume` goes on with has spent, or may have: a budget is for both.
     pub spent_before: Spend,
+    /// How far a part of the calls brings the run.
+    #[serde(skip)]
+    pub reach: Reach,
 }
 
 /// Limits per minute.
@@ -136,13 +140,13 @@ pub async fn plan(
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
-/// The tokens of all prompts, how far the count can be trusted, and what the run that would be
-/// resumed has spent.
-#[derive(Clone, Copy)]
+/// The tokens of all prompts, how far the count can be trusted, what the run that would be resumed has
+/// spent, and how far calls bring it.
 struct Counted {
     tokens: u64,
     accuracy: Accuracy,
     spent: Spend,
+    reach: Reach,
 }
 
 fn report(
@@ -202,6 +206,7 @@ fn report(
         },
         sample_cost_usd: experience.cost,
         spent_before: input.spent,
+        reach: input.reach,
     }
 }
 
@@ -284,7 +289,8 @@ async fn count(
     let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
     let http = HttpClient::new(&environment);
     let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), &http)?;
-    let model = Arc::new(CountingModel::new(counter, fixed));
+    let reach = ReachObserver::new(control.observer.clone());
+    let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
     let lane = counting_lane(setup, model.clone());
     let identity = crate::lanes::identity(setup);
     let folder = WorkFolder::open(home.path())?;
@@ -317,12 +323,13 @@ async fn count(
         budget: Budget::default(),
         ledger: Box::new(NoLedger),
         sinks: Sinks::default(),
-        observer: control.observer.clone(),
+        observer: reach.clone(),
         stop: control.stop.clone(),
     };
     let end = rowmill_engine::run(plan).await?;
     let kept = looked_up.map(|store| store.used()).unwrap_or_default();
-    Ok((end, Counted { tokens: model.tokens(), accuracy: model.accuracy(), spent }, kept))
+    let (tokens, accuracy) = (model.tokens(), model.accuracy());
+    Ok((end, Counted { tokens, accuracy, spent, reach: reach.reach() }, kept))
 }
 
 /// A lane without limits to a model that only counts.

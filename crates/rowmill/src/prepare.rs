@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_data::output::{Claim, OutputFile, StandardOutput};
+use rowmill_data::output::{Claim, OutputFile, StandardOutput, check_name};
 use rowmill_data::traces::TraceFolder;
 use rowmill_data::{Location, WantedColumn, deviating_delimiter};
 use rowmill_engine::IdCheck;
@@ -55,6 +55,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
 }
 
 fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    spec.work_dir.as_deref().map_or(Ok(()), |folder| check_name(folder, "--work-dir"))?;
     if spec.existing.resumes() && spec.work_folder().is_none() {
         let message = "`--resume` with `--output -` needs the work folder of the run to be resumed";
         return Err(Problem::new(ProblemCode::Usage, message)

@@ -37,6 +37,15 @@ impl Recording {
         Header { recorded_rows, ..header }
     }
 
+    /// The header with the input that its rows come from: what an earlier part of the run recorded is of
+    /// the input as it was then, whatever that holds now.
+    pub(crate) fn with_input_of(&self, before: Option<&Header>, mut now: Header) -> Header {
+        if let (Self::Found(_), Some(before)) = (self, before) {
+            now.fingerprint.input = before.fingerprint.input.clone();
+        }
+        now
+    }
+
     /// Puts the file where the header will name it.
     pub(crate) fn put(self, folder: &WorkFolder) -> Result<(), Problem> {
         let Self::New(name, path) = self else { return Ok(()) };

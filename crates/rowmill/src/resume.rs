@@ -150,6 +150,7 @@ pub(crate) fn resumed(
     let recording = std::mem::take(&mut new.recording);
     let before = folder.header()?;
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
+    let now = recording.with_input_of(before.as_ref(), now);
     let mut resume = Resume::new(spec.work.agents.retry_unknown);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
@@ -215,6 +216,7 @@ fn gone_on_with(before: Header, now: &Header) -> Header {
         reads: reads.into_iter().collect(),
         error_output: now.error_output.clone().or(before.error_output),
         recorded_rows: now.recorded_rows.clone(),
+        keeps_input: before.keeps_input || now.keeps_input,
         finished: false,
         unfinished: Some(Unfinished::default()),
         ..before

@@ -225,7 +225,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let worker = Worker {
         attachments: files,
         answers,
-        include_input: spec.keeps_input(),
+        // Rows with their input and rows without would not make a table.
+        include_input: header.keeps_input,
         traces,
         redactor: redactor.clone(),
         ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
@@ -326,6 +327,7 @@ fn new_run(
         texts: texts.kept(redactor),
         reads: paths::made_from(spec, texts.cards.as_ref()),
         error_output: spec.error_output.as_deref().map(full_path_text),
+        keeps_input: spec.keeps_input(),
         ..header
     };
     let recording = std::mem::take(&mut rows.recording);

@@ -229,3 +229,24 @@ fn an_output_with_nothing_but_failed_rows_is_not_taken_for_a_file_of_failed_rows
     place.run(&["-i", "rows.jsonl", "-o", "moved.jsonl", "--resume", "-m", "passthrough"]).code(3);
     assert_eq!(place.json("moved.jsonl").len(), 2);
 }
+
+#[test]
+fn a_name_that_leaves_no_room_for_what_is_made_beside_it_is_refused_before_anything_is_sent() {
+    let place = with_rows();
+    let name = |bytes: usize, ending: &str| format!("{}{ending}", "n".repeat(bytes - ending.len()));
+    for (bytes, ending) in [(236, ".jsonl"), (247, ".jsonl"), (255, ".csv"), (300, ".parquet")] {
+        let output = name(bytes, ending);
+        let said = ["error[RM1302]", &format!("given to `--output`, is {bytes} bytes long"), "at most 235 bytes"];
+        refused(&place, &["-i", "rows.jsonl", "-o", &output], &said);
+    }
+    for flag in SIDES.into_iter().chain(["--work-dir"]) {
+        let said = format!("given to `{flag}`, is 240 bytes long");
+        refused(&place, &[IO, &[flag, &name(240, ".x")]].concat(), &[&said]);
+    }
+    for ending in [".jsonl", ".csv", ".parquet"] {
+        let output = name(235, ending);
+        for again in ["--overwrite", "--resume"] {
+            place.run(&[&["-i", "rows.jsonl", "-o", &output, again], ASK].concat()).ok();
+        }
+    }
+}

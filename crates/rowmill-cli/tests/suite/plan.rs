@@ -254,3 +254,17 @@ fn a_plan_takes_the_same_selection_and_refuses_what_a_run_would() {
     let keyless = home.plan().args(&["-m", MODEL, "--sample-calls", "3"]).ends_with(1);
     keyless.says(&["error[RM1202]: `openai` needs a key"]);
 }
+
+#[test]
+fn a_budget_is_judged_by_how_far_the_calls_come_that_it_pays_for() {
+    // The first hundred rows need a call each, and all others repeat them.
+    let home = Home::with_prompts((0..1000).map(|row| format!("prompt {:03}", row % 100)));
+    home.write("rowmill.toml", "[prices.\"openai.gpt-5.4-mini\"]\ninput = 0.5\noutput = 3.0\n");
+    let plan = |args: &[&str]| report(home.plan().args(&["-m", MODEL, "--dedupe"]).args(args));
+    let whole = plan(&[])["cost_usd"]["high"].as_f64().unwrap();
+    let half = plan(&["--max-cost", &format!("{}", whole / 2.0)]);
+    assert_eq!((&half["calls"], &half["budget"]["enough"]), (&json!(100), &json!(false)));
+    let rows = half["budget"]["rows"].as_u64().unwrap();
+    assert!((49..=51).contains(&rows), "{rows}");
+    assert_eq!(plan(&["--max-cost", &format!("{}", whole * 2.0)])["budget"]["rows"], 1000);
+}

@@ -264,3 +264,60 @@ fn answers_that_only_the_ledger_has_are_kept_by_a_resume_that_does_not_come_by_t
         assert!(simulator.stats().answers <= 21, "{flags:?}: {} answers", simulator.stats().answers);
     }
 }
+
+#[test]
+fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
+    let queries: [&[&str]; 3] = [
+        &["--sql", "SELECT * FROM input ORDER BY random()"],
+        &["--sql", "SELECT id, p, count(*) AS n FROM input GROUP BY id, p"],
+        &["--where", "abs(random() % 2) < 2"],
+    ];
+    for query in queries {
+        let home = Home::new();
+        home.write("in.jsonl", &rows("a b c d e f"));
+        let simulator = Simulator::start_blocking(Script::new().hold_after(2));
+        let args = [query, &["--parallel", "1"]].concat();
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|stats| stats.requests == 3);
+        running.kill();
+        simulator.release();
+        home.write("in.jsonl", &rows("x y z"));
+        let resume = || home.run().on(&simulator).args(&args).args(&["--resume"]);
+        resume().ends_with(0).resumed(2, 0, 1);
+        let expected = "a b c d e f".split(' ').map(|id| format!("prompt {id}"));
+        assert_eq!(answered_rows(&home), expected.collect::<BTreeSet<_>>(), "{query:?}");
+        // Without the recorded rows nobody knows which rows these numbers were.
+        let recorded = names(&home.path(".out.jsonl.rowmill")).into_iter().find(|name| name.starts_with("rows-"));
+        home.remove(&format!(".out.jsonl.rowmill/{}", recorded.unwrap()));
+        resume().ends_with(1).says(&["error[RM1306]", "input"]);
+    }
+}
+
+#[test]
+fn a_resume_keeps_input_rows_in_envelopes_if_the_run_began_so() {
+    let home = Home::with_rows(6);
+    let simulator = Simulator::start_blocking(Script::new().hold_after(2));
+    let running = home.run().on(&simulator).args(&["--include-input", "--parallel", "1"]).start();
+    simulator.wait_until_blocking(|stats| stats.requests == 3);
+    running.kill();
+    simulator.release();
+    home.run().on(&simulator).args(&["--resume"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), 6);
+    for (number, line) in (1..).zip(home.envelopes()) {
+        assert_eq!(line["input"]["p"], format!("row {number}"), "{line}");
+    }
+    home.command("export", &["out.jsonl", "-o", "table.csv", "--flatten"]).ends_with(0);
+}
+
+#[test]
+fn rows_that_another_query_leaves_out_are_not_called_gone_from_the_input() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c"));
+    let run = |sql: &str, args: &[&str]| {
+        home.run().on(&simulator).args(&WITH_IDS).args(&["--sql", sql]).args(args).ends_with(0)
+    };
+    run("SELECT * FROM input", &[]);
+    let ended = run("SELECT * FROM input WHERE id <> 'b'", &["--resume"]);
+    ended.says(&["gone:   1 row is not in the result of `--sql`, and kept at the end of the output"]);
+}

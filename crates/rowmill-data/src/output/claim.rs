@@ -10,6 +10,10 @@ use rowmill_types::{Problem, ProblemCode};
 use super::written::Written;
 use super::{LineSink, OutputScan, Part, link_target};
 
+/// The longest name of an output, in bytes. File systems take 255, and what is kept beside an output while
+/// it is made (`.NAME.XXXXXX.rowmill-new`) adds twenty.
+const LONGEST_NAME: usize = 235;
+
 /// What may be done with an output that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
@@ -55,6 +59,7 @@ impl OutputFile {
             let message = format!("`{shown}`, given to `{flag}`, is a link that leads in a circle");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
+        check_name(&target, flag)?;
         check_folder_of(&target, flag)?;
         if claim == Claim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
@@ -179,6 +184,26 @@ pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
         Ok(_) => Ok(()),
         Err(error) => Err(cannot_write(folder, &error)),
     }
+}
+
+/// Checks that the name of an output or a work folder leaves room for the names of what is kept beside it:
+/// told late, it would be told after rows were paid for.
+///
+/// # Errors
+///
+/// The name is too long.
+pub fn check_name(path: &Path, flag: &str) -> Result<(), Problem> {
+    let bytes = path.file_name().map_or(0, |name| name.len());
+    if bytes <= LONGEST_NAME {
+        return Ok(());
+    }
+    let message = format!(
+        "the name `{}`, given to `{flag}`, is {bytes} bytes long",
+        path.file_name().unwrap_or_default().display()
+    );
+    Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
+        "choose one of at most {LONGEST_NAME} bytes: names of files that are made beside it are longer"
+    )))
 }
 
 /// Checks that the folder of an output exists or could be made.

@@ -16,7 +16,7 @@ mod sorted_runs;
 mod stdout;
 mod written;
 
-pub use claim::{Claim, OutputFile, check_takes_files, names_open_file};
+pub use claim::{Claim, OutputFile, check_name, check_takes_files, names_open_file};
 pub(crate) use claim::{cannot_write, check_folder_of};
 pub use envelopes::{Envelopes, Newer};
 pub use ids::replace_ids;

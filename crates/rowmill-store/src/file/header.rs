@@ -61,6 +61,9 @@ pub struct Header {
     /// The full path of the file for failed rows, so that it is known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_output: Option<String>,
+    /// Whether its envelopes hold the input rows, so that a resume does the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_input: bool,
 }
 
 /// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
@@ -103,6 +106,7 @@ impl Header {
             texts: RunTexts::default(),
             reads: Vec::new(),
             error_output: None,
+            keeps_input: false,
         }
     }
 

@@ -303,6 +303,13 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
+    /// The most memory that it had so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Kills it at once and waits for its end.
     pub(crate) fn kill(mut self) -> Ended {
         self.child.kill().unwrap();

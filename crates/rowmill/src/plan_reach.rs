@@ -1,0 +1,135 @@
+//! How far a number of calls brings a run, when some of its rows need none.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rowmill_core::ports::{Event, Observer};
+
+/// Points that are kept at most; where there would be more, every second one goes.
+const MOST_POINTS: usize = 1024;
+
+/// How many rows end before each call is made, in a run that makes them one after the other. Of many calls
+/// only evenly spaced ones are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// The rows that had ended at every `stride`-th call.
+    points: Vec<u64>,
+    stride: u64,
+    calls: u64,
+    rows: u64,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { points: Vec::new(), stride: 1, calls: 0, rows: 0 }
+    }
+}
+
+impl Reach {
+    /// The rows that end when no more than `calls` are made, about.
+    #[must_use]
+    pub fn rows_after(&self, calls: u64) -> u64 {
+        if calls >= self.calls {
+            return self.rows;
+        }
+        let at = usize::try_from(calls / self.stride).unwrap_or(usize::MAX);
+        let point = |at: usize| self.points.get(at).copied().unwrap_or(self.rows);
+        let (low, high) = (point(at), point(at.saturating_add(1)));
+        low + (high - low) * (calls % self.stride) / self.stride
+    }
+
+    /// The rows that end with all calls.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn row_ended(&mut self) {
+        self.rows += 1;
+    }
+
+    fn call_made(&mut self) {
+        if self.calls.is_multiple_of(self.stride) {
+            self.points.push(self.rows);
+            if self.points.len() == MOST_POINTS {
+                self.points = self.points.iter().copied().step_by(2).collect();
+                self.stride *= 2;
+            }
+        }
+        self.calls += 1;
+    }
+}
+
+/// Follows a run for its reach, and passes on what it hears.
+pub(crate) struct ReachObserver {
+    reach: Mutex<Reach>,
+    observer: Arc<dyn Observer>,
+}
+
+impl ReachObserver {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Self { reach: Mutex::default(), observer })
+    }
+
+    /// A call is about to be made.
+    pub(crate) fn call_made(&self) {
+        self.lock().call_made();
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reach> {
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ReachObserver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ReachObserver").field("reach", &self.reach).finish_non_exhaustive()
+    }
+}
+
+impl Observer for ReachObserver {
+    fn observe(&self, event: &Event<'_>) {
+        if matches!(event, Event::Ended { .. }) {
+            self.lock().row_ended();
+        }
+        self.observer.observe(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of which every `every`-th needs a call.
+    fn reach(rows: u64, every: u64) -> Reach {
+        let mut reach = Reach::default();
+        for row in 0..rows {
+            if row.is_multiple_of(every) {
+                reach.call_made();
+            }
+            reach.row_ended();
+        }
+        reach
+    }
+
+    #[test]
+    fn rows_that_need_no_call_end_between_those_that_do() {
+        let reach = reach(10, 3);
+        let found: Vec<u64> = (0..6).map(|calls| reach.rows_after(calls)).collect();
+        assert_eq!(found, [0, 3, 6, 9, 10, 10]);
+        assert_eq!(Reach::default().rows_after(3), 0);
+    }
+
+    #[test]
+    fn of_many_calls_the_points_between_are_judged_by_their_neighbours() {
+        let reach = reach(100_000, 2);
+        assert!(reach.points.len() < MOST_POINTS, "{}", reach.points.len());
+        for calls in [0, 1, 511, 1024, 7777, 49_999, 50_000] {
+            assert_eq!(reach.rows_after(calls), calls * 2, "{calls}");
+        }
+    }
+}
