@@ -13,6 +13,7 @@ use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRo
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use crate::IdCheck;
+use crate::panics::caught;
 use crate::prepared::Recalled;
 
 /// Rows read at once: enough to make a hand-over cheap, few enough to stay small.
@@ -99,7 +100,8 @@ impl Feed {
         let mut rows = Vec::new();
         // Not even the first row is waited for where none is wanted.
         while !self.selector.is_finished() {
-            let (batch, ended) = match self.next(&mut rows, &mut seen) {
+            let next = caught("reading the input failed", || self.next(&mut rows, &mut seen));
+            let (batch, ended) = match next {
                 Ok(next) => next,
                 Err(problem) => {
                     // A receiver that is gone needs no problem any more.

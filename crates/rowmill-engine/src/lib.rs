@@ -20,6 +20,7 @@ mod intake;
 mod keys;
 mod lane;
 mod memory;
+mod panics;
 mod plan;
 mod policy;
 mod prepared;

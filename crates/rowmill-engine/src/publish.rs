@@ -15,6 +15,7 @@ use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::Notify;
 
 use crate::Sinks;
+use crate::panics::caught;
 
 /// Records held for their turn take at most this much memory; the rest is read back.
 const HELD_BYTES: usize = 1024 * 1024;
@@ -84,15 +85,18 @@ impl Publisher {
             .name("rowmill-publisher".into())
             .spawn(move || {
                 let mut queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
-                let outcome = receiver.iter().try_for_each(|parcels| {
-                    let taken = bytes(&parcels);
-                    queue.take(parcels)?;
-                    shared.queued.fetch_sub(taken, Ordering::AcqRel);
-                    shared.published.store(queue.next, Ordering::Release);
-                    shared.moved.notify_one();
-                    Ok(())
+                // A loop that waits for what a panic has ended would wait for ever.
+                let outcome = caught("writing results failed; every record is in the ledger", || {
+                    receiver.iter().try_for_each(|parcels| {
+                        let taken = bytes(&parcels);
+                        queue.take(parcels)?;
+                        shared.queued.fetch_sub(taken, Ordering::AcqRel);
+                        shared.published.store(queue.next, Ordering::Release);
+                        shared.moved.notify_one();
+                        Ok(())
+                    })?;
+                    queue.finish()
                 });
-                let outcome = outcome.and_then(|()| queue.finish());
                 shared.failed.store(outcome.is_err(), Ordering::Release);
                 shared.moved.notify_one();
                 outcome

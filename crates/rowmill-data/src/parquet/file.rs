@@ -15,10 +15,11 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
 use rowmill_types::Problem;
 
+use super::ahead::BatchReader;
 use super::cells::Cells;
 use super::conditions::Test;
 use super::footer::{load, rows_of};
-use super::group::{Batch, Found, Group, Reader};
+use super::group::{Batch, Found, Group};
 use super::layout::Layout;
 use super::problems;
 use super::problems::guarded;
@@ -177,7 +178,7 @@ impl OpenFile {
 
     /// Begins to decode the rows of a group: all of them where it is dense, otherwise those
     /// that are to be given, after the first ones.
-    pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<Reader> {
+    pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<BatchReader> {
         let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
         let mut builder = self.builder(group.index, &self.decoded, rows)?;
         if !group.dense {
@@ -187,7 +188,7 @@ impl OpenFile {
                 builder = builder.with_row_selection(picked);
             }
         }
-        guarded(|| builder.build())
+        guarded(|| builder.build()).map(BatchReader::new)
     }
 
     /// The cells of a batch, one entry for each wanted column.

@@ -1,15 +1,11 @@
 //! A row group that is being read.
 
 use arrow_array::{BooleanArray, RecordBatch};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::errors::{ParquetError, Result as Decoded};
 
+use super::ahead::BatchReader;
 use super::cells::Cells;
 use super::file::OpenFile;
-use super::problems::guarded;
-
-/// Decodes the rows of one group, batch by batch.
-pub(super) type Reader = ParquetRecordBatchReader;
 
 /// From how many bytes on it is cheaper to look for a place again than to decode the way
 /// to it.
@@ -43,7 +39,7 @@ pub(super) struct Group {
     place: u64,
     /// How many of the rows that are decoded were passed.
     cursor: u64,
-    reader: Option<Reader>,
+    reader: Option<BatchReader>,
     batch: Option<Batch>,
 }
 
@@ -168,7 +164,7 @@ impl Group {
             Some(reader) => reader,
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),
         };
-        let decoded = guarded(|| Ok(reader.next().transpose()?))?;
+        let decoded = reader.next_batch()?;
         // A file that ends early must not pass for a shorter one.
         decoded.ok_or_else(|| {
             let (passed, count) = (self.passed, self.found.count);
@@ -182,7 +178,7 @@ impl Group {
         if self.found.dense && self.found.picked.is_some() {
             return Ok(());
         }
-        match guarded(|| Ok(reader.next().transpose()?))? {
+        match reader.next_batch()? {
             None => Ok(()),
             Some(_) => {
                 let count = self.found.count;

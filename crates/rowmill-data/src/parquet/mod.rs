@@ -17,6 +17,7 @@
 //! | lists, structs | arrays and objects, nested as they are |
 //! | maps | objects; arrays of `[key, value]` where a key is a list or an object, or is there twice |
 
+mod ahead;
 mod bytes;
 mod cells;
 mod civil;

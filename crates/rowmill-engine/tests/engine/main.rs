@@ -10,6 +10,7 @@ mod files;
 mod limits;
 mod memory;
 mod output_caps;
+mod panics;
 mod provider;
 mod stopping;
 mod strays;

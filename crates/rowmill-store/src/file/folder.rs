@@ -1,7 +1,7 @@
 //! The folder that holds what a run needs while it is not finished.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::fingerprint::digest;
@@ -289,7 +289,12 @@ impl WorkFolder {
         let path = self.path.join(NEW_HEADER);
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
-        fs::write(&path, bytes).map_err(|error| cannot_write(&path, &error))
+        // Forced to disk before it counts: after a power failure an empty header would make answers unreachable.
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_all()
+        });
+        written.map_err(|error| cannot_write(&path, &error))
     }
 
     /// Puts the header that was prepared in the place of the earlier one.
@@ -299,7 +304,10 @@ impl WorkFolder {
     /// The folder may not be changed.
     pub fn put_header(&self) -> Result<(), Problem> {
         let path = self.path.join(HEADER);
-        fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))
+        fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))?;
+        // Some file systems cannot force a folder to disk; there the name is as safe as it can be.
+        File::open(&self.path).and_then(|folder| folder.sync_all()).ok();
+        Ok(())
     }
 
     /// Takes back what was made for a run whose header was not put in its place.

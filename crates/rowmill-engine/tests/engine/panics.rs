@@ -1,0 +1,77 @@
+//! Adapters that panic: the run ends with a problem, and no row is missing in silence.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::ports::{Dataset, Position, Published, Room, RowSource, Sink};
+use rowmill_engine::{StopCause, run};
+use rowmill_testkit::{FakeDataset, FakeModel};
+use rowmill_types::{Problem, ProblemCode, SourceRow};
+
+use crate::support::Bench;
+
+/// A source that panics once it has given its rows.
+struct PanickingSource(Box<dyn RowSource>);
+
+impl RowSource for PanickingSource {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        match self.0.read(batch, room) {
+            Ok(false) if batch.is_empty() => panic!("the source broke"),
+            read => read.map(|_| true),
+        }
+    }
+
+    fn position(&self) -> Position {
+        self.0.position()
+    }
+}
+
+/// A sink that panics when it is given a row.
+struct PanickingSink;
+
+impl Sink for PanickingSink {
+    fn publish(&mut self, _: Published<'_>) -> Result<(), Problem> {
+        panic!("the sink broke")
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+fn problem(stopped: Option<StopCause>) -> Problem {
+    match stopped {
+        Some(StopCause::Problem(problem)) => problem,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_input_whose_reader_panics_has_not_ended_and_stops_the_run_with_a_problem() {
+    let mut bench = Bench::new(0, Arc::new(FakeModel::default()));
+    let texts = (1..=300).map(|number| format!("{{\"p\":\"{number}\"}}"));
+    bench.plan.source = Box::new(PanickingSource(FakeDataset::from_texts(texts).open().unwrap()));
+    let (plan, watched) = bench.split();
+    let problem = problem(run(plan).await.unwrap().stopped);
+    assert_eq!(problem.code, ProblemCode::Internal);
+    let told = (problem.message.as_str(), problem.cause.as_deref());
+    assert_eq!(told, ("reading the input failed", Some("the source broke")));
+    assert_eq!(watched.numbers(), (1..=300).collect::<Vec<_>>(), "rows before it are answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_panics_stops_the_run_instead_of_keeping_it_waiting() {
+    // More than may wait for the publisher.
+    let model = FakeModel::default().delay(Duration::from_secs(1));
+    let mut bench = Bench::new(5_000, Arc::new(model));
+    bench.plan.sinks.ordered.push(Box::new(PanickingSink));
+    let (plan, watched) = bench.split();
+    let problem = problem(run(plan).await.unwrap().stopped);
+    assert!(problem.message.contains("every record is in the ledger"), "{problem:?}");
+    assert_eq!(problem.cause.as_deref(), Some("the sink broke"));
+    let mut recorded = watched.log.rows("ledger");
+    recorded.sort_unstable();
+    assert_eq!(recorded, watched.log.rows("taken"));
+}
