@@ -57,7 +57,7 @@ pub(crate) fn open(
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if !input.rereadable() && (reads_twice || must_look_through(spec, folder)) {
-        input = spool(&spec.input, WorkFolder::open(folder)?.path(), WorkFolder::SPOOL)?;
+        input = spool(&spec.input, folder, WorkFolder::SPOOL)?;
     }
     let documents = input.own_id().is_some();
     let all_rows = Arc::clone(&input);
@@ -118,7 +118,7 @@ fn narrowed(
         return Ok((input, Recording::Unneeded));
     }
     // Sorts and copies of a query go where the run keeps its other files.
-    let temp = WorkFolder::open(folder)?.path().to_owned();
+    let temp = folder.to_owned();
     if let Some(sql) = &query.sql {
         if spec.id_field.is_none() {
             warn(

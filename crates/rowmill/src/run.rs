@@ -139,6 +139,8 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         paths::check_apart(&paths::card_files(&spec, cards), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
+    // Made here and by nobody else: a thread that goes on after the run was stopped must not make it again.
+    WorkFolder::open(&folder)?;
     let wanted = wanted_columns(&spec, &texts.template);
     let columns = read_columns(&spec, &texts.template, &wanted);
     let looked_at = blocking(spec, {

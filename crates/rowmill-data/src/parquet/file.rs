@@ -18,6 +18,7 @@ use rowmill_types::Problem;
 use super::ahead::BatchReader;
 use super::cells::Cells;
 use super::conditions::Test;
+use super::dictionary;
 use super::footer::{load, rows_of};
 use super::group::{Batch, Found, Group};
 use super::layout::Layout;
@@ -156,7 +157,7 @@ impl OpenFile {
             let first = self.rows_passed;
             let rows = rows_of(described)?;
             let bytes = u64::try_from(described.compressed_size()).unwrap_or(0);
-            let of_use = self.of_use.get(index).copied().unwrap_or(true);
+            let of_use = self.of_use.get(index).copied().unwrap_or(true) && self.dictionaries_may_hold(described);
             let picked =
                 if of_use && !self.checks.is_empty() { Some(self.pick(index, described)?) } else { None };
             self.next_group += 1;
@@ -174,6 +175,15 @@ impl OpenFile {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the dictionaries of a group leave it possible that it has rows of use. They are a help and no
+    /// more: one that cannot be read is told of when the group is.
+    fn dictionaries_may_hold(&self, group: &RowGroupMetaData) -> bool {
+        self.checks.iter().all(|check| {
+            let Some(leaf) = self.layout.leaf(check.column) else { return true };
+            guarded(|| dictionary::may_hold(&self.handle, group, leaf, check)).unwrap_or(true)
+        })
     }
 
     /// Begins to decode the rows of a group: all of them where it is dense, otherwise those

@@ -57,6 +57,10 @@ pub(super) fn load(file: &File, layout: &Layout, leaves: &[usize]) -> Decoded<Ar
             [] => ParquetStatisticsPolicy::SkipAll,
             leaves => ParquetStatisticsPolicy::skip_except(leaves),
         })
+        .with_encoding_stats_policy(match leaves {
+            [] => ParquetStatisticsPolicy::SkipAll,
+            leaves => ParquetStatisticsPolicy::skip_except(leaves),
+        })
         .with_parquet_schema(Arc::clone(&layout.stored))
         .with_schema(Arc::clone(&layout.decoded));
     if leaves.is_empty() {

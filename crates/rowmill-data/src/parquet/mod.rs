@@ -24,6 +24,7 @@ mod civil;
 mod conditions;
 mod dataset;
 mod decimals;
+mod dictionary;
 mod encryption;
 mod file;
 mod footer;

@@ -114,6 +114,8 @@ impl Drop for MadeFolders {
             if folder.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
                 drop(folder.clear());
             } else if !self.work_folder_existed {
+                // Of an input that was being copied when the run was stopped.
+                folder.tidy();
                 drop(fs::remove_dir(path));
             }
         }

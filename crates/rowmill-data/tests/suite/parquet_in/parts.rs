@@ -219,3 +219,27 @@ fn pages_that_cannot_hold_a_row_of_use_are_not_read() {
     assert_eq!(texts, [r#"{"n":50,"split":"train"}"#, r#"{"n":51,"split":"train"}"#]);
     assert_eq!(rows[0].number(), 51);
 }
+
+#[test]
+fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
+    let folder = Folder::new();
+    let path = sorted(&folder, "dictionary.parquet");
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+    let metadata = ArrowReaderMetadata::load(&File::open(&path).unwrap(), options).unwrap();
+    let index = Arc::clone(metadata.metadata().page_index().unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The values of `split` in all groups but the last, not their dictionaries.
+    for group in 0..9 {
+        for page in index.page_locations(group, 1).unwrap() {
+            let start = usize::try_from(page.offset).unwrap();
+            bytes[start..start + usize::try_from(page.compressed_page_size).unwrap()].fill(0xff);
+        }
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let data = open(&path).unwrap();
+    let equal = |value| part(&["n"], vec![condition("split", Comparison::Equal, text(value))]);
+    // It lies between the least and the most, so bounds alone do not tell.
+    assert!(rows_of(&*data, &equal("other")).is_empty());
+    let (_, problem) = drain(&mut *data.open_part(&equal("eval")).unwrap());
+    assert!(problem.is_some(), "the values are damaged");
+}
