@@ -29,6 +29,8 @@ pub(crate) enum SoakName {
     Budget,
     /// Runs whose rows share answers, killed over and over; none may be paid for twice but what was in flight.
     Resume,
+    /// Long prompts, more than fit into the memory that rows may hold.
+    Memory,
 }
 
 impl SoakName {
@@ -43,6 +45,11 @@ impl SoakName {
                 "suite",
                 "kill::no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight",
             ],
+            Self::Memory => [
+                "rowmill-cli",
+                "suite",
+                "limits::five_hundred_prompts_of_a_megabyte_stay_within_a_bound_on_memory",
+            ],
         }
     }
 
@@ -51,6 +58,7 @@ impl SoakName {
         match self {
             Self::Budget => format!("{} runs", flags.runs),
             Self::Resume => format!("two runs with {} kills each", flags.kills),
+            Self::Memory => "one run".to_owned(),
         }
     }
 }
@@ -59,7 +67,7 @@ impl SoakName {
 pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failure> {
     let [package, binary, test] = flags.what.test();
     let mut command = workspace.cargo();
-    command.args(["test", "--package", package, "--test", binary, "--", "--exact", test, "--nocapture"]);
+    command.args(["test", "--package", package, "--test", binary, "--", "--exact", test, "--nocapture", "--include-ignored"]);
     command.env("ROWMILL_SOAK_RUNS", flags.runs.to_string());
     command.env("ROWMILL_SOAK_SEED", flags.seed.to_string());
     command.env("ROWMILL_SOAK_KILLS", flags.kills.to_string());

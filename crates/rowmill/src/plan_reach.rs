@@ -32,10 +32,14 @@ impl Reach {
         if calls >= self.calls {
             return self.rows;
         }
-        let at = usize::try_from(calls / self.stride).unwrap_or(usize::MAX);
-        let point = |at: usize| self.points.get(at).copied().unwrap_or(self.rows);
-        let (low, high) = (point(at), point(at.saturating_add(1)));
-        low + (high - low) * (calls % self.stride) / self.stride
+        let from = calls - calls % self.stride;
+        let to = (from + self.stride).min(self.calls);
+        let rows_at = |calls: u64| {
+            let point = usize::try_from(calls / self.stride).ok().and_then(|at| self.points.get(at));
+            point.copied().filter(|_| calls < self.calls).unwrap_or(self.rows)
+        };
+        let (low, high) = (rows_at(from), rows_at(to));
+        low + (high - low) * (calls - from) / (to - from)
     }
 
     /// The rows that end with all calls.

@@ -220,16 +220,17 @@ fn a_wait_for_quota_ends_with_ctrl_c_and_leaves_no_failed_row() {
 }
 
 #[test]
+#[ignore = "takes half a minute: `cargo xtask soak memory`; tests of the engine are its short form"]
 fn five_hundred_prompts_of_a_megabyte_stay_within_a_bound_on_memory() {
     let home = Home::with_rows(500);
     home.write("long.md", &format!("{{{{p}}}} {}", "word ".repeat(200_000)));
-    let script = Script::new().hold_after(60).keep_requests(0).forget_prompts().instant("ok");
+    let script = Script::new().hold_after(60).keep_requests(0).forget_prompts().answer_bytes(10);
     let simulator = Simulator::start_blocking(script);
     let args = ["-i", "in.jsonl", "-o", "out.jsonl", "--template", "long.md", "--parallel", "500"];
     let running = home.command("run", &args).on(&simulator).start();
-    simulator.wait_until_blocking(|stats| stats.requests == 80);
+    simulator.wait_until_blocking(|stats| stats.requests >= 80);
     simulator.release();
-    simulator.wait_until_blocking(|stats| stats.requests == 500);
+    simulator.wait_until_blocking(|stats| stats.requests >= 500);
     let peak = running.peak_memory();
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);

@@ -284,7 +284,7 @@ fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
         home.write("in.jsonl", &rows("x y z"));
         let resume = || home.run().on(&simulator).args(&args).args(&["--resume"]);
         resume().ends_with(0).resumed(2, 0, 1);
-        let expected = "a b c d e f".split(' ').map(|id| format!("prompt {id}"));
+        let expected = "a b c d e f".split(' ').map(|id| format!("answer to: prompt {id}"));
         assert_eq!(answered_rows(&home), expected.collect::<BTreeSet<_>>(), "{query:?}");
         // Without the recorded rows nobody knows which rows these numbers were.
         let recorded = names(&home.path(".out.jsonl.rowmill")).into_iter().find(|name| name.starts_with("rows-"));
