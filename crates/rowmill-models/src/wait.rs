@@ -17,8 +17,15 @@ const PACIFIC: &str = "PST8PDT,M3.2.0,M11.1.0";
 /// Before a wait that is told in words.
 const LEADS: &[&str] = &["try again in ", "retry in ", "retry after "];
 
+/// The longest wait that anybody can mean. Longer ones could not be added to a moment.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// The wait that a refusal asks for: in its headers, else in its body, else in its words.
 pub(crate) fn asked(headers: &HeaderMap, body: &ErrorBody, now: Timestamp) -> Option<Duration> {
+    told(headers, body, now).map(|wait| wait.min(LONGEST))
+}
+
+fn told(headers: &HeaderMap, body: &ErrorBody, now: Timestamp) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let wait = header("retry-after-ms").and_then(milliseconds);
     let wait = wait.or_else(|| {

@@ -250,3 +250,16 @@ fn a_name_that_leaves_no_room_for_what_is_made_beside_it_is_refused_before_anyth
         }
     }
 }
+
+#[test]
+fn what_a_run_keeps_beside_its_output_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = with_rows();
+    let folders = ["--cache", "cache", "--export-traces", "traces", "--record-tools", "tools"];
+    place.run(&[IO, &folders, ASK].concat()).ok();
+    place.run(&[&["-i", "rows.jsonl", "-o", "other.jsonl", "--work-dir", "deep/work"], ASK].concat()).ok();
+    for folder in [".out.jsonl.rowmill", "cache", "traces", "tools", "deep/work"] {
+        let mode = fs::metadata(place.path(folder)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder}");
+    }
+}

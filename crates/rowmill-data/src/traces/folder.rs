@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::record::{EnvelopeHead, TraceSettings};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, make_private_folder};
 use serde::Deserialize;
 
 use super::name::is_file_name;
@@ -105,7 +105,7 @@ impl TraceFolder {
     /// As [`TraceFolder::check`]; or it cannot be made, or another run has it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, claim)?;
-        fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
+        make_private_folder(path).map_err(|error| cannot_write(path, &error))?;
         check_takes_files(path)?;
         let [manifest, spans] = Self::files(path);
         if spans.exists() {

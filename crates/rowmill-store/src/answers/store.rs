@@ -1,7 +1,7 @@
 //! The store as a run sees it.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::future::ready;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
-use rowmill_types::Problem;
+use rowmill_types::{Problem, make_private_folder};
 use rusqlite::Error;
 
 use super::database::{Database, HEADER_BYTES, has_our_mark, unusable};
@@ -53,7 +53,7 @@ impl SqliteAnswers {
     /// The folder cannot be made, or its file is damaged, of another format or not a store.
     pub fn open(folder: &Path, notice: Arc<dyn Fn(String) + Send + Sync>) -> Result<Self, Problem> {
         let path = Self::file_in(folder);
-        fs::create_dir_all(folder)
+        make_private_folder(folder)
             .map_err(|error| unusable(&path, "cannot be made, because its folder cannot").cause(error))?;
         let database = Database::open(&path)?;
         let queue = Arc::new(Queue::default());

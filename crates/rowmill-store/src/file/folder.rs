@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::fingerprint::digest;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, make_private_folder};
 
 use super::Header;
 use super::header::FORMAT;
@@ -72,7 +72,7 @@ impl WorkFolder {
     ///
     /// It cannot be made.
     pub fn open(path: &Path) -> Result<Self, Problem> {
-        fs::create_dir_all(path).map_err(|error| {
+        make_private_folder(path).map_err(|error| {
             Problem::new(
                 ProblemCode::WriteFailed,
                 format!("cannot make the work folder `{}`", path.display()),

@@ -50,9 +50,10 @@ impl WrittenPath {
         Self { flag, path: path.to_owned(), kind: WrittenKind::File }
     }
 
+    /// A folder for prompts, answers and the like, which may be private.
     fn folder(flag: &'static str, path: &Path, owns: fn(&str) -> bool, samples: &[&str]) -> Self {
         let samples = samples.iter().map(|&name| name.to_owned()).collect();
-        let names = FolderNames { owns, samples, private: false };
+        let names = FolderNames { owns, samples, private: true };
         Self { flag, path: path.to_owned(), kind: WrittenKind::Folder(names) }
     }
 }
@@ -101,8 +102,9 @@ pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
         TableTarget::Folder { path, .. } => {
             // Values name the files, and any value may come.
             let owns = |name: &str| !name.starts_with('.');
-            let samples = ["value.jsonl", "value.csv", "value.tsv", "value.parquet"];
-            WrittenPath::folder("`--output-dir`", path, owns, &samples)
+            let samples = ["value.jsonl", "value.csv", "value.tsv", "value.parquet"].map(str::to_owned).to_vec();
+            let kind = WrittenKind::Folder(FolderNames { owns, samples, private: false });
+            WrittenPath { flag: "`--output-dir`", path: path.clone(), kind }
         }
     }
 }
@@ -123,9 +125,8 @@ fn traces(path: &Path) -> Vec<WrittenPath> {
 fn archive(path: &Path) -> Vec<WrittenPath> {
     let flag = "`--archive-inputs`";
     let copies = ["pdf", "png", "jpg", "txt", "md", "html"].map(|ending| format!("ab/ab12.{ending}"));
-    let samples = copies.into_iter().chain(["index.jsonl".to_owned()]).collect();
-    let names = FolderNames { owns: |name| name == "index.jsonl", samples, private: true };
-    let mut writes = vec![WrittenPath { flag, path: path.to_owned(), kind: WrittenKind::Folder(names) }];
+    let samples: Vec<&str> = copies.iter().map(String::as_str).chain(["index.jsonl"]).collect();
+    let mut writes = vec![WrittenPath::folder(flag, path, |name| name == "index.jsonl", &samples)];
     writes.extend(files_of_folder(flag, [path.join("index.jsonl")]));
     writes
 }
