@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use rowmill_core::ports::{Dataset, Room};
 use rowmill_core::prompt::Template;
 use rowmill_core::summary::Tally;
 use rowmill_data::WantedColumn;
 use rowmill_data::table::TableTarget;
+use rowmill_types::grouped;
 
 use crate::prepare::Rows;
 use crate::spec::{Output, Prompt, RunSpec, TableOutput};
@@ -47,9 +49,37 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
         Prompt::Inline(text) if Path::new(text).is_file() => {
             format!("`{text}` is a file: `--template {text}` sends what is in it")
         }
-        _ => "a column is put in with two braces, such as `{{review}}`".to_owned(),
+        _ => match single_braced(template.text()) {
+            Some(name) => format!(
+                "`{{{name}}}` stands for itself: a column is put in with two braces, `{{{{{name}}}}}`"
+            ),
+            None => {
+                let name = first_column(&*rows.dataset).unwrap_or_else(|| "review".to_owned());
+                format!("a column is put in with two braces, such as `{{{{{name}}}}}`")
+            }
+        },
     };
     Some(format!("the prompt names no column, so every row is asked the same; {advice}"))
+}
+
+/// The first column of an input that can be looked at before it is read.
+fn first_column(dataset: &dyn Dataset) -> Option<String> {
+    if let Some(columns) = dataset.columns().ok()? {
+        return columns.into_iter().next().map(|column| column.name);
+    }
+    let mut first = Vec::new();
+    let mut source = dataset.rereadable().then(|| dataset.open().ok())??;
+    source.read(&mut first, Room { rows: 1, bytes: 1 }).ok()?;
+    let row = first.into_iter().find_map(Result::ok)?;
+    row.fields().next().map(|(name, _)| name.to_owned())
+}
+
+/// The first name that stands between single braces, as other tools write placeholders.
+fn single_braced(text: &str) -> Option<&str> {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "_-. ".contains(letter))
+    };
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).find(is_name)
 }
 
 /// Why a run that went through its input took no row; `None` if it took some.
@@ -75,6 +105,9 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
             None => format!("no row was selected: {input} has no rows"),
         },
         1 => format!("no row was selected: `--offset {offset}` passes over the only row there is"),
-        rows => format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are"),
+        rows => {
+            let rows = grouped(rows);
+            format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are")
+        }
     })
 }
