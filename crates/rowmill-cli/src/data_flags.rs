@@ -59,6 +59,11 @@ pub(crate) struct DataFlags {
 impl DataFlags {
     /// Checks flags against each other.
     pub(crate) fn check(&self) -> Result<(), Problem> {
+        if !self.columns.is_empty() && self.columns.iter().all(|name| name.trim().is_empty()) {
+            let message = format!("`--columns {}` names no column", self.columns.join(","));
+            return Err(usage(message)
+                .hint("give names with commas between them, such as `--columns id,review`; `rowmill head INPUT` shows them"));
+        }
         let others = [("--where", self.condition.is_some()), ("--columns", !self.columns.is_empty())];
         match others.iter().find(|(_, given)| self.sql.is_some() && *given) {
             Some((flag, _)) => Err(usage(format!("--sql and {flag} cannot be used together"))

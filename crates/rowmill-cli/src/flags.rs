@@ -280,7 +280,8 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) after: Option<u64>,
 
-    /// Send all rows even if the first fifty all fail for the same reason; without this the run stops then.
+    /// Send all rows even if the first fifty all fail, nearly all of them for the same reason; without this
+    /// the run stops then.
     ///
     /// `--max-errors` takes its place: with it, that many rows may fail, for whatever reason.
     #[arg(long, help_heading = "When to stop")]

@@ -2,18 +2,7 @@
 
 use std::time::Duration;
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub(crate) use rowmill::grouped;
 
 /// `1 row`, `2 rows`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
@@ -55,7 +44,6 @@ mod tests {
 
     #[test]
     fn numbers_are_written_for_people() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1, 2000].map(|rows| counted(rows, "row")), ["0 rows", "1 row", "2,000 rows"]);
         assert_eq!([0.04, 12.34, 99.96, 8123.4].map(rate), ["0.0", "12.3", "100.0", "8,123"]);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The limit on open files: raised where the run needs it, and kept to where it cannot be.
 
-use rowmill::{Notice, Parallel, Problem, ProblemCode, WorkSpec};
+use rowmill::{Notice, Parallel, Problem, ProblemCode, WorkSpec, grouped};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a run needs besides its calls: standard streams, input, outputs, ledger, cache, timers.
@@ -45,7 +45,7 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
     let calls = usize::try_from(allowed.saturating_sub(others) / per_call).unwrap_or(usize::MAX).max(1);
     let (fitted, instead) = fitted(work.parallel, calls)?;
     work.parallel = fitted;
-    let instead = instead?;
+    let (instead, allowed, calls) = (instead?, grouped(allowed), grouped(calls as u64));
     Some(Notice::Warning(format!(
         "this machine allows {allowed} open files, so at most {calls} calls are made at once{instead}; \
          raise the limit with `ulimit -n {}`",
@@ -59,7 +59,9 @@ fn fitted(parallel: Parallel, calls: usize) -> Option<(Parallel, Option<String>)
         return None;
     }
     Some(match parallel {
-        Parallel::AtMost(asked) => (Parallel::AtMost(calls), Some(format!(" instead of {asked}"))),
+        Parallel::AtMost(asked) => {
+            (Parallel::AtMost(calls), Some(format!(" instead of {}", grouped(asked as u64))))
+        }
         Parallel::Auto | Parallel::AutoUpTo(_) => {
             (Parallel::AutoUpTo(calls), (calls < FEW).then(String::new))
         }

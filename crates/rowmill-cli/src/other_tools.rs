@@ -1,5 +1,7 @@
 //! Flags that other tools have, and what does the same here.
 
+use std::path::Path;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What other tools call it, and the flag here.
@@ -61,17 +63,36 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["--provider"], "the provider is part of the model's name, such as `--model openai.gpt-5.4-mini`"),
 ];
 
-/// The error with a tip, where the flag that is unknown here is one of another tool.
-pub(crate) fn with_tip(mut error: clap::Error) -> clap::Error {
+/// The error with a tip, where the flag that is unknown here is one of another tool, or a value stands
+/// without its flag. `words` are those of the command line.
+pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return error };
-    let name = given.split('=').next().unwrap_or_default();
-    let Some(tip) = tip(name) else { return error };
+    let tip = match given.starts_with('-') {
+        true => tip(given.split('=').next().unwrap_or_default()),
+        false => Some(value_tip(given, words)),
+    };
+    let Some(tip) = tip else { return error };
     error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// What helps whoever gave a value without a flag.
+fn value_tip(given: &str, words: &[String]) -> String {
+    let is_file =
+        Path::new(given).exists() || given.contains("://") || Path::new(given).extension().is_some();
+    let has_input = words.iter().any(|word| word.starts_with("-i") || word.starts_with("--input"));
+    match (is_file && !given.contains(' '), has_input) {
+        (true, false) => format!("the input is named with a flag: `--input {given}`"),
+        (true, true) => {
+            "several files are one input where a pattern in quotes names them, such as `--input 'parts/*.jsonl'`"
+                .to_owned()
+        }
+        (false, _) => "a value with spaces in it is put in quotes, such as `--prompt 'Classify: {{text}}'`".to_owned(),
+    }
 }
 
 fn tip(name: &str) -> Option<String> {

@@ -82,6 +82,11 @@ fn format_of(path: &Path, named: Option<TableFormat>) -> Result<TableFormat, Pro
             "leave the last ending out; Parquet is compressed by itself, and `-o - | gzip` compresses the rest",
         ));
     }
+    if named.is_none() && matches!(ending.as_deref(), Some("xlsx" | "xls" | "xlsm" | "ods")) {
+        let message = format!("`{}` names a spreadsheet, which is no format of outputs", path.display());
+        return Err(Problem::new(ProblemCode::Usage, message)
+            .hint("use a name that ends in `.csv`, which spreadsheet programs open, or in `.parquet`"));
+    }
     Ok(TableFormat::of_name(&name))
 }
 

@@ -112,7 +112,8 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             Some(format!("stopped after {}; {resume} goes on", counted(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
-            "stopped because {failed} of {} failed, more than the share of {allowed}; {resume} goes on",
+            "stopped because {} of {} failed, more than the share of {allowed}; {resume} goes on",
+            grouped(*failed),
             counted(*ended, "row")
         )),
         Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),

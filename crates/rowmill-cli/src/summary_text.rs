@@ -7,7 +7,7 @@ use rowmill::{
     TableTarget,
 };
 
-use crate::layout::{cut, folded, printable};
+use crate::layout::{cut, folded, printable, width};
 use crate::numbers::{counted, grouped, rate, time};
 use crate::printer::next_step;
 
@@ -101,7 +101,6 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
         Some(columns) => lines.iter().flat_map(|line| folded(line, columns, INDENT)).collect(),
         None => lines,
     };
-    // A command is copied, so it is left to the terminal to break it.
     lines.extend(commands(report, context));
     lines.join("\n")
 }
@@ -252,10 +251,9 @@ fn retries_line(report: &RunReport) -> Option<String> {
     let called = numbers.processed_rows - numbers.reused.duplicate - numbers.reused.cache;
     let repeated = numbers.calls.made > called || numbers.calls.failed != numbers.failures;
     let list = by_kind(numbers.calls.failed.iter()).filter(|_| repeated)?;
-    Some(format!(
-        "retries: of {}, these failed and were repeated or given up: {list}",
-        counted(numbers.calls.made, "call")
-    ))
+    let failed: u64 = numbers.calls.failed.values().sum();
+    let (failed, made) = (grouped(failed), counted(numbers.calls.made, "call"));
+    Some(format!("retries: {failed} of {made} failed and were repeated or given up: {list}"))
 }
 
 fn repairs_line(report: &RunReport) -> Option<String> {
@@ -267,8 +265,8 @@ fn repairs_line(report: &RunReport) -> Option<String> {
 
 fn tools_line(report: &RunReport) -> Option<String> {
     let tools = report.summary.numbers.tools;
-    let made = counted(tools.made, "call");
-    (tools.failed > 0).then(|| format!("tools:  {} of {made} of tools failed", grouped(tools.failed)))
+    let made = counted(tools.made, "tool call");
+    (tools.failed > 0).then(|| format!("tools:  {} of {made} failed", grouped(tools.failed)))
 }
 
 fn by_kind<'a, K: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a K, &'a u64)>) -> Option<String> {
@@ -292,15 +290,34 @@ fn commands(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     }
     if let Some(results) = context.results.as_ref().filter(|_| numbers.failed_rows > 0) {
         let program = arguments.first().map_or("rowmill", String::as_str);
-        commands.push(format!("{} results {}", quoted(program), quoted(results)));
+        commands.push(vec![quoted(program), "results".into(), quoted(results)]);
     }
     let label = if next_step(report).is_none() { "next:" } else { "" };
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
-    labels.zip(commands).map(|(label, command)| format!("{label:INDENT$}{command}")).collect()
+    labels.zip(commands).flat_map(|(label, words)| command_lines(label, &words, context.columns)).collect()
 }
 
-/// The command that goes on with a run.
-fn resume_command(arguments: &[String], report: &RunReport) -> String {
+/// A command in lines that are no wider than the screen, which a shell reads as one.
+fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<String> {
+    let most = columns.unwrap_or(usize::MAX);
+    let mut lines = Vec::new();
+    let mut line = format!("{label:INDENT$}");
+    for (at, word) in words.iter().enumerate() {
+        // A backslash that breaks a line takes two columns.
+        if at > 0 && width(&line) + 1 + width(word) + 2 > most {
+            lines.push(format!("{line} \\"));
+            line = " ".repeat(INDENT + 2);
+        } else if at > 0 {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+/// The words of the command that goes on with a run, as a shell reads them.
+fn resume_command(arguments: &[String], report: &RunReport) -> Vec<String> {
     let given = arguments.iter().filter(|argument| !matches!(argument.as_str(), "--overwrite" | "--resume"));
     let mut words: Vec<String> = given.map(|argument| quoted(argument)).collect();
     words.push("--resume".into());
@@ -308,7 +325,7 @@ fn resume_command(arguments: &[String], report: &RunReport) -> String {
     if let (Some(folder), "-", false) = (&report.kept, report.summary.output.as_str(), names_folder) {
         words.extend(["--work-dir".into(), quoted(&folder.to_string_lossy())]);
     }
-    words.join(" ")
+    words
 }
 
 /// A word as a shell reads it.
@@ -329,5 +346,15 @@ mod tests {
         let words = ["out.jsonl", "Classify: {{t}}", "it's", "", "$HOME", "a=b"];
         let expected = ["out.jsonl", "'Classify: {{t}}'", r"'it'\''s'", "''", "'$HOME'", "a=b"];
         assert_eq!(words.map(quoted), expected);
+    }
+
+    #[test]
+    fn a_command_is_broken_between_its_words_so_that_a_shell_reads_it_as_one() {
+        let words = ["rowmill", "run", "-p", "'Read: {{t}}'", "--resume"].map(String::from);
+        let whole = "next:   rowmill run -p 'Read: {{t}}' --resume";
+        assert_eq!(command_lines("next:", &words, None), [whole]);
+        assert_eq!(command_lines("next:", &words, Some(80)), [whole]);
+        let broken = ["next:   rowmill run -p \\", "          'Read: {{t}}' \\", "          --resume"];
+        assert_eq!(command_lines("next:", &words, Some(30)), broken);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use rowmill_types::grouped;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
@@ -83,7 +84,13 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
         ("agent cards", (old.agents.as_ref(), &old_texts.agents), (new.agents.as_ref(), &new_texts.agents)),
     ];
     for (name, (old_digest, old), (new_digest, new)) in texts {
-        if old_digest != new_digest {
+        if name == "schema" && old_digest != new_digest && old.is_some() && old == new {
+            // A schema is kept whole, and its digest is also that of the code which checks answers with it.
+            found.push(
+                "schema: is the same, but the Python code of the model that checks answers is another one"
+                    .into(),
+            );
+        } else if old_digest != new_digest {
             found.push(format!("{name}:{}", text_change((old_digest, old), (new_digest, new))));
         }
     }
@@ -101,8 +108,9 @@ fn shown(value: Option<&str>) -> String {
 }
 
 fn content_change(old: &InputIdentity, new: &InputIdentity) -> String {
-    let size =
-        |size: Option<u64>| size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} bytes"));
+    let size = |size: Option<u64>| {
+        size.map_or_else(|| "unknown size".to_owned(), |size| format!("{} bytes", grouped(size)))
+    };
     match (old.size, new.size) {
         (None, None) => "not the same as before".to_owned(),
         (before, now) if before == now => format!("{} as before, but not the same ones", size(now)),

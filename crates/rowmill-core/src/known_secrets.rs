@@ -24,6 +24,8 @@ const HARMLESS_HEADERS: &[&str] = &[
     "user-agent",
     "x-title",
 ];
+/// How long a word of a path is at least that is taken for a key.
+const KEY_STRETCH: usize = 12;
 /// What stands in the place of a secret.
 const HIDDEN: &str = "***";
 
@@ -72,26 +74,28 @@ fn is_word(text: &str) -> bool {
 }
 
 /// What of the addresses in a text is a secret: passwords, a user without a password, the header that
-/// a client makes of both, and the values of queries.
+/// a client makes of both, parts of paths that look like keys, and the values of queries.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::address_secrets;
-/// let found = address_secrets("http://ann:pw@host/v1?key=abc&api-version=2024-10-21");
-/// assert_eq!(found.iter().map(|secret| secret.reveal()).collect::<Vec<_>>(), ["pw", "YW5uOnB3", "abc"]);
+/// let found = address_secrets("http://ann:pw@host/gateway/k3y5f0r7h3gate/v1?key=abc&api-version=2024-10-21");
+/// let found: Vec<_> = found.iter().map(|secret| secret.reveal()).collect();
+/// assert_eq!(found, ["pw", "YW5uOnB3", "k3y5f0r7h3gate", "abc"]);
 /// ```
 #[must_use]
 pub fn address_secrets(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     for part in parts(text) {
         found.extend(login_secrets(&part));
+        found.extend(path_secrets(&part));
         let fields = part.fields().filter(|(name, _)| !is_setting(name));
         found.extend(fields.flat_map(|(_, value)| as_written_and_decoded(value)));
     }
     found
 }
 
-/// What of a variable of the environment is a secret: its value, going by its name, or the password
-/// and the secret fields of the query of an address that it holds.
+/// What of a variable of the environment is a secret: its value, going by its name, or the password,
+/// the keys in the path and the secret fields of the query of an address that it holds.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::variable_secrets;
@@ -109,17 +113,19 @@ pub fn variable_secrets(name: &str, value: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     for part in parts(value) {
         found.extend(login_secrets(&part));
+        found.extend(path_secrets(&part));
         let fields = part.fields().filter(|(name, _)| is_secret_name(name));
         found.extend(fields.flat_map(|(_, value)| as_written_and_decoded(value)));
     }
     found
 }
 
-/// A text whose addresses have no user, password and query.
+/// A text whose addresses have no user, password and query, and no keys in their paths.
 ///
 /// ```
 /// # use rowmill_core::known_secrets::bare_addresses;
 /// assert_eq!(bare_addresses("to `http://ann:pw@host:1/v1?key=abc`: no"), "to `http://host:1/v1`: no");
+/// assert_eq!(bare_addresses("https://host/sk-1-2-3-4-5/v1"), "https://host/***/v1");
 /// assert_eq!(bare_addresses("openai.gpt-5?seed=1"), "openai.gpt-5?seed=1");
 /// ```
 #[must_use]
@@ -127,7 +133,9 @@ pub fn bare_addresses(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for part in parts(text) {
         bare.push_str(part.before);
-        bare.push_str(part.host_and_path);
+        let words = part.host_and_path.split('/').enumerate();
+        let shown = words.map(|(at, word)| if at > 0 && part.is_key(word) { HIDDEN } else { word });
+        bare.push_str(&shown.collect::<Vec<_>>().join("/"));
     }
     bare.push_str(parts(text).last().map_or(text, |last| last.after));
     bare
@@ -254,6 +262,19 @@ impl<'t> Part<'t> {
     fn fields(&self) -> impl Iterator<Item = (&'t str, &'t str)> {
         self.query.split('&').map(|field| field.split_once('=').unwrap_or(("", field)))
     }
+
+    /// Whether a word of the path looks like a key, as gateways take them: it begins as one, or has a
+    /// long stretch of letters and digits, which names of versions and deployments do not have.
+    fn is_key(&self, word: &str) -> bool {
+        let is_web = ["http://", "https://"].iter().any(|scheme| self.before.ends_with(scheme));
+        let is_long = |stretch: &str| {
+            stretch.len() >= KEY_STRETCH
+                && stretch.bytes().any(|byte| byte.is_ascii_digit())
+                && stretch.bytes().any(|byte| byte.is_ascii_alphabetic())
+        };
+        let begins = word.starts_with("sk-") && word.len() >= KEY_STRETCH;
+        is_web && (begins || word.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_long))
+    }
 }
 
 /// Every address of a text.
@@ -286,6 +307,12 @@ fn login_secrets(part: &Part<'_>) -> Vec<Secret> {
     found.extend(Some(header.trim_end_matches('=')).filter(|bare| *bare != header).map(Secret::new));
     found.push(Secret::new(header));
     found
+}
+
+/// Parts of the path that look like keys.
+fn path_secrets(part: &Part<'_>) -> Vec<Secret> {
+    let words = part.host_and_path.split('/').skip(1).filter(|word| part.is_key(word));
+    words.flat_map(as_written_and_decoded).collect()
 }
 
 /// A part of an address as it stands there, and as it is meant.

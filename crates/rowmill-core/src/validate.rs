@@ -13,6 +13,10 @@ use crate::ports::AnswerCheck;
 /// At most this many violations are told to the model and the user.
 const MAX_VIOLATIONS: usize = 8;
 
+/// The types that there are, for messages.
+const TYPES: &str =
+    "types are `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list of them";
+
 /// A JSON Schema that results must satisfy, compiled once per run.
 #[derive(Debug)]
 pub struct ResultSchema {
@@ -48,7 +52,10 @@ impl ResultSchema {
         if let Err(error) = jsonschema::meta::validate(&value) {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
-            return Err(invalid(format!("at {place}: {error}")));
+            return Err(invalid(match unknown_type(&error) {
+                Some(given) => format!("at {place}: {given} is no type; {TYPES}"),
+                None => format!("at {place}: {error}"),
+            }));
         }
         let validator = jsonschema::validator_for(&value).map_err(|error| invalid(error.to_string()))?;
         Ok(Self { value, validator, answer_check: None })
@@ -99,6 +106,11 @@ impl ResultSchema {
     }
 }
 
+/// What stands in the place of a type, where a schema is wrong because that is none.
+fn unknown_type(error: &jsonschema::ValidationError<'_>) -> Option<String> {
+    error.schema_path().to_string().contains("/properties/type/").then(|| error.instance().to_string())
+}
+
 /// What the model is told when its answer does not hold.
 #[must_use]
 pub fn repair_request(violations: &[String]) -> String {
@@ -144,7 +156,12 @@ mod tests {
         for (text, part) in [
             ("{", "EOF while parsing"),
             ("[1]", "must be a JSON object"),
-            (r#"{"properties":{"a":{"type":"text"}}}"#, "at `/properties/a/type`"),
+            (
+                r#"{"properties":{"a":{"type":"text"}}}"#,
+                "at `/properties/a/type`: \"text\" is no type; types are `string`,",
+            ),
+            (r#"{"type":["string","nil"]}"#, "at `/type`: [\"string\",\"nil\"] is no type; types are"),
+            (r#"{"properties":{"type":"text"}}"#, "at `/properties/type`: \"text\" is not of type"),
         ] {
             let problem = ResultSchema::parse(text, "s.json").unwrap_err();
             assert_eq!(problem.code, ProblemCode::InvalidSchema);

@@ -163,7 +163,20 @@ impl InputSpec {
     }
 }
 
+/// Whether a name is that of a spreadsheet.
+pub(crate) fn is_spreadsheet(name: &str) -> bool {
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    matches!(ending.as_deref(), Some("xlsx" | "xls" | "xlsm" | "ods"))
+}
+
 fn unknown_ending(name: &str) -> Problem {
+    if is_spreadsheet(name) {
+        let message = format!("the rows of a spreadsheet cannot be read: `{name}`");
+        return Problem::new(ProblemCode::InputFormat, message).hint(
+            "export the sheet to a CSV file first and give that; with `--input-format documents` the file itself \
+             is one row, and is sent as it is",
+        );
+    }
     let endings: Vec<_> =
         Format::ALL.iter().flat_map(|format| format.endings()).map(|ending| format!("`.{ending}`")).collect();
     let message = format!(

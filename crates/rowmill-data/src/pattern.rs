@@ -7,6 +7,7 @@ use glob::MatchOptions;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::dataset::cannot_open;
+use crate::input::is_spreadsheet;
 use crate::{FileList, Format, InputFile, InputSpec};
 
 /// How names are matched: as in a shell, one that begins with a point only by a pattern that
@@ -96,6 +97,7 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
     }
     let format = known(first);
     match list.files.iter().find(|file| known(file) != format) {
+        None if list.files.iter().all(|file| is_spreadsheet(&file.name)) => spec.format_of(&first.name),
         None => Ok(format.unwrap_or(Format::Documents)),
         Some(other) => {
             let message = format!(
@@ -108,11 +110,11 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
     }
 }
 
-/// Whether a file is known to be a document, by its ending.
+/// Whether a file is known to be a document, by its ending. Whoever gives a spreadsheet means its rows.
 fn is_document(name: &str) -> bool {
     const DOCUMENTS: &[&str] = &[
         "pdf", "docx", "doc", "html", "htm", "md", "rtf", "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif",
-        "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "pptx", "xlsx",
+        "tiff", "heic", "wav", "mp3", "flac", "ogg", "m4a", "mp4", "pptx",
     ];
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     ending.is_some_and(|ending| DOCUMENTS.contains(&ending.as_str()))

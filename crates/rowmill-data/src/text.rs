@@ -90,9 +90,8 @@ async fn read_aside(path: PathBuf, what: &'static str) -> Result<Vec<u8>, Proble
 fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            problem(format!("file not found for `{what}`: `{shown}`"))
-                .hint(format!("check the path given to `{what}`"))
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+            problem(format!("file not found for `{what}`: `{shown}`")).hint(missing_hint(path, what))
         }
         io::ErrorKind::IsADirectory => problem(format!("path for `{what}` is not a file: `{shown}`"))
             .hint(format!("give a file to `{what}`")),
@@ -105,6 +104,18 @@ fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
         .and_then(|file| file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes))
         .map_err(failed)?;
     Ok(bytes)
+}
+
+/// What helps whoever named a file that is not there, or gave the text itself.
+fn missing_hint(path: &Path, what: &str) -> String {
+    let is_text = path.to_string_lossy().contains(['{', '\n', ' ']);
+    match what {
+        "--template" if is_text => {
+            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`".to_owned()
+        }
+        _ if is_text => format!("`{what}` takes the path of a file: write the text to one and give its path"),
+        _ => format!("check the path given to `{what}`"),
+    }
 }
 
 async fn fetch(url: Url, what: &str, http: &HttpClient) -> Result<Vec<u8>, Problem> {

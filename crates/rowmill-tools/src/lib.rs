@@ -19,8 +19,8 @@ pub use mcp::{
     Reconnect, SignIn, Span, Transport, View, begin_login, forget_tokens, kept_tokens, token_path,
 };
 pub use python::{
-    AgentHook, Entrypoint, FunctionTool, LifecycleHook, Moment, PythonSettings, PythonTool, PythonTools,
-    START_TIMEOUT, SchemaModel, SchemaModelSettings,
+    AgentHook, Entrypoint, FunctionTool, LifecycleHook, ModelDescription, ModelFailure, Moment,
+    PythonSettings, PythonTool, PythonTools, START_TIMEOUT, SchemaModel, SchemaModelSettings, describe_model,
 };
 pub use several::{Names, Tools};
 pub use shell::Shell;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::{Event, Observer};
+use rowmill_types::grouped;
 
 use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
@@ -45,18 +46,22 @@ fn notice(event: &Event<'_>, flag: &str) -> Option<Notice> {
         Event::AnswersLimited { tokens, calls, .. } => {
             let fit = match calls {
                 Some(1) => "a call fits the budget".to_owned(),
-                Some(calls) => format!("{calls} calls at a time fit the budget"),
+                Some(calls) => format!("{} calls at a time fit the budget", grouped(*calls)),
                 None => "calls fit what a row may spend".to_owned(),
             };
             Some(Notice::Info(format!(
-                "answers are limited to {tokens} tokens at first, so that {fit}; a longer answer is asked again with more"
+                "answers are limited to {} tokens at first, so that {fit}; a longer answer is asked again with more",
+                grouped(*tokens)
             )))
         }
         Event::LimitIgnored { lane, allowed, used } => Some(Notice::Warning(format!(
-            "`{lane}` answered with {used} tokens where {allowed} were allowed; from now on as much or more is set aside for every call"
+            "`{lane}` answered with {} tokens where {} were allowed; from now on as much or more is set aside for every call",
+            grouped(*used),
+            grouped(*allowed)
         ))),
         Event::PacedByBudget { calls, .. } => {
-            let calls = if *calls == 1 { "one call".to_owned() } else { format!("{calls} calls") };
+            let calls =
+                if *calls == 1 { "one call".to_owned() } else { format!("{} calls", grouped(*calls)) };
             Some(Notice::Info(format!(
                 "the budget leaves room for {calls} at a time; a lower `max_tokens` in the model string or a higher {flag} makes the run faster"
             )))

@@ -6,6 +6,7 @@ use rowmill_core::prompt::Template;
 use rowmill_core::summary::Tally;
 use rowmill_data::WantedColumn;
 use rowmill_data::table::TableTarget;
+use rowmill_types::grouped;
 
 use crate::prepare::Rows;
 use crate::spec::{Output, Prompt, RunSpec, TableOutput};
@@ -47,9 +48,26 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
         Prompt::Inline(text) if Path::new(text).is_file() => {
             format!("`{text}` is a file: `--template {text}` sends what is in it")
         }
-        _ => "a column is put in with two braces, such as `{{review}}`".to_owned(),
+        _ => match single_braced(template.text()) {
+            Some(name) => format!(
+                "`{{{name}}}` stands for itself: a column is put in with two braces, `{{{{{name}}}}}`"
+            ),
+            None => {
+                let columns = rows.dataset.columns().ok().flatten().unwrap_or_default();
+                let name = columns.first().map_or("review", |column| &column.name);
+                format!("a column is put in with two braces, such as `{{{{{name}}}}}`")
+            }
+        },
     };
     Some(format!("the prompt names no column, so every row is asked the same; {advice}"))
+}
+
+/// The first name that stands between single braces, as other tools write placeholders.
+fn single_braced(text: &str) -> Option<&str> {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "_-. ".contains(letter))
+    };
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).find(is_name)
 }
 
 /// Why a run that went through its input took no row; `None` if it took some.
@@ -75,6 +93,9 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
             None => format!("no row was selected: {input} has no rows"),
         },
         1 => format!("no row was selected: `--offset {offset}` passes over the only row there is"),
-        rows => format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are"),
+        rows => {
+            let rows = grouped(rows);
+            format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are")
+        }
     })
 }

@@ -1,8 +1,10 @@
 //! Counts in messages.
 
+use rowmill_types::grouped;
+
 /// `1 row`, `2 rows`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", verb(count, "", "s"))
+    format!("{} {what}{}", grouped(count), verb(count, "", "s"))
 }
 
 /// The form of a word that goes with a count.

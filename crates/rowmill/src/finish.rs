@@ -15,6 +15,7 @@ use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::ids::KnownBy;
+use crate::paths::check_still_apart;
 use crate::prepare::claim;
 use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
 use crate::resume::{FoundBefore, compact, with_ledger};
@@ -57,8 +58,10 @@ pub(crate) fn finish(
     let intact = !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
     let mut changes = OutputChanges::default();
+    let apart = check_still_apart(spec, folder.path());
+    let may_write_summary = apart.is_ok();
     if intact {
-        match tidy(spec, folder, output.as_ref(), &ended) {
+        match apart.and_then(|()| tidy(spec, folder, output.as_ref(), &ended)) {
             Ok(tidied) => (kept, changes) = tidied,
             Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
         }
@@ -83,7 +86,9 @@ pub(crate) fn finish(
         limits,
         kept: kept.then(|| folder.path().to_owned()),
     };
-    write_summary(spec, &mut report);
+    if may_write_summary {
+        write_summary(spec, &mut report);
+    }
     drop(output);
     Ok(report)
 }

@@ -346,7 +346,7 @@ mod tests {
             columns: None,
             files: None,
         };
-        let ids = IdRule { field: field.map(Into::into) };
+        let ids = IdRule { field: field.map(Into::into), ..IdRule::default() };
         Header::new("r", "now", &crate::prepare::fingerprint(&fingerprint, &ids), None)
     }
 
@@ -404,7 +404,7 @@ mod tests {
         let path = home.path().join("in.jsonl");
         std::fs::write(&path, "{\"k\":\"a\"}\n{\"k\":2}\nbroken\n{\"other\":1}\n{\"k\":\"e\"}\n").unwrap();
         let rows = dataset(&InputSpec::new(Location::File(path), Some(Format::Jsonl))).unwrap();
-        let ids = IdRule { field: Some("k".into()) };
+        let ids = IdRule { field: Some("k".into()), ..IdRule::default() };
         let input = NumberedInput { fingerprint: header(None).fingerprint, ids, rows };
         let mut reader = IdReader::open(&input).unwrap();
         let text = |id: &str| RowId::Text(id.into());

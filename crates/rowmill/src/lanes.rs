@@ -13,7 +13,7 @@ use rowmill_models::{
     attachment_rules, build, lane_facts,
 };
 use rowmill_tools::Person;
-use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec};
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec, grouped};
 
 use crate::environment::provider_environment;
 use crate::run::{Control, Notice};
@@ -363,7 +363,8 @@ fn check_budget(
         Some(limit) if worst > limit => Err(Problem::new(
             ProblemCode::UnknownPrice,
             format!(
-                "one answer of `{name}` can have {most} tokens and cost {worst}, more than `{flag}` {limit}"
+                "one answer of `{name}` can have {} tokens and cost {worst}, more than `{flag}` {limit}",
+                grouped(most)
             ),
         )
         .hint(match payable_answer(limit, worst, most) {

@@ -107,6 +107,7 @@ pub use rowmill_models::{
 pub use rowmill_tools::{McpServerConfig, Person};
 pub use rowmill_types::{
     ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
+    grouped,
 };
 pub use run::{Control, Notice, run};
 pub use spec::{

@@ -5,7 +5,7 @@ use rowmill_core::ports::Event;
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_engine::RunEnd;
-use rowmill_types::Money;
+use rowmill_types::{Money, grouped};
 
 use crate::columns::no_rows_text;
 use crate::counts::{counted, verb};
@@ -54,7 +54,7 @@ pub(crate) fn tell_beginning(
         if counts.with_turns > 0 {
             let rows = counts.with_turns;
             let (go, their) = (verb(rows, "goes", "go"), verb(rows, "its", "their"));
-            let text = format!("{rows} of them {go} on after {their} last finished turn");
+            let text = format!("{} of them {go} on after {their} last finished turn", grouped(rows));
             (control.notice)(Notice::Info(text));
         }
         tell_unsent(control, counts);
@@ -126,8 +126,9 @@ pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor
     let below = end.tally.below_min_rating;
     if below > 0 {
         (control.notice)(Notice::Warning(format!(
-            "{below} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; \
+            "{} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; \
              `below_min_rating` in the telemetry and in traces tells which",
+            grouped(below),
             verb(below, "row has", "rows have")
         )));
     }
@@ -145,8 +146,9 @@ pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     let replaced = redactor.replaced();
     if replaced > 0 {
         (control.notice)(Notice::Warning(format!(
-            "known secrets were replaced by `***` in {replaced} {} of what was written: results, errors, traces, \
+            "known secrets were replaced by `***` in {} {} of what was written: results, errors, traces, \
              recorded answers and kept turns",
+            grouped(replaced),
             verb(replaced, "place", "places")
         )));
     }

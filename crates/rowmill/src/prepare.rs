@@ -14,6 +14,7 @@ use rowmill_engine::IdCheck;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::agents::environment_redactor;
 use crate::inputs::{self, Tell};
 use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
@@ -104,7 +105,7 @@ pub(crate) fn rows(
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();
-    let ids = IdRule { field: named.or(own).map(Into::into) };
+    let ids = IdRule { field: named.or(own).map(Into::into), redactor: environment_redactor()? };
     let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
     let selector = Selector::new(&spec.selection, candidates)?;
     let must_check = ids.field.is_some() && !is_sure;

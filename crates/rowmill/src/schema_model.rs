@@ -1,47 +1,15 @@
 //! `--schema-model`: asks the user's Python for the schema of a pydantic model, which then checks answers.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_tools::{SchemaModel, SchemaModelSettings};
+use rowmill_tools::{ModelDescription, ModelFailure, SchemaModel, SchemaModelSettings, describe_model};
 use rowmill_types::{Problem, ProblemCode};
-use tokio::process::Command;
 
 /// How long the check of one answer may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Prints the schema on standard output, or one line of what is wrong on standard error. A model that
-/// can check answers itself gets a second line, with a digest of the code that it is made of.
-const SCRIPT: &str = r#"
-import hashlib, importlib, json, sys
-spec = sys.argv[1]
-sys.path.insert(0, "")
-told, sys.stdout = sys.stdout, sys.stderr
-def stop(text):
-    print(text, file=sys.stderr)
-    sys.exit(3)
-module_name, _, path = spec.partition(":")
-try:
-    found = importlib.import_module(module_name)
-except Exception as error:
-    stop(f"could not import schema model module {module_name}: {error}")
-for part in path.split("."):
-    if not hasattr(found, part):
-        stop(f"could not resolve schema model {spec}: missing {part}")
-    found = getattr(found, part)
-if not (isinstance(found, type) and hasattr(found, "model_json_schema")):
-    stop(f"schema model {spec} must point to a pydantic BaseModel subclass")
-print(json.dumps(found.model_json_schema()), file=told)
-if hasattr(found, "model_validate_json") and hasattr(found, "model_dump_json"):
-    code = b""
-    for part in found.__mro__:
-        file = getattr(sys.modules.get(part.__module__), "__file__", None)
-        if file and file.endswith(".py") and "site-packages" not in file and not part.__module__.startswith("pydantic"):
-            with open(file, "rb") as source:
-                code += source.read()
-    print(hashlib.sha256(code).hexdigest(), file=told)
-"#;
 
 /// What Python says of a model.
 pub(crate) struct ModelFacts {
@@ -59,29 +27,17 @@ pub(crate) struct ModelFacts {
 ///
 /// The name has another form, there is no Python, or Python cannot find the model.
 pub(crate) async fn schema_of(spec: &str) -> Result<ModelFacts, Problem> {
-    let named = spec.split_once(':').filter(|(module, class)| !module.is_empty() && !class.is_empty());
-    if named.is_none() {
-        let message = format!("expected `--schema-model` in the form `module.path:ClassName`, got `{spec}`");
-        return Err(Problem::new(ProblemCode::Usage, message));
-    }
+    check_form(spec)?;
     for interpreter in ["python3", "python"] {
-        let run = Command::new(interpreter).args(["-c", SCRIPT, spec]).kill_on_drop(true).output().await;
-        let output = match run {
+        return match describe_model(Path::new(interpreter), spec).await {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
                 let message = format!("`{interpreter}` could not be started for `--schema-model`");
-                return Err(Problem::new(ProblemCode::SchemaModel, message).cause(error));
+                Err(Problem::new(ProblemCode::SchemaModel, message).cause(error))
             }
-            Ok(output) => output,
+            Ok(Ok(told)) => Ok(facts(interpreter, spec, told)),
+            Ok(Err(failure)) => Err(problem(interpreter, spec, failure)),
         };
-        if output.status.success() {
-            return Ok(facts(interpreter, spec, &String::from_utf8_lossy(&output.stdout)));
-        }
-        let told = String::from_utf8_lossy(&output.stderr);
-        let told = told.trim().lines().last().unwrap_or("python failed without a message").to_owned();
-        return Err(Problem::new(ProblemCode::SchemaModel, told).hint(
-            "the module is looked for in the current folder and in Python's path; activate the environment that has it",
-        ));
     }
     Err(Problem::new(
         ProblemCode::SchemaModel,
@@ -90,9 +46,62 @@ pub(crate) async fn schema_of(spec: &str) -> Result<ModelFacts, Problem> {
     .hint("install Python, or write the schema to a file and use `--json-schema`"))
 }
 
-fn facts(interpreter: &str, spec: &str, told: &str) -> ModelFacts {
-    let (schema, code) = told.trim_end().split_once('\n').unwrap_or((told, ""));
-    let code = (!code.is_empty()).then(|| code.to_owned());
+/// Checks that a module and a class are named.
+fn check_form(spec: &str) -> Result<(), Problem> {
+    let wrong = |message: String, right: Option<String>| {
+        let problem = Problem::new(ProblemCode::Usage, message);
+        Err(match right {
+            Some(right) => problem.hint(format!("write it as `--schema-model {right}`")),
+            None => problem,
+        })
+    };
+    let Some((module, class)) =
+        spec.split_once(':').filter(|(module, class)| !module.is_empty() && !class.is_empty())
+    else {
+        let message = format!("expected `--schema-model` in the form `module.path:ClassName`, got `{spec}`");
+        let right = spec.rsplit_once('.').filter(|(module, class)| !module.is_empty() && *class != "py");
+        return wrong(message, right.map(|(module, class)| format!("{module}:{class}")));
+    };
+    if !module.ends_with(".py") && !module.contains('/') {
+        return Ok(());
+    }
+    let path = module.strip_suffix(".py").unwrap_or(module);
+    let message = format!("`--schema-model` takes the name of a module, not the path of its file: `{spec}`");
+    let is_below = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    let right = path.trim_start_matches("./").replace('/', ".");
+    wrong(message, is_below.then(|| format!("{right}:{class}")))
+}
+
+/// What is said where Python gave no schema.
+fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
+    let module = spec.split(':').next().unwrap_or_default();
+    let (message, hint) = match failure {
+        ModelFailure::Unusable { message, hint } => (
+            message,
+            hint.unwrap_or_else(|| {
+                "the module is looked for in the current folder and in Python's path; activate the \
+                 environment that has it"
+                    .to_owned()
+            }),
+        ),
+        ModelFailure::TooSlow(time) => (
+            format!("`{interpreter}` took longer than {} s to import `{module}`", time.as_secs()),
+            "take what runs long out of the module, such as behind `if __name__ == \"__main__\":`".to_owned(),
+        ),
+        ModelFailure::Died { status, last_words } => {
+            let words =
+                last_words.map_or_else(|| ", without a word".to_owned(), |words| format!(": {words}"));
+            (
+                format!("`{interpreter}` ended ({status}) before it told the schema of `{spec}`{words}"),
+                format!("`{interpreter} -c 'import {module}'` shows what the module does to end it"),
+            )
+        }
+    };
+    Problem::new(ProblemCode::SchemaModel, message).hint(hint)
+}
+
+fn facts(interpreter: &str, spec: &str, told: ModelDescription) -> ModelFacts {
+    let ModelDescription { schema, code } = told;
     let settings = SchemaModelSettings {
         interpreter: interpreter.into(),
         folder: ".".into(),
@@ -100,5 +109,5 @@ fn facts(interpreter: &str, spec: &str, told: &str) -> ModelFacts {
         timeout: CHECK_TIMEOUT,
     };
     let check = code.is_some().then(|| Arc::new(SchemaModel::new(&settings)));
-    ModelFacts { schema: schema.to_owned(), check, code }
+    ModelFacts { schema, check, code }
 }

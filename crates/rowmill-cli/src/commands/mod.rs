@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use rowmill::Problem;
+use rowmill::{Problem, StandardOutput};
 
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::other_tools::with_tip;
@@ -80,12 +80,12 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let command = given.first().cloned();
     let takes_rows = |name: &String| ["run", "plan", "batch"].contains(&name.as_str());
-    let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error) } else { error };
+    let error = if command.as_ref().is_some_and(takes_rows) { with_tip(error, &given) } else { error };
     let error = with_usage(error, &given);
     let text = error.to_string();
     if let Cow::Owned(masked) = printer::shown(text.trim_end()) {
         printer::talk(&masked);
-    } else if let (Err(problem), false) = (printer::reader(error.print()), error.use_stderr()) {
+    } else if let (Err(problem), false) = (printer::reader(print(&error)), error.use_stderr()) {
         // Help and the version are what was asked for; a screen that is gone cannot be told of a mistake.
         return ExitCode::from(told_problem(&problem) as u8);
     }
@@ -96,6 +96,14 @@ fn wrong_arguments(error: clap::Error) -> ExitCode {
         ));
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(rowmill::ExitCode::Usage as u8))
+}
+
+/// Prints help, the version or a mistake, in colour where there is any.
+fn print(error: &clap::Error) -> std::io::Result<()> {
+    if !error.use_stderr() {
+        StandardOutput::open()?;
+    }
+    error.print()
 }
 
 /// An unknown flag with the usage of the command that it was given to. Left to itself, clap shows a usage

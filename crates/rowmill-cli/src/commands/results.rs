@@ -93,7 +93,8 @@ fn text(found: &Results, width: usize) -> String {
         first.push_str(&format!(", {} failed", grouped(found.failed)));
     }
     let mut lines = vec![cut(&first, width)];
-    if found.repeated > 0 {
+    let is_running = found.unfinished.is_some_and(|run| run.running);
+    if found.repeated > 0 && !is_running {
         let rows = counted(found.repeated, "row");
         lines.push(cut(
             &format!("{rows} came up again: the run is not finished, `--resume` settles it"),
@@ -111,16 +112,17 @@ fn text(found: &Results, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Says that a run is not at its end, and what goes on with it.
+/// Says that a run is not at its end, and what goes on with it where nothing does.
 pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<String> {
     let missing = match unfinished.missing {
         Some(1) => "1 row is missing".to_owned(),
         Some(rows) => format!("{} rows are missing", grouped(rows)),
         None => "rows are missing".to_owned(),
     };
-    let text = format!(
-        "the run is not finished, and {missing}; its command with `--resume` in place of `--overwrite` goes on"
-    );
+    let text = match unfinished.running {
+        true => format!("the run is still going, and {missing} yet"),
+        false => format!("the run is not finished, and {missing}; its command with `--resume` goes on"),
+    };
     folded(&text, width, 2)
 }
 

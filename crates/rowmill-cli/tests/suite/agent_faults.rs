@@ -237,7 +237,7 @@ fn tools_that_go_wrong_are_told_to_the_model_and_disturb_no_other_row() {
     assert_all_ok(&envelopes, ROWS);
     let counted = |ok: bool| (1..=ROWS).filter(|row| kind(*row).counts == Some(ok)).count();
     let (failed, made) = (counted(false), counted(false) + counted(true));
-    ended.says(&[&format!("tools:  {failed} of {made} calls of tools failed")]);
+    ended.says(&[&format!("tools:  {failed} of {made} tool calls failed")]);
     let mut wrong = Vec::new();
     for (row, envelope) in (1..).zip(&envelopes) {
         let result = envelope["result"].as_str().unwrap();

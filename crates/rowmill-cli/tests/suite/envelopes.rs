@@ -232,7 +232,7 @@ fn the_summary_for_people_names_what_failed_and_what_to_do_next() {
         .says("output: out.jsonl\n")
         .says("next:   the same command with `--resume` tries the failed rows again\n");
     let repeated =
-        "retries: of 4 calls, these failed and were repeated or given up: 1 ServerError, 1 BadRequest\n";
+        "retries: 2 of 4 calls failed and were repeated or given up: 1 ServerError, 1 BadRequest\n";
     let example = "        BadRequest: row 3: The request was refused.\n";
     let ended = ended.says(repeated).says(example);
     let last = "next:   the same command with `--resume` tries the failed rows again\n";

@@ -23,7 +23,7 @@ fn a_refusal_because_of_a_limit_is_waited_out_and_costs_its_row_no_try() {
         assert_all_ok(&home.envelopes(), 4);
         let summary = ended.summary();
         assert_eq!(summary["calls"]["failed"], serde_json::json!({"RateLimited": 5}), "{model}");
-        let repeated = "retries: of 9 calls, these failed and were repeated or given up: 5 RateLimited\n";
+        let repeated = "retries: 5 of 9 calls failed and were repeated or given up: 5 RateLimited\n";
         assert!(ended.err.contains(repeated), "{model}: {}", ended.err);
         let mut lines = home.json_lines("telemetry.jsonl");
         lines.sort_by_key(|line| line["row_number"].as_u64());

@@ -1,6 +1,6 @@
 //! What somebody meets who knows other tools, misspells a name, or comes back to a run later.
 
-use crate::support::{KEY, Place, simulated};
+use crate::support::{KEY, Place, finish, scripted, simulated};
 use rowmill_testkit::{Script, Simulator};
 use serde_json::{Value, json};
 
@@ -56,6 +56,24 @@ fn failures_that_differ_in_ids_and_numbers_are_one_line_with_their_count() {
 }
 
 #[test]
+fn a_run_that_is_still_going_is_told_as_such_when_its_results_are_looked_at() {
+    let (simulator, place) = scripted(Script::new().key(KEY).hold_after(3));
+    place.write_rows(5);
+    let run = place.start_rows(&["-m", "openai.m", "-p", "{{n}}", "--parallel", "1"]);
+    place.wait_for_lines("out.jsonl", 3);
+    let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
+    let talk = place.rowmill(&["head", "out.jsonl"]).ok().stderr;
+    let json = place.rowmill(&["results", "out.jsonl", "--json"]).ok().summary();
+    simulator.release();
+    finish(run).ok();
+    for text in [shown, talk] {
+        assert!(text.contains("the run is still going, and 2 rows are missing yet"), "{text}");
+        assert!(!text.contains("--resume") && !text.contains("--overwrite"), "{text}");
+    }
+    assert_eq!(json["unfinished"], json!({ "missing": 2, "running": true }));
+}
+
+#[test]
 fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
     let (_simulator, place) = simulated();
     let row = |n: usize| format!("{{\"t\":\"row {n}{}\"}}\n", if n == 11 { " [[400]]" } else { "" });
@@ -65,10 +83,10 @@ fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
     let written = place.json("out.jsonl").len();
     let missing = format!("the run is not finished, and {} rows are missing;", 40 - written);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout.replace("\n  ", " ");
-    assert!(shown.contains(&missing) && shown.contains("with `--resume`"), "{shown}");
+    assert!(shown.contains(&missing) && shown.contains("its command with `--resume` goes on"), "{shown}");
     let whole: Value =
         serde_json::from_str(&place.rowmill(&["results", "out.jsonl", "--json"]).ok().stdout).unwrap();
-    assert_eq!(whole["unfinished"], json!({ "missing": 40 - written }));
+    assert_eq!(whole["unfinished"], json!({ "missing": 40 - written, "running": false }));
     let talk = place.rowmill(&["head", "out.jsonl"]).ok().stderr.replace("\n  ", " ");
     assert!(talk.contains(&missing), "{talk}");
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write, copy};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use crate::support::{KEY, Place, each, finish, scripted, simulated};
+use crate::support::{EVERY_FILE, KEY, Place, assert_in_no_file, each, finish, scripted, simulated};
 use rowmill_testkit::{Fault, RequestSeen, Script, When};
 use serde_json::{Value, json};
 
@@ -308,18 +308,6 @@ fn a_refused_key_or_an_unknown_model_stops_the_run_after_one_call() {
     }
 }
 
-/// Demands that a text is in no file of a folder.
-fn assert_nowhere(folder: &std::path::Path, secret: &str) {
-    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            assert_nowhere(&entry, secret);
-        } else {
-            let text = String::from_utf8_lossy(&std::fs::read(&entry).unwrap()).into_owned();
-            assert!(!text.contains(secret), "{}: {text}", entry.display());
-        }
-    }
-}
-
 #[test]
 fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
     let secret = "sk-planted-0123456789";
@@ -340,7 +328,7 @@ fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
                 ["--error-output", "bad.jsonl", "--summary-output", "sum.json", "--progress-every", "1"];
             let ended = place.run_rows(&[&["-m", protocol.model], &flags[..], &more].concat()).code(code);
             assert!(!ended.stdout.contains(secret) && !ended.stderr.contains(secret), "{}", ended.stderr);
-            assert_nowhere(&place.path("."), secret);
+            assert_in_no_file(&place.path("."), secret);
             let error = &place.json("out.jsonl")[0]["error"]["message"];
             assert!(error.as_str().unwrap().contains("bad key *** given"), "{error}");
         }
@@ -358,25 +346,8 @@ fn a_password_in_a_base_url_is_nowhere_to_be_seen() {
     for text in [&ended.stdout, &ended.stderr, &listed.stdout, &listed.stderr] {
         assert!(!text.contains("planted-password"), "{text}");
     }
-    assert_nowhere(&place.path("."), "planted-password");
+    assert_in_no_file(&place.path("."), "planted-password");
 }
-
-/// Flags that have a run write everything that it can write.
-const EVERY_FILE: &[&str] = &[
-    "--retries",
-    "1",
-    "--retry-wait",
-    "1ms",
-    "--keep-temp",
-    "--telemetry-output",
-    "times.jsonl",
-    "--error-output",
-    "bad.jsonl",
-    "--summary-output",
-    "sum.json",
-    "--export-traces",
-    "traces",
-];
 
 #[test]
 fn a_written_header_that_the_provider_echoes_is_nowhere_to_be_seen() {
@@ -400,7 +371,7 @@ fn a_written_header_that_the_provider_echoes_is_nowhere_to_be_seen() {
         std::fs::remove_file(place.path("rowmill.toml")).unwrap();
         for secret in [part, token] {
             assert!(!ended.stdout.contains(secret) && !ended.stderr.contains(secret), "{}", ended.stderr);
-            assert_nowhere(&place.path("."), secret);
+            assert_in_no_file(&place.path("."), secret);
         }
         let error = &place.json("out.jsonl")[0]["error"]["message"];
         assert_eq!(error, "application/json; not ***, that is ***", "{header}");
@@ -434,7 +405,7 @@ fn a_key_in_the_query_of_a_base_url_is_nowhere_to_be_seen() {
                     shown.stderr
                 );
             }
-            secrets.iter().for_each(|secret| assert_nowhere(&place.path("."), secret));
+            secrets.iter().for_each(|secret| assert_in_no_file(&place.path("."), secret));
             assert!(place.read("out.jsonl").contains("2024-10-21"), "a version is no secret");
             std::fs::remove_dir_all(place.path("traces")).unwrap();
         }
@@ -496,7 +467,7 @@ fn a_token_in_the_address_of_a_text_is_nowhere_to_be_seen() {
         assert!(!ended.stdout.contains("planted-token"), "{}", ended.stdout);
         assert!(!ended.stderr.contains("planted-token"), "{}", ended.stderr);
     }
-    assert_nowhere(&place.path("."), "planted-token");
+    assert_in_no_file(&place.path("."), "planted-token");
 }
 
 #[test]

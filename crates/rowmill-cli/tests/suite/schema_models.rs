@@ -1,5 +1,6 @@
 //! Results that the user's own pydantic model checks.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rowmill_testkit::{Answer, Script, Simulator};
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Place, each, scripted};
+use crate::support::{KEY, Place, each, finish, scripted};
 
 const SHAPES: &str = r#"
 print("imported")
@@ -27,23 +28,28 @@ class Review(BaseModel):
         return value.upper()
 "#;
 
-/// A folder with a model, and a provider that gives these answers in turn, the last of them for ever;
-/// `None` where there is no pydantic.
-fn with_model(answers: &'static [&'static str]) -> Option<(Simulator, Place)> {
-    let has_pydantic =
-        Command::new("python3").args(["-c", "import pydantic"]).output().ok()?.status.success();
-    if !has_pydantic {
-        return None;
-    }
+/// A search path on which the Python that has pydantic comes first.
+fn path_with_pydantic() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
+    let output = Command::new(folder.join("python3")).args(["-c", "import pydantic"]).output();
+    assert!(
+        output.is_ok_and(|output| output.status.success()),
+        "pydantic is missing in `.venv`: run `bash scripts/prepare-python` first"
+    );
+    format!("{}:/usr/bin:/bin", folder.display())
+}
+
+/// A folder with a model, and a provider that gives these answers in turn, the last of them for ever.
+fn with_model(answers: &'static [&'static str]) -> (Simulator, Place) {
     let given = Arc::new(AtomicUsize::new(0));
     let script = Script::new().key(KEY).answer(move |_, _| {
         let at = given.fetch_add(1, Ordering::Relaxed);
         Answer::Text(answers[at.min(answers.len() - 1)].to_owned())
     });
     let (simulator, mut place) = scripted(script);
-    place.set("PATH", &std::env::var_os("PATH")?.into_string().ok()?);
+    place.set("PATH", &path_with_pydantic());
     place.write("shapes.py", SHAPES);
-    Some((simulator, place))
+    (simulator, place)
 }
 
 const FLAGS: &[&str] =
@@ -52,7 +58,7 @@ const FLAGS: &[&str] =
 #[test]
 fn validators_run_their_messages_go_into_the_repair_and_defaults_are_filled() {
     let answers = &[r#"{"label": "fine"}"#, r#"{"label": "good"}"#];
-    let Some((simulator, place)) = with_model(answers) else { return };
+    let (simulator, place) = with_model(answers);
     place.write_rows(1);
     place.run_rows(FLAGS).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!({"label": "GOOD", "score": 5})]);
@@ -64,7 +70,7 @@ fn validators_run_their_messages_go_into_the_repair_and_defaults_are_filled() {
 
 #[test]
 fn what_a_model_refuses_after_all_repairs_fails_the_row_and_a_broken_model_asks_for_none() {
-    let Some((simulator, place)) = with_model(&[r#"{"label": "fine"}"#]) else { return };
+    let (simulator, place) = with_model(&[r#"{"label": "fine"}"#]);
     place.write_rows(1);
     place.run_rows(FLAGS).code(3);
     let error = place.json("out.jsonl")[0]["error"].clone();
@@ -73,7 +79,7 @@ fn what_a_model_refuses_after_all_repairs_fails_the_row_and_a_broken_model_asks_
                    use good or bad";
     assert_eq!((&error["message"], simulator.requests().len()), (&json!(message), 2));
 
-    let Some((simulator, place)) = with_model(&[r#"{"label": "bug"}"#]) else { return };
+    let (simulator, place) = with_model(&[r#"{"label": "bug"}"#]);
     place.write_rows(1);
     place.run_rows(FLAGS).code(3);
     let error = place.json("out.jsonl")[0]["error"].clone();
@@ -83,7 +89,7 @@ fn what_a_model_refuses_after_all_repairs_fails_the_row_and_a_broken_model_asks_
 
 #[test]
 fn an_answer_that_is_used_again_keeps_what_the_model_made_of_it() {
-    let Some((simulator, place)) = with_model(&[r#"{"label": "good"}"#]) else { return };
+    let (simulator, place) = with_model(&[r#"{"label": "good"}"#]);
     place.write("rows.jsonl", "{\"n\":1}\n{\"n\":1}\n{\"n\":1}\n");
     place.run_rows(&[FLAGS, &["--dedupe"]].concat()).ok();
     let results: Vec<Value> = each(&place.json("out.jsonl"), "/result");
@@ -94,12 +100,76 @@ fn an_answer_that_is_used_again_keeps_what_the_model_made_of_it() {
 
 #[test]
 fn a_resume_with_another_model_code_is_refused() {
-    let Some((_simulator, place)) = with_model(&[r#"{"label": "good"}"#]) else { return };
+    let (_simulator, place) = with_model(&[r#"{"label": "good"}"#]);
     place.write_rows(2);
     place.run_rows(&[FLAGS, &["--limit", "1"]].concat()).ok();
     place.write("shapes.py", SHAPES.replace("value.upper()", "value.title()"));
-    place.run_rows(&[FLAGS, &["--resume"]].concat()).code(1).says("schema");
+    place
+        .run_rows(&[FLAGS, &["--resume"]].concat())
+        .code(1)
+        .says("schema: is the same, but the Python code of the model that checks answers is another one");
     place.write("shapes.py", SHAPES);
     place.run_rows(&[FLAGS, &["--resume"]].concat()).ok();
     assert_eq!(place.json("out.jsonl").len(), 2);
+}
+
+#[test]
+fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
+    let (_simulator, place) = with_model(&[r#"{"label": "good"}"#]);
+    place.write_rows(1);
+    // It keeps what it got of the process that started it, and leaves its group.
+    let behind = "import subprocess, sys\nkept = subprocess.Popen(['tail', '-f', '/dev/null'], start_new_session=True)\n\
+                  with open('behind', 'a') as file: print(kept.pid, file=file)\n";
+    place.write("shapes.py", format!("{behind}{SHAPES}"));
+    let ended = finish(place.start_rows(FLAGS));
+    for process in place.read("behind").lines() {
+        Command::new("kill").arg(process).status().unwrap();
+    }
+    ended.ok();
+}
+
+#[test]
+fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
+    let (simulator, place) = with_model(&["{}"]);
+    place.write_rows(1);
+    for (code, told) in [
+        (
+            "import os; os._exit(7)",
+            "`python3` ended (exit status: 7) before it told the schema of `shapes:Review`, without a word",
+        ),
+        (
+            "import os; os._exit(0)",
+            "`python3` ended (exit status: 0) before it told the schema of `shapes:Review`, without a word",
+        ),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            "`python3` ended (signal: 9 (SIGKILL)) before it told the schema of `shapes:Review`, without a word",
+        ),
+        (
+            "import sys; sys.exit('no licence')",
+            "`python3` ended (exit status: 1) before it told the schema of `shapes:Review`: no licence",
+        ),
+    ] {
+        place.write("shapes.py", code);
+        let ended = place.run_rows(FLAGS).code(1).says(&format!("error[RM1103]: {told}\n"));
+        ended.says("help: `python3 -c 'import shapes'` shows what the module does to end it");
+    }
+    assert_eq!(simulator.stats().requests, 0);
+}
+
+#[test]
+fn a_model_that_is_named_wrongly_is_answered_with_what_was_meant() {
+    let (_simulator, place) = with_model(&["{}"]);
+    place.write_rows(1);
+    for (name, code, hint) in [
+        ("shapes:Reviev", 1, "did you mean `shapes:Review`?"),
+        ("shapes:review", 1, "did you mean `shapes:Review`?"),
+        ("shapes:Order", 1, "it has these models: `shapes:Review`"),
+        ("shapes.py:Review", 2, "write it as `--schema-model shapes:Review`"),
+        ("./my/shapes.py:Review", 2, "write it as `--schema-model my.shapes:Review`"),
+        ("shapes.Review", 2, "write it as `--schema-model shapes:Review`"),
+    ] {
+        let ended = place.run_rows(&["-m", "openai.m", "--schema-model", name]);
+        ended.code(code).says(&format!("help: {hint}\n"));
+    }
 }

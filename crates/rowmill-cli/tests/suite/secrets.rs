@@ -1,6 +1,6 @@
 //! Secrets that stand where nobody expects them are shown nowhere.
 
-use crate::support::{Ended, Place, scripted};
+use crate::support::{EVERY_FILE, Ended, Place, assert_in_no_file, each, scripted, simulated};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rowmill_testkit::{Fault, Script, When};
@@ -12,33 +12,8 @@ fn assert_nowhere(place: &Place, ended: &[&Ended], secret: &str) {
     for said in ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
         assert!(!said.contains(secret), "{secret} is in: {said}");
     }
-    let mut folders = vec![place.path(".")];
-    while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-                assert!(!text.contains(secret), "{secret} is in {}: {text}", path.display());
-            }
-        }
-    }
+    assert_in_no_file(&place.path("."), secret);
 }
-
-/// Flags that have a run write what it can write.
-const FILES: &[&str] = &[
-    "--retries",
-    "0",
-    "--keep-temp",
-    "--telemetry-output",
-    "times.jsonl",
-    "--error-output",
-    "bad.jsonl",
-    "--summary-output",
-    "sum.json",
-    "--export-traces",
-    "traces",
-];
 
 #[test]
 fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() {
@@ -54,7 +29,7 @@ fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() 
         let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
         place.set("GENERIC_BASE_URL", &simulator.url().replace("://", &format!("://{login}@")));
         place.write_rows(1);
-        let ended = place.run_rows(&[&["-m", "generic.m"], FILES].concat()).code(3);
+        let ended = place.run_rows(&[&["-m", "generic.m"], EVERY_FILE].concat()).code(3);
         // The user comes first in the header, so its beginning must not be left.
         assert_nowhere(&place, &[&ended], header.get(..10).unwrap());
         let error = &place.json("out.jsonl")[0]["error"]["message"];
@@ -77,7 +52,7 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
     }
     // Where other rows have it, it is those without it that fail.
     place.write("rows.jsonl", format!("{{\"n\":1,\"{secret}\":\"x\"}}\n{{\"n\":2}}\n"));
-    let ended = run(&[&["-p", &placeholder][..], FILES].concat()).code(3).says("***");
+    let ended = run(&[&["-p", &placeholder][..], EVERY_FILE].concat()).code(3).says("***");
     std::fs::remove_file(place.path("rows.jsonl")).unwrap();
     assert_nowhere(&place, &[&ended], secret);
     // A command line that cannot be read is told in other words.
@@ -86,22 +61,60 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
 }
 
 #[test]
-fn a_key_in_the_path_of_a_base_url_is_not_shown_where_a_variable_holds_it() {
+fn a_key_in_the_path_of_a_base_url_is_not_shown_wherever_that_comes_from() {
     let fault = Fault::status(404);
     let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
-    let secret = "PLANTED9gateway";
-    place.set("GATEWAY_KEY", secret);
     place.write_rows(1);
-    for address in [simulator.url(), "http://127.0.0.1:1".to_owned()] {
-        place.set("GENERIC_BASE_URL", &format!("{address}/gateway/{secret}/v1"));
-        let run = place.run_rows(&[&["-m", "generic.m", "--overwrite", "--max-outage", "0"], FILES].concat());
-        assert_ne!(run.code, 0);
-        let listed = [&["models"][..], &["models", "--json"], &["models", "generic.m"]];
-        let [all, json, one] = listed.map(|arguments| place.rowmill(arguments).ok());
-        assert!(one.stdout.contains("/gateway/***/v1"), "{}", one.stdout);
-        assert_nowhere(&place, &[&run, &all, &json, &one], secret);
-        std::fs::remove_dir_all(place.path("traces")).ok();
+    for (secret, holder) in [("PLANTED-gateway", true), ("PLANTED9gateway", false), ("sk-PLANTED-key", false)]
+    {
+        place.unset("GATEWAY_KEY");
+        if holder {
+            place.set("GATEWAY_KEY", secret);
+        }
+        for (address, is_configured) in
+            [(simulator.url(), false), ("http://127.0.0.1:1".to_owned(), false), (simulator.url(), !holder)]
+        {
+            place.unset("GENERIC_BASE_URL");
+            let url = format!("{address}/gateway/{secret}/v1");
+            match is_configured {
+                true => place.write("rowmill.toml", format!("[providers.generic]\nbase_url = \"{url}\"\n")),
+                false => place.set("GENERIC_BASE_URL", &url),
+            }
+            let flags = ["-m", "generic.m", "--overwrite", "--max-outage", "0"];
+            let run = place.run_rows(&[&flags[..], EVERY_FILE].concat());
+            assert_ne!(run.code, 0);
+            let listed = [&["models"][..], &["models", "--json"], &["models", "generic.m"]];
+            let [all, json, one] = listed.map(|arguments| place.rowmill(arguments).ok());
+            std::fs::remove_file(place.path("rowmill.toml")).ok();
+            assert!(one.stdout.contains("/gateway/***/v1"), "{}", one.stdout);
+            assert_nowhere(&place, &[&run, &all, &json, &one], secret);
+            std::fs::remove_dir_all(place.path("traces")).ok();
+        }
     }
+}
+
+#[test]
+fn a_secret_in_an_id_is_nowhere_to_be_seen_and_its_row_is_known_again() {
+    let (simulator, mut place) = simulated();
+    let secret = "sk-PLANTED9secret";
+    place.set("LAB_TOKEN", secret);
+    let rows = format!(
+        "{{\"k\":\"{secret}\",\"t\":\"[[400]]\"}}\n{{\"k\":\"of {secret}\",\"t\":\"b\"}}\n{{\"k\":\"c\",\"t\":\"c\"}}\n"
+    );
+    let run = |more: &[&str]| {
+        place.write("rows.jsonl", &rows);
+        let flags = ["-m", "openai.m", "-p", "{{t}}", "--id-field", "k", "--final-summary"];
+        let ended = place.run_rows(&[&flags[..], more, EVERY_FILE].concat()).code(3);
+        std::fs::remove_file(place.path("rows.jsonl")).unwrap();
+        assert_nowhere(&place, &[&ended], secret);
+        ended
+    };
+    run(&[]).says("row 1 (id ***#1)");
+    assert_eq!(each(&place.json("out.jsonl"), "/id"), ["***#1", "of ***#2", "c"]);
+    let before = simulator.stats().requests;
+    run(&["--resume"]).says("resuming: 2 rows are done and skipped, 1 failed row is tried again");
+    assert_eq!(each(&place.json("out.jsonl"), "/id"), ["***#1", "of ***#2", "c"]);
+    assert_eq!(simulator.stats().requests, before + 1, "only the failed row is sent again");
 }
 
 #[test]
@@ -112,7 +125,7 @@ fn a_secret_in_a_query_is_in_no_file_of_the_run() {
     place.write_rows(2);
     let query = format!("SELECT n FROM input WHERE '{secret}' <> ''");
     let flags = ["-m", "passthrough", "-p", "{{n}}", "--sql", &query];
-    let first = place.run_rows(&[&flags[..], FILES].concat()).ok();
-    let again = place.run_rows(&[&flags[..], &["--resume"], FILES].concat()).ok();
+    let first = place.run_rows(&[&flags[..], EVERY_FILE].concat()).ok();
+    let again = place.run_rows(&[&flags[..], &["--resume"], EVERY_FILE].concat()).ok();
     assert_nowhere(&place, &[&first, &again], secret);
 }

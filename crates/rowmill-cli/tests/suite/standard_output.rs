@@ -115,5 +115,33 @@ fn a_program_may_read_nothing_of_what_a_command_prints() {
     let place = Place::new();
     place.write_rows(3);
     let null = || File::options().read(true).write(true).open("/dev/null").unwrap();
-    finish(place.command(&["head", "rows.jsonl"]).stdout(null()).spawn().unwrap()).ok();
+    for command in [
+        &["head", "rows.jsonl"][..],
+        &["run", "-i", "rows.jsonl", "-m", "passthrough", "-o", "-"],
+        &["run", "-i", "rows.jsonl", "-m", "passthrough", "-o", "-", "--output-format", "csv"],
+    ] {
+        finish(place.command(command).stdout(null()).spawn().unwrap()).ok();
+    }
+}
+
+#[test]
+fn what_is_printed_to_a_closed_standard_output_is_an_error_of_every_command() {
+    let place = Place::new();
+    place.write_rows(3);
+    place.run(&["-i", "rows.jsonl", "-o", "out.jsonl", "-m", "passthrough"]).ok();
+    for command in [
+        &["results", "out.jsonl"][..],
+        &["results", "out.jsonl", "--sql", "select * from input"],
+        &["head", "rows.jsonl"],
+        &["models"],
+        &["models", "--json"],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let ended = led(&place, ">&-", command);
+        assert_eq!(ended.code, 1, "{command:?}: {}", ended.stderr);
+        let told = "error[RM1401]: cannot write standard output\n  cause: standard output is closed";
+        assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
+    }
 }

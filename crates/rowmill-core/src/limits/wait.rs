@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use rowmill_types::grouped;
+
 /// Characters of what a provider said that are shown.
 const SHORT: usize = 80;
 
@@ -63,10 +65,10 @@ impl fmt::Display for WaitReason {
             Self::Slots => out.write_str("calls in flight"),
             Self::Priming => out.write_str("the first call, which fills the provider's cache"),
             Self::Requests(1) => out.write_str("the limit of 1 request/min"),
-            Self::Requests(limit) => write!(out, "the limit of {limit} requests/min"),
-            Self::Tokens(limit) => write!(out, "the limit of {limit} tokens/min"),
-            Self::InputTokens(limit) => write!(out, "the limit of {limit} input tokens/min"),
-            Self::OutputTokens(limit) => write!(out, "the limit of {limit} output tokens/min"),
+            Self::Requests(limit) => write!(out, "the limit of {} requests/min", grouped(*limit)),
+            Self::Tokens(limit) => write!(out, "the limit of {} tokens/min", grouped(*limit)),
+            Self::InputTokens(limit) => write!(out, "the limit of {} input tokens/min", grouped(*limit)),
+            Self::OutputTokens(limit) => write!(out, "the limit of {} output tokens/min", grouped(*limit)),
             Self::Throttled => out.write_str("the provider, which asked for a pause"),
             Self::Quota(said) => write!(out, "quota: {}", short(said)),
             Self::Outage(said) => write!(out, "the provider, which is down: {}", short(said)),

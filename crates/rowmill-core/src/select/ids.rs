@@ -1,21 +1,28 @@
 //! What names a row.
 
+use std::borrow::Cow;
+
 use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
 
 use crate::json_text::decode_string;
+use crate::redact::Redactor;
 
 /// How rows are named: by a field, or by their number.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct IdRule {
     /// The field that `--id-field` names.
     pub field: Option<Box<str>>,
+    /// What no id may hold. An id is written wherever its row is spoken of, and compared when a run is
+    /// resumed, so what is secret in it is taken out before anybody gets it.
+    pub redactor: Redactor,
 }
 
 impl IdRule {
     /// The id of a row: its number, or the value of the id field as text.
     ///
     /// Numbers and booleans are taken as their JSON text, so `1` and `"1"` are
-    /// the same id.
+    /// the same id. One that held a secret is followed by `#` and the row number, which tells such rows
+    /// apart.
     ///
     /// # Errors
     ///
@@ -29,7 +36,10 @@ impl IdRule {
         match json.as_bytes().first() {
             Some(b'"') => match decode_string(json).unwrap_or_default() {
                 text if text.is_empty() => invalid("an empty string"),
-                text => Ok(RowId::Text(text.into())),
+                text => Ok(RowId::Text(match self.redactor.redact(&text) {
+                    Cow::Owned(hidden) => format!("{hidden}#{}", row.number()).into(),
+                    Cow::Borrowed(text) => text.into(),
+                })),
             },
             Some(b'n') => invalid("null"),
             Some(b'[') => invalid("an array"),
@@ -100,10 +110,13 @@ pub fn duplicate_error(field: &str, id: &RowId) -> RowError {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_types::Secret;
+
     use super::*;
 
     fn id(json: &str) -> Result<RowId, IdFault> {
-        let rule = IdRule { field: Some("k".into()) };
+        let redactor = Redactor::new([&Secret::new("sk-12345678")]).unwrap();
+        let rule = IdRule { field: Some("k".into()), redactor };
         rule.id_of(&Row::parse(4, json.into()).unwrap())
     }
 
@@ -122,6 +135,7 @@ mod tests {
             (r#"{"k":1.50}"#, "1.50"),
             (r#"{"k":-3}"#, "-3"),
             (r#"{"k":true}"#, "true"),
+            (r#"{"k":"of sk-12345678"}"#, "of ***#4"),
         ] {
             assert_eq!(id(json), Ok(RowId::Text(expected.into())));
         }

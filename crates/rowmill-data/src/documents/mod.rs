@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
-use rowmill_types::Problem;
+use rowmill_types::{Problem, grouped};
 
 use source::{DocumentSource, Wanted};
 
@@ -149,7 +149,8 @@ impl Dataset for Documents {
         Some(match copies.count {
             1 => format!("1 file is a copy and was left out: `{copy}` has the content of `{original}`"),
             count => format!(
-                "{count} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`"
+                "{} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`",
+                grouped(count)
             ),
         })
     }

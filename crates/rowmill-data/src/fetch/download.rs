@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_http::{Answer, Credential, HeaderMap, HttpFailure, Retrieval, Retrieved, Url, header};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, grouped};
 
 use super::ask::{Tries, is_passing, no_answer, put, wait_asked_for};
 use super::bring::Fetcher;
@@ -223,7 +223,10 @@ fn finish(
     let size = partial.done;
     if let Some(total) = total.filter(|total| *total != size) {
         partial.discard();
-        return Err(damaged(wanted, format!("{size} bytes came where {total} were promised")));
+        return Err(damaged(
+            wanted,
+            format!("{} bytes came where {} were promised", grouped(size), grouped(total)),
+        ));
     }
     if let Some(expected) = wanted.expected.digest.as_ref().filter(|expected| **expected != digest) {
         partial.discard();
@@ -247,8 +250,8 @@ fn cut_off(wanted: &Wanted<'_>, partial: &Partial<'_>, failure: &HttpFailure) ->
     if partial.done == 0 {
         return no_answer(&wanted.url, wanted.shown, failure);
     }
-    let of = partial.promise.total.map(|total| format!(" of {total}")).unwrap_or_default();
-    let message = format!("`{}` was cut off after {}{of} bytes", wanted.shown, partial.done);
+    let of = partial.promise.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+    let message = format!("`{}` was cut off after {}{of} bytes", wanted.shown, grouped(partial.done));
     let hint = if partial.promise.can_go_on() {
         "give the same command again: it goes on from there"
     } else {

@@ -26,6 +26,8 @@ pub enum Claim {
 pub struct OutputFile {
     file: File,
     path: PathBuf,
+    /// Where the path led when the output was claimed.
+    target: PathBuf,
     /// Whether there was no such file before.
     is_new: bool,
     /// What it has to hold.
@@ -50,6 +52,13 @@ impl OutputFile {
             return Err(Problem::new(ProblemCode::OutputPath, message)
                 .hint("use `--output -` and send standard output there"));
         }
+        if names_open_file(path) && !path.exists() {
+            let folder = path.parent().unwrap_or(path).display();
+            let message = format!(
+                "`{shown}`, given to `{flag}`, is not there, and the system lets nobody make files in `{folder}`"
+            );
+            return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
+        }
         let target = link_target(path);
         if target.is_symlink() {
             let message = format!("`{shown}`, given to `{flag}`, is a link that leads in a circle");
@@ -71,14 +80,14 @@ impl OutputFile {
     /// As [`OutputFile::check`]; or it cannot be opened, or another run has it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
         Self::check(path, "--output", claim)?;
-        let is_new = !path.exists();
+        let (is_new, target) = (!path.exists(), link_target(path));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(|error| cannot_write(path, &error))?;
         lock(&file, path)?;
         // What a crash left while it was to take the place of this file; it was not complete.
-        drop(fs::remove_file(replacement_path(&link_target(path))));
-        Ok(Self { file, path: path.to_owned(), is_new, written: Arc::default() })
+        drop(fs::remove_file(replacement_path(&target)));
+        Ok(Self { file, path: path.to_owned(), target, is_new, written: Arc::default() })
     }
 
     /// What appends to the file.
@@ -105,6 +114,12 @@ impl OutputFile {
         self.written.is_unchanged()
     }
 
+    /// The file that may be replaced. A link that came into its place while the run went on leads to
+    /// somebody's file, unless what is there is what the run wrote.
+    pub(super) fn replaceable(&self) -> PathBuf {
+        if self.is_whole() { link_target(&self.path) } else { self.target.clone() }
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -124,7 +139,7 @@ impl OutputFile {
     pub fn discard(self) {
         if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
             // One that cannot be removed is empty and told of by the next run.
-            drop(fs::remove_file(link_target(&self.path)));
+            drop(fs::remove_file(&self.target));
         }
     }
 

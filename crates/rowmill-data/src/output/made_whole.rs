@@ -5,13 +5,12 @@ use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::record::EnvelopeHead;
-use rowmill_types::Problem;
+use rowmill_types::{Problem, ProblemCode};
 use tempfile::NamedTempFile;
 
 use super::claim::{OutputFile, cannot_write, replacement};
 use super::envelopes::{Envelopes, Newer};
 use super::lines::cannot_read;
-use super::link_target;
 use super::settle::finish;
 
 /// What making an output whole came to.
@@ -32,7 +31,10 @@ impl OutputFile {
     ///
     /// A file cannot be read or written; the output is then as it was found.
     pub fn make_whole(&self, ledger: &Path, records: Newer) -> Result<MadeWhole, Problem> {
-        let path = &link_target(self.path());
+        let path = &self.replaceable();
+        if path.is_dir() {
+            return Err(became_folder(path));
+        }
         let (readable, foreign_lines) = readable_lines(path)?;
         let envelopes = Envelopes::gathered(Some(readable.path()), ledger, records)?;
         let (beside, file) = replacement(path)?;
@@ -50,12 +52,23 @@ impl OutputFile {
     }
 }
 
-/// A copy of the lines of a file that are envelopes, and how many others there are.
+fn became_folder(path: &Path) -> Problem {
+    let message = format!("`{}` became a folder while the run was writing it", path.display());
+    Problem::new(ProblemCode::WriteFailed, message).hint(
+        "move the folder away, then the same command with `--resume` writes the output again; every answer is kept",
+    )
+}
+
+/// A copy of the lines of a file that are envelopes, and how many others there are. A link leads to a file
+/// that the run did not write, so none of its lines are taken.
 fn readable_lines(path: &Path) -> Result<(NamedTempFile, u64), Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let copy = tempfile::Builder::new().prefix(".rowmill-").tempfile_in(folder);
     let copy = copy.map_err(|error| cannot_write(folder, &error))?;
     let mut foreign_lines = 0;
+    if path.is_symlink() {
+        return Ok((copy, 1));
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok((copy, foreign_lines)),

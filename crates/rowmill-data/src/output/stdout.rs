@@ -1,11 +1,11 @@
 //! Standard output, which may lead nowhere.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rowmill_streams::stdout_was_closed;
 use rowmill_types::{Problem, ProblemCode};
 use rustix::fs::{OFlags, fcntl_getfl};
 
@@ -26,37 +26,29 @@ impl StandardOutput {
     ///
     /// # Errors
     ///
-    /// It is not open.
+    /// It is not open, or was not when the process began.
     pub fn open() -> io::Result<Self> {
+        if stdout_was_closed() {
+            return Err(io::Error::other("standard output is closed"));
+        }
         Ok(Self { file: File::from(io::stdout().as_fd().try_clone_to_owned()?) })
     }
 
-    /// Checks that answers that are written there can be seen by anybody.
+    /// Checks that answers that are written there go somewhere.
     ///
     /// # Errors
     ///
     /// It is closed, or not open for writing.
     pub fn check() -> Result<(), Problem> {
-        let access = Self::open().and_then(|out| Ok((fcntl_getfl(&out.file)? & OFlags::RWMODE, out)));
+        let access = Self::open().and_then(|out| Ok(fcntl_getfl(&out.file)? & OFlags::RWMODE));
         let message = match access {
-            Ok((access, out)) if access == OFlags::RDWR && out.is_null()? => {
-                "standard output is closed, so everything that is written there would be lost"
-            }
-            Ok((access, _)) if access != OFlags::RDONLY => return Ok(()),
-            _ => "standard output is not open for writing",
+            Ok(access) if access != OFlags::RDONLY => return Ok(()),
+            Ok(_) => "standard output is not open for writing",
+            Err(_) => "standard output is closed, so everything that is written there would be lost",
         };
         Err(Problem::new(ProblemCode::OutputPath, message).hint(
             "name a file with `--output`, or lead standard output somewhere; `> /dev/null` throws it away",
         ))
-    }
-
-    /// Whether this is the null device. The runtime opens it for reading and writing in the place of a
-    /// stream that is closed when the process begins; a shell that is told to throw the output away
-    /// opens it for writing alone. A program that opens it for both loses the output just the same.
-    fn is_null(&self) -> Result<bool, Problem> {
-        let failed = |error: io::Error| stdout_failed(&error);
-        let (found, null) = (self.file.metadata().map_err(failed)?, fs::metadata("/dev/null"));
-        Ok(null.is_ok_and(|null| null.rdev() == found.rdev() && null.mode() == found.mode()))
     }
 }
 

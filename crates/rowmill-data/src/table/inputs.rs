@@ -1,7 +1,7 @@
 //! Whether envelopes hold the input rows that a table is to have.
 
 use rowmill_core::record::EnvelopeHead;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, grouped};
 
 use super::cells::Envelope;
 use super::draft::parse;
@@ -29,8 +29,10 @@ pub fn check_input_rows(
         return Ok(());
     }
     let message = format!(
-        "{lacking} of the {rows} rows that a resume leaves as they are do not hold their input row, which \
-         `--flatten` and `--include-input` need; nothing was sent"
+        "{} of the {} rows that a resume leaves as they are do not hold their input row, which \
+         `--flatten` and `--include-input` need; nothing was sent",
+        grouped(lacking),
+        grouped(rows)
     );
     Err(Problem::new(ProblemCode::RunUnusable, message).hint(
         "leave `--flatten` and `--include-input` out, as the run began; or `--overwrite` to send every row again",

@@ -107,6 +107,14 @@ impl WorkFolder {
         }
     }
 
+    /// Whether a run is using the folder now, as far as a look can tell: the lock is asked for, shared
+    /// with others who look, and given back at once.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        File::open(&self.path)
+            .is_ok_and(|folder| matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// The default place: beside the output.
     #[must_use]
     pub fn beside(output: &Path) -> PathBuf {

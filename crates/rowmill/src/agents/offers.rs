@@ -12,7 +12,7 @@ use rowmill_tools::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, ParallelLimits,
     PythonSettings, PythonTools, Shell, Skills,
 };
-use rowmill_types::{Problem, ToolSpec};
+use rowmill_types::{Problem, ToolSpec, grouped};
 
 use super::load::LoadedCards;
 use super::servers::{Servers, check_configured, secrets, servers};
@@ -243,6 +243,7 @@ fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<Notice> {
         && rows > most
         && spec.agents.python_processes.is_none()
     {
+        let rows = grouped(rows as u64);
         notices.push(Notice::Info(format!(
             "Python functions run in {most} processes at most, so {most} of {rows} rows can use them at once; \
              `--python-processes` changes that"

@@ -257,7 +257,7 @@ where
         run,
         source: Box::new(source),
         selector: Selector::new(&Selection::default(), None)?,
-        ids: IdRule { field: is_named.then(|| ID_FIELD.into()) },
+        ids: IdRule { field: is_named.then(|| ID_FIELD.into()), ..IdRule::default() },
         id_check,
         resume,
         worker,

@@ -10,8 +10,9 @@ use rowmill_data::{InputSpec, would_read};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::identity::{FileIdentity, full_path};
-use super::reads::ReadPath;
-use super::writes::{WrittenKind, WrittenPath};
+use super::reads::{ReadPath, reads};
+use super::writes::{WrittenKind, WrittenPath, writes};
+use crate::spec::{Output, RunSpec};
 
 /// Checks that no file is written that is read or written as something else too, and that `input`,
 /// where it is a pattern or a folder, would not take in what is written.
@@ -36,6 +37,28 @@ pub(crate) fn check_apart(
         written.check_in_folder(write)?;
     }
     input.map_or(Ok(()), |input| check_input(input, writes))
+}
+
+/// Checks the same again before files are replaced at the end of a run: one that is written may have been
+/// replaced by a link to one that is read. An output that is a file of envelopes sees to that itself.
+///
+/// # Errors
+///
+/// The first such file.
+pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
+    let mut links = writes(spec, work_folder);
+    let is_envelopes = |path: &Path| matches!(&spec.output, Output::File(output) if output == path);
+    links.retain(|write| {
+        write.path.is_symlink() && !names_open_file(&write.path) && !is_envelopes(&write.path)
+    });
+    if links.is_empty() {
+        return Ok(());
+    }
+    check_apart(&reads(spec), &links, None).map_err(|problem| {
+        let message = format!("{}; it was replaced while the run went on", problem.message);
+        Problem { message, ..problem }
+            .hint("remove the link, then the same command with `--resume` goes on; every answer is kept")
+    })
 }
 
 /// What is written, with what it is found by.

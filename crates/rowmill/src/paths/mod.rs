@@ -9,7 +9,7 @@ mod reads;
 mod writes;
 
 pub(crate) use attached::AttachedFiles;
-pub(crate) use check::check_apart;
+pub(crate) use check::{check_apart, check_still_apart};
 pub(crate) use folders::MadeFolders;
 pub use identity::same_file;
 pub(crate) use reads::{ReadPath, card_files, kept_paths, made_from, made_from_files, reads};

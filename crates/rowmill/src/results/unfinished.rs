@@ -12,6 +12,8 @@ use crate::spec::FOLDER_IN_OUTPUT;
 pub struct UnfinishedRun {
     /// How many rows have no envelope yet, where that is known.
     pub missing: Option<u64>,
+    /// Whether it is still going.
+    pub running: bool,
 }
 
 /// What the work folder beside an output with so many rows says of its run; `None` where it came to
@@ -19,8 +21,10 @@ pub struct UnfinishedRun {
 #[must_use]
 pub fn unfinished(output: &Path, rows: u64) -> Option<UnfinishedRun> {
     let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };
-    let header = WorkFolder::of(&folder).header().ok()??;
+    let folder = WorkFolder::of(&folder);
+    let header = folder.header().ok()??;
     header.unfinished.map(|Unfinished { rows: all }| UnfinishedRun {
         missing: all.map(|all| all.saturating_sub(rows)).filter(|missing| *missing > 0),
+        running: folder.is_in_use(),
     })
 }

@@ -320,3 +320,44 @@ fn more_tools_than_the_provider_takes_are_told_at_the_start_with_how_to_offer_fe
     home.write("rowmill.toml", &own_entry("t", &["--many", "120"], "tools = [\"more_*\"]"));
     assert!(!openai(&home).err.contains("at most"));
 }
+
+#[test]
+fn every_provider_that_bounds_tools_is_told_with_its_own_bound() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let url = simulator.url();
+    for (model, many, variables, told) in [
+        ("google.m", "500", None, Some("`google.m` is offered 521 tools, and `google` takes 512 at most")),
+        ("google.m", "120", None, None),
+        ("anthropic.m", "500", None, None),
+        ("groq.m", "120", Some("GROQ"), Some("`groq.m` is offered 141 tools, and `groq` takes 128 at most")),
+        ("deepseek.m", "120", Some("DEEPSEEK"), Some("and `deepseek` takes 128 at most")),
+        ("xai.m", "120", Some("XAI"), Some("and `xai` takes 128 at most")),
+    ] {
+        let home = home(1, &own_entry("t", &["--many", many], ""), &card("servers: [t]"));
+        let mut run = home.run().model(&simulator, model).env("PATH", env!("PATH"));
+        if let Some(provider) = variables {
+            run = run.env(&format!("{provider}_BASE_URL"), &format!("{url}/v1"));
+            run = run.env(&format!("{provider}_API_KEY"), "k");
+        }
+        let run = run.env("HOME", home.path("").to_str().unwrap()).args(&["--agent-card", "worker.md"]);
+        let ended = run.ends_with(0);
+        match told {
+            Some(told) => {
+                ended.says(&[told]);
+            }
+            None => assert!(!ended.err.contains("at most"), "{model}: {}", ended.err),
+        }
+    }
+}
+
+#[test]
+fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
+    let home =
+        home(1, &own_entry("t", &["--task", "echo"], ""), &card("servers: [t]\ntools: {t: [echo, add]}"));
+    let simulator = Simulator::start_blocking(Script::new());
+    let ended = run(&home, &simulator).ends_with(0);
+    ended.says(&[
+        "the MCP server `t` has tools that can be called only as tasks, which are not offered: `echo`",
+    ]);
+    assert_eq!(simulator.calls()[0].tools, ["t__add"]);
+}

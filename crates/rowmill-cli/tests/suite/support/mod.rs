@@ -15,6 +15,23 @@ use tempfile::TempDir;
 /// The key that every provider gets.
 pub(crate) const KEY: &str = "sk-test-key";
 
+/// Flags that have a run write everything that it can write.
+pub(crate) const EVERY_FILE: &[&str] = &[
+    "--retries",
+    "1",
+    "--retry-wait",
+    "1ms",
+    "--keep-temp",
+    "--telemetry-output",
+    "times.jsonl",
+    "--error-output",
+    "bad.jsonl",
+    "--summary-output",
+    "sum.json",
+    "--export-traces",
+    "traces",
+];
+
 /// How long something is waited for that is bound to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -294,4 +311,17 @@ pub(crate) fn chat_prompts(simulator: &Simulator) -> Vec<String> {
 /// The address of a file.
 pub(crate) fn file_url(path: &Path) -> String {
     format!("file://{}", path.display())
+}
+
+/// Demands that a text is in no file of a folder.
+#[track_caller]
+pub(crate) fn assert_in_no_file(folder: &Path, secret: &str) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            assert_in_no_file(&entry, secret);
+        } else {
+            let text = String::from_utf8_lossy(&fs::read(&entry).unwrap()).into_owned();
+            assert!(!text.contains(secret), "{secret} is in {}: {text}", entry.display());
+        }
+    }
 }

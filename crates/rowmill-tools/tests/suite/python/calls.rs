@@ -6,7 +6,7 @@ use rowmill_types::RowId;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::python::support::{Meeting, folder, has_module};
+use crate::python::support::{Meeting, folder, with_pydantic};
 
 const RESULTS: &str = r#"
 import dataclasses, datetime, decimal, enum, os, sys
@@ -229,10 +229,8 @@ def order(order: Order, count: Annotated[int, Field(ge=1, description="how many"
 
 #[tokio::test]
 async fn pydantic_models_are_taken_checked_and_given() {
-    if !has_module("pydantic") {
-        return;
-    }
-    let folder = folder(PYDANTIC, &["order"]);
+    let mut folder = folder(PYDANTIC, &["order"]);
+    folder.settings.interpreter = with_pydantic();
     let host = folder.start().await;
     let schema = &host.tools.tools()[0].spec.schema;
     assert!(

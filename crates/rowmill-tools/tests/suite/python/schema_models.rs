@@ -8,7 +8,7 @@ use rowmill_tools::{SchemaModel, SchemaModelSettings};
 use rowmill_types::AnswerVerdict;
 use tempfile::TempDir;
 
-use crate::python::support::{Meeting, gone, has_module, interpreter};
+use crate::python::support::{Meeting, gone, with_pydantic};
 
 const CODE: &str = r#"
 import os, signal, socket
@@ -52,20 +52,17 @@ class Review(BaseModel):
         return self
 "#;
 
-/// A model in a folder of its own; `None` where there is no pydantic.
-fn model(timeout: Duration) -> Option<(TempDir, SchemaModel)> {
-    if !has_module("pydantic") {
-        return None;
-    }
+/// A model in a folder of its own.
+fn model(timeout: Duration) -> (TempDir, SchemaModel) {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("shapes.py"), CODE).unwrap();
     let settings = SchemaModelSettings {
-        interpreter: interpreter(),
+        interpreter: with_pydantic(),
         folder: folder.path().into(),
         model: "shapes:Review".into(),
         timeout,
     };
-    Some((folder, SchemaModel::new(&settings)))
+    (folder, SchemaModel::new(&settings))
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -76,7 +73,7 @@ fn valid(text: &str) -> AnswerVerdict {
 
 #[tokio::test]
 async fn validators_run_defaults_are_filled_and_mistakes_name_their_place() {
-    let Some((_folder, model)) = model(LONG) else { return };
+    let (_folder, model) = model(LONG);
     let filled = r#"{"label":"good","score":5,"else":"-"}"#;
     assert_eq!(model.check(r#"{"label": " good "}"#).await, valid(filled));
     let invalid = |lines: &[&str]| AnswerVerdict::Invalid(lines.iter().map(|line| (*line).into()).collect());
@@ -99,7 +96,7 @@ async fn validators_run_defaults_are_filled_and_mistakes_name_their_place() {
 
 #[tokio::test]
 async fn a_process_that_dies_is_replaced_and_an_answer_that_kills_two_is_not_checked() {
-    let Some((_folder, model)) = model(LONG) else { return };
+    let (_folder, model) = model(LONG);
     let filled = r#"{"label":"die once","score":5,"else":"-"}"#;
     assert_eq!(model.check(r#"{"label": "die once"}"#).await, valid(filled));
     let died = model.check(r#"{"label": "die"}"#).await;
@@ -112,7 +109,7 @@ async fn a_process_that_dies_is_replaced_and_an_answer_that_kills_two_is_not_che
 
 #[tokio::test]
 async fn a_validator_that_hangs_is_ended_and_the_next_answer_is_checked() {
-    let Some((_folder, model)) = model(Duration::from_secs(2)) else { return };
+    let (_folder, model) = model(Duration::from_secs(2));
     let hung = model.check(r#"{"label": "hang"}"#).await;
     assert_eq!(hung, AnswerVerdict::Unchecked("the schema model took longer than 2 s".into()));
     let again = model.check(r#"{"label": "a"}"#).await;
@@ -122,7 +119,7 @@ async fn a_validator_that_hangs_is_ended_and_the_next_answer_is_checked() {
 
 #[tokio::test]
 async fn no_process_is_left_when_the_run_ends() {
-    let Some((_folder, model)) = model(LONG) else { return };
+    let (_folder, model) = model(LONG);
     let meeting = Meeting::new().await;
     let answer = format!("{{\"label\": \"{}\"}}", meeting.port);
     let (verdict, connection) = tokio::join!(model.check(&answer), meeting.arrival());
@@ -133,7 +130,7 @@ async fn no_process_is_left_when_the_run_ends() {
 
 #[tokio::test]
 async fn a_model_that_cannot_be_imported_is_told() {
-    let Some((folder, model)) = model(LONG) else { return };
+    let (folder, model) = model(LONG);
     fs::write(folder.path().join("shapes.py"), "import none_of_this\n").unwrap();
     let verdict = model.check("{}").await;
     let message = "Python could not be started for the schema model: ModuleNotFoundError: \

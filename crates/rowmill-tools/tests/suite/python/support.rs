@@ -1,7 +1,7 @@
 //! A folder with Python files, and calls of what is in them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -23,10 +23,15 @@ pub(crate) fn interpreter() -> PathBuf {
     FOUND.get_or_init(find).clone()
 }
 
-/// Whether a module that is not part of Python is there.
-pub(crate) fn has_module(name: &str) -> bool {
-    let script = format!("import {name}");
-    Command::new(interpreter()).args(["-c", &script]).output().unwrap().status.success()
+/// An interpreter that has pydantic.
+pub(crate) fn with_pydantic() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let output = Command::new(&python).args(["-c", "import pydantic"]).output();
+    assert!(
+        output.is_ok_and(|output| output.status.success()),
+        "pydantic is missing in `.venv`: run `bash scripts/prepare-python` first"
+    );
+    python
 }
 
 pub(crate) struct Folder {

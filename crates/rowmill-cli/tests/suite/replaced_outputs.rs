@@ -1,0 +1,74 @@
+//! Outputs that somebody replaces by something else while a run goes on.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Child;
+
+use rowmill_testkit::{Script, Simulator};
+
+use crate::support::{KEY, Place, finish, numbered_rows, scripted};
+
+const ROWS: usize = 4;
+
+/// A run that has sent half of its rows and waits.
+fn halfway(flags: &[&str]) -> (Simulator, Place, Child) {
+    let (simulator, place) = scripted(Script::new().key(KEY).hold_after(2));
+    place.write_rows(ROWS);
+    let all = ["run", "-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "--parallel", "1"];
+    let run = place.command(&[&all[..], flags].concat()).spawn().unwrap();
+    simulator.wait_until_blocking(|stats| stats.requests == 3);
+    (simulator, place, run)
+}
+
+#[test]
+fn an_output_that_becomes_a_link_to_the_input_is_made_again_and_the_input_stays() {
+    let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
+    fs::remove_file(place.path("out.jsonl")).unwrap();
+    symlink("rows.jsonl", place.path("out.jsonl")).unwrap();
+    simulator.release();
+    finish(run).ok().says("mended: the output was changed while the run was writing it");
+    assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
+    assert!(!place.path("out.jsonl").is_symlink() && place.path("out.jsonl.changed").is_symlink());
+    assert_eq!(place.json("out.jsonl").len(), ROWS);
+}
+
+#[test]
+fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_another_output() {
+    let tables = ["-o", "out.csv", "--overwrite"];
+    let summary = ["-o", "out.jsonl", "--summary-output", "sum.json"];
+    for (flags, name, flag) in
+        [(&tables[..], "out.csv", "`--output`"), (&summary, "sum.json", "`--summary-output`")]
+    {
+        let (simulator, place, run) = halfway(flags);
+        fs::remove_file(place.path(name)).ok();
+        symlink("rows.jsonl", place.path(name)).unwrap();
+        simulator.release();
+        let said = format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
+        let ended = finish(run).says(&said).says("it was replaced while the run went on");
+        assert_ne!(ended.code, 0);
+        ended.says("help: remove the link, then the same command with `--resume` goes on");
+        assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
+
+        fs::remove_file(place.path(name)).unwrap();
+        let all = ["-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "--resume"];
+        let flags: Vec<&str> = flags.iter().copied().filter(|flag| *flag != "--overwrite").collect();
+        place.run(&[&all[..], &flags].concat()).ok();
+        assert!(place.exists(name));
+        assert_eq!(simulator.stats().requests, ROWS as u64, "no row is paid twice");
+    }
+}
+
+#[test]
+fn an_output_that_becomes_a_folder_is_told_and_a_resume_writes_it_again() {
+    let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
+    fs::remove_file(place.path("out.jsonl")).unwrap();
+    fs::create_dir(place.path("out.jsonl")).unwrap();
+    simulator.release();
+    let ended = finish(run).code(1);
+    let ended = ended.says("error[RM1401]: `out.jsonl` became a folder while the run was writing it\n");
+    ended.says("help: move the folder away, then the same command with `--resume` writes the output again");
+    fs::remove_dir(place.path("out.jsonl")).unwrap();
+    place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();
+    assert_eq!(place.json("out.jsonl").len(), ROWS);
+    assert_eq!(simulator.stats().requests, ROWS as u64, "no row is paid twice");
+}

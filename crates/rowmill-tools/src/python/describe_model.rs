@@ -1,0 +1,91 @@
+//! What Python says of a pydantic model, asked once before a run.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::settings::START_TIMEOUT;
+use crate::group::{Graves, Group};
+
+const PROGRAM: &str = include_str!("program/describe_model.py");
+/// How the program ends where it says what is wrong.
+const UNUSABLE: i32 = 3;
+
+/// What Python says of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelDescription {
+    /// Its JSON Schema.
+    pub schema: String,
+    /// A digest of the code that checks answers, where the model can check any.
+    pub code: Option<String>,
+}
+
+/// Why Python says nothing of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelFailure {
+    /// The name cannot be used.
+    Unusable {
+        /// What is wrong with it.
+        message: String,
+        /// What was meant, perhaps.
+        hint: Option<String>,
+    },
+    /// The process ended before it said either.
+    Died {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last line that it wrote to standard error, if there was one.
+        last_words: Option<String>,
+    },
+    /// Its imports took longer than they may.
+    TooSlow(Duration),
+}
+
+/// Asks Python for the schema of a model named as `module.path:Class`.
+///
+/// The process writes into files: a pipe would have to be read to its end, which does not come while
+/// something that the user's module started has it too. Whatever it started is ended with it.
+///
+/// # Errors
+///
+/// The interpreter could not be started.
+pub async fn describe_model(
+    interpreter: &Path,
+    model: &str,
+) -> io::Result<Result<ModelDescription, ModelFailure>> {
+    let (mut told, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut command = Command::new(interpreter);
+    command.args(["-c", PROGRAM, model]).stdin(Stdio::null());
+    command.stdout(told.try_clone()?).stderr(errors.try_clone()?);
+    let graves = Graves::default();
+    let mut group = Group::start(&mut command, &graves)?;
+    let ended = tokio::time::timeout(START_TIMEOUT, group.ended()).await;
+    drop(group);
+    graves.clear().await;
+    let Ok(status) = ended else { return Ok(Err(ModelFailure::TooSlow(START_TIMEOUT))) };
+    let status = status.ok_or_else(|| io::Error::other("it could not be waited for"))?;
+    let told = text(&mut told)?;
+    let (first, second) = told.trim_end().split_once('\n').unwrap_or((told.trim_end(), ""));
+    let second = (!second.is_empty()).then(|| second.to_owned());
+    Ok(match status.code() {
+        Some(0) if !first.is_empty() => Ok(ModelDescription { schema: first.to_owned(), code: second }),
+        Some(UNUSABLE) if !first.is_empty() => {
+            Err(ModelFailure::Unusable { message: first.to_owned(), hint: second })
+        }
+        _ => {
+            let errors = text(&mut errors)?;
+            Err(ModelFailure::Died { status, last_words: errors.trim().lines().last().map(str::to_owned) })
+        }
+    })
+}
+
+fn text(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
