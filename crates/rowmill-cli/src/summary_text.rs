@@ -304,7 +304,8 @@ fn command_lines(label: &str, words: &[String], columns: Option<usize>) -> Vec<S
     let mut line = format!("{label:INDENT$}");
     for (at, word) in words.iter().enumerate() {
         // A backslash that breaks a line takes two columns.
-        if at > 0 && width(&line) + 1 + width(word) + 2 > most {
+        let end = if at + 1 == words.len() { 0 } else { 2 };
+        if at > 0 && width(&line) + 1 + width(word) + end > most {
             lines.push(format!("{line} \\"));
             line = " ".repeat(INDENT + 2);
         } else if at > 0 {

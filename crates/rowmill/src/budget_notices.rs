@@ -83,7 +83,7 @@ mod tests {
         };
         assert_eq!(
             told(Event::AnswersLimited { lane, tokens: 14_336, calls: Some(64) }),
-            "answers are limited to 14336 tokens at first, so that 64 calls at a time fit the budget; a longer answer is asked again with more"
+            "answers are limited to 14,336 tokens at first, so that 64 calls at a time fit the budget; a longer answer is asked again with more"
         );
         assert!(
             told(Event::AnswersLimited { lane, tokens: 9, calls: Some(1) }).contains(", so that a call fits")

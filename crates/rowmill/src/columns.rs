@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rowmill_core::ports::{Dataset, Room};
 use rowmill_core::prompt::Template;
 use rowmill_core::summary::Tally;
 use rowmill_data::WantedColumn;
@@ -53,13 +54,24 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
                 "`{{{name}}}` stands for itself: a column is put in with two braces, `{{{{{name}}}}}`"
             ),
             None => {
-                let columns = rows.dataset.columns().ok().flatten().unwrap_or_default();
-                let name = columns.first().map_or("review", |column| &column.name);
+                let name = first_column(&*rows.dataset).unwrap_or_else(|| "review".to_owned());
                 format!("a column is put in with two braces, such as `{{{{{name}}}}}`")
             }
         },
     };
     Some(format!("the prompt names no column, so every row is asked the same; {advice}"))
+}
+
+/// The first column of an input that can be looked at before it is read.
+fn first_column(dataset: &dyn Dataset) -> Option<String> {
+    if let Some(columns) = dataset.columns().ok()? {
+        return columns.into_iter().next().map(|column| column.name);
+    }
+    let mut first = Vec::new();
+    let mut source = dataset.rereadable().then(|| dataset.open().ok())??;
+    source.read(&mut first, Room { rows: 1, bytes: 1 }).ok()?;
+    let row = first.into_iter().find_map(Result::ok)?;
+    row.fields().next().map(|(name, _)| name.to_owned())
 }
 
 /// The first name that stands between single braces, as other tools write placeholders.

@@ -120,7 +120,7 @@ pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<S
         None => "rows are missing".to_owned(),
     };
     let text = match unfinished.running {
-        true => format!("the run is still going, and {missing} yet"),
+        true => format!("the run is still going, so {missing}"),
         false => format!("the run is not finished, and {missing}; its command with `--resume` goes on"),
     };
     folded(&text, width, 2)

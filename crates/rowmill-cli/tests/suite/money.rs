@@ -224,7 +224,7 @@ fn a_budget_that_cannot_be_kept_is_refused_before_anything_is_sent() {
             "generic.m?max_tokens=1000000",
             &["--max-cost", "1"],
             [
-                "one answer of `generic.m` can have 1000000 tokens and cost $4.00, more than `--max-cost` $1.00",
+                "one answer of `generic.m` can have 1,000,000 tokens and cost $4.00, more than `--max-cost` $1.00",
                 bound,
             ],
         ),
@@ -351,7 +351,7 @@ fn a_budget_below_the_longest_answer_is_kept_with_shorter_ones() {
     assert_same(spent(&ended), counted(&simulator));
     let args = ["--max-cost", "0.004", "--overwrite"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(1);
-    ended.says(&["error[RM2006]: one answer of `generic.m` can have 1024 tokens and cost $0.004096, more than `--max-cost` "]);
+    ended.says(&["error[RM2006]: one answer of `generic.m` can have 1,024 tokens and cost $0.004096, more than `--max-cost` "]);
     ended.says(&[
         "help: allow more, or bound answers in the model string, such as `generic.m?max_tokens=500`",
     ]);

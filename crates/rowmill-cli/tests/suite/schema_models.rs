@@ -132,27 +132,20 @@ fn a_process_that_the_module_leaves_behind_is_not_waited_for() {
 fn a_module_that_ends_python_is_told_with_how_it_ended_and_what_shows_why() {
     let (simulator, place) = with_model(&["{}"]);
     place.write_rows(1);
-    for (code, told) in [
-        (
-            "import os; os._exit(7)",
-            "`python3` ended (exit status: 7) before it told the schema of `shapes:Review`, without a word",
-        ),
-        (
-            "import os; os._exit(0)",
-            "`python3` ended (exit status: 0) before it told the schema of `shapes:Review`, without a word",
-        ),
-        (
-            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-            "`python3` ended (signal: 9 (SIGKILL)) before it told the schema of `shapes:Review`, without a word",
-        ),
-        (
-            "import sys; sys.exit('no licence')",
-            "`python3` ended (exit status: 1) before it told the schema of `shapes:Review`: no licence",
-        ),
+    let silent = "before it told the schema of `NAME:Review`, without a word";
+    let loud = "before it told the schema of `NAME:Review`: no licence";
+    // Each has a name of its own: Python keeps what it compiled of a file that has the same size and age.
+    for (name, code, how, words) in [
+        ("seven", "import os; os._exit(7)", "exit status: 7", silent),
+        ("zero", "import os; os._exit(0)", "exit status: 0", silent),
+        ("killed", "import os; os.kill(os.getpid(), 9)", "signal: 9 (SIGKILL)", silent),
+        ("left", "import sys; sys.exit('no licence')", "exit status: 1", loud),
     ] {
-        place.write("shapes.py", code);
-        let ended = place.run_rows(FLAGS).code(1).says(&format!("error[RM1103]: {told}\n"));
-        ended.says("help: `python3 -c 'import shapes'` shows what the module does to end it");
+        place.write(&format!("{name}.py"), code);
+        let ended = place.run_rows(&["-m", "openai.m", "--schema-model", &format!("{name}:Review")]).code(1);
+        let told = format!("error[RM1103]: `python3` ended ({how}) {}\n", words.replace("NAME", name));
+        let hint = format!("help: `python3 -c 'import {name}'` shows what the module does to end it\n");
+        ended.says(&told).says(&hint);
     }
     assert_eq!(simulator.stats().requests, 0);
 }

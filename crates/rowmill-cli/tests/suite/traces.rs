@@ -70,7 +70,8 @@ fn a_thousand_parallel_rows_are_accounted_for_and_the_key_is_nowhere() {
     home.run().on(&simulator).key(KEY).args(FLAGS).ends_with(3);
     let manifest = checked(&home);
     assert_eq!(manifest.len(), 1_000);
-    assert!(fs::read_to_string(home.path("out.jsonl")).unwrap().contains(KEY), "results are the user's");
+    assert!(!fs::read_to_string(home.path("out.jsonl")).unwrap().contains(KEY));
+    assert_eq!((&home.envelopes()[8]["id"], &manifest[8]["id"]), (&"*** 9#9".into(), &"*** 9#9".into()));
     let unread = &manifest[9]["error"]["type"];
     assert_eq!(
         (unread, &manifest[7]["error"]["type"]),

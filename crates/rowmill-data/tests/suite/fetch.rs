@@ -89,7 +89,7 @@ async fn what_a_command_could_not_finish_the_next_one_does() {
     machine.trouble(Host::Hub, "/rows.jsonl", Damage::StopAt(30_000), None);
     let problem = machine.refused(&at(&machine, "/rows.jsonl")).await;
     assert_eq!(problem.code, ProblemCode::FetchFailed);
-    assert!(problem.message.ends_with("was cut off after 30000 of 50000 bytes"), "{}", problem.message);
+    assert!(problem.message.ends_with("was cut off after 30,000 of 50,000 bytes"), "{}", problem.message);
     assert!(problem.hint.unwrap().contains("goes on from there"));
     assert_eq!(machine.asked().len(), 5);
 

@@ -244,7 +244,7 @@ async fn a_cut_transfer_of_a_large_file_goes_on_and_is_verified() {
     machine.hub.put(SET, "rows.jsonl", &whole, FileKind::Large);
     machine.trouble(Host::Store, "/", Damage::StopAt(60_000), None);
     let problem = machine.refused("hf://datasets/o/n/rows.jsonl").await;
-    assert_eq!(problem.message, "`hf://datasets/o/n/rows.jsonl` was cut off after 60000 of 80000 bytes");
+    assert_eq!(problem.message, "`hf://datasets/o/n/rows.jsonl` was cut off after 60,000 of 80,000 bytes");
     machine.hub.calm();
     machine.hub.forget_requests();
     assert_eq!(machine.content("hf://datasets/o/n/rows.jsonl").await.1, whole);
