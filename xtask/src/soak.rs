@@ -67,7 +67,18 @@ impl SoakName {
 pub(crate) fn soak(workspace: &Workspace, flags: &SoakFlags) -> Result<(), Failure> {
     let [package, binary, test] = flags.what.test();
     let mut command = workspace.cargo();
-    command.args(["test", "--package", package, "--test", binary, "--", "--exact", test, "--nocapture", "--include-ignored"]);
+    command.args([
+        "test",
+        "--package",
+        package,
+        "--test",
+        binary,
+        "--",
+        "--exact",
+        test,
+        "--nocapture",
+        "--include-ignored",
+    ]);
     command.env("ROWMILL_SOAK_RUNS", flags.runs.to_string());
     command.env("ROWMILL_SOAK_SEED", flags.seed.to_string());
     command.env("ROWMILL_SOAK_KILLS", flags.kills.to_string());

@@ -236,7 +236,8 @@ fn a_name_that_leaves_no_room_for_what_is_made_beside_it_is_refused_before_anyth
     let name = |bytes: usize, ending: &str| format!("{}{ending}", "n".repeat(bytes - ending.len()));
     for (bytes, ending) in [(236, ".jsonl"), (247, ".jsonl"), (255, ".csv"), (300, ".parquet")] {
         let output = name(bytes, ending);
-        let said = ["error[RM1302]", &format!("given to `--output`, is {bytes} bytes long"), "at most 235 bytes"];
+        let said =
+            ["error[RM1302]", &format!("given to `--output`, is {bytes} bytes long"), "at most 235 bytes"];
         refused(&place, &["-i", "rows.jsonl", "-o", &output], &said);
     }
     for flag in SIDES.into_iter().chain(["--work-dir"]) {
@@ -255,10 +256,10 @@ fn a_name_that_leaves_no_room_for_what_is_made_beside_it_is_refused_before_anyth
 fn what_a_run_keeps_beside_its_output_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = with_rows();
-    let folders = ["--cache", "cache", "--export-traces", "traces", "--record-tools", "tools"];
+    let folders = ["--cache", "cache", "--export-traces", "traces"];
     place.run(&[IO, &folders, ASK].concat()).ok();
     place.run(&[&["-i", "rows.jsonl", "-o", "other.jsonl", "--work-dir", "deep/work"], ASK].concat()).ok();
-    for folder in [".out.jsonl.rowmill", "cache", "traces", "tools", "deep/work"] {
+    for folder in [".out.jsonl.rowmill", "cache", "traces", "deep/work"] {
         let mode = fs::metadata(place.path(folder)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{folder}");
     }

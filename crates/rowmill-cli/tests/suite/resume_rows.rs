@@ -287,7 +287,8 @@ fn rows_that_were_recorded_are_taken_although_the_input_has_changed_since() {
         let expected = "a b c d e f".split(' ').map(|id| format!("answer to: prompt {id}"));
         assert_eq!(answered_rows(&home), expected.collect::<BTreeSet<_>>(), "{query:?}");
         // Without the recorded rows nobody knows which rows these numbers were.
-        let recorded = names(&home.path(".out.jsonl.rowmill")).into_iter().find(|name| name.starts_with("rows-"));
+        let recorded =
+            names(&home.path(".out.jsonl.rowmill")).into_iter().find(|name| name.starts_with("rows-"));
         home.remove(&format!(".out.jsonl.rowmill/{}", recorded.unwrap()));
         resume().ends_with(1).says(&["error[RM1306]", "input"]);
     }

@@ -15,12 +15,7 @@ use super::file::Check;
 use super::shape::Shape;
 
 /// Whether a row group may hold rows that satisfy a condition on the column of this leaf.
-pub(super) fn may_hold(
-    file: &File,
-    group: &RowGroupMetaData,
-    leaf: usize,
-    check: &Check,
-) -> Decoded<bool> {
+pub(super) fn may_hold(file: &File, group: &RowGroupMetaData, leaf: usize, check: &Check) -> Decoded<bool> {
     let column = group.column(leaf);
     if !matches!(check.shape, Shape::Text) || !is_all_in_dictionary(column) {
         return Ok(true);

@@ -157,7 +157,8 @@ impl OpenFile {
             let first = self.rows_passed;
             let rows = rows_of(described)?;
             let bytes = u64::try_from(described.compressed_size()).unwrap_or(0);
-            let of_use = self.of_use.get(index).copied().unwrap_or(true) && self.dictionaries_may_hold(described);
+            let of_use =
+                self.of_use.get(index).copied().unwrap_or(true) && self.dictionaries_may_hold(described);
             let picked =
                 if of_use && !self.checks.is_empty() { Some(self.pick(index, described)?) } else { None };
             self.next_group += 1;

@@ -45,8 +45,8 @@ impl MadeFolders {
             }
             let (folder, mode) = match &write.kind {
                 WrittenKind::File => (path.parent().unwrap_or(Path::new("")), OPEN_TO_ALL),
-                WrittenKind::Folder(names) if names.private => (path.as_path(), PRIVATE),
                 WrittenKind::Folder(_) if write.flag == DEFAULT_WORK_FOLDER => continue,
+                WrittenKind::Folder(names) if names.private => (path.as_path(), PRIVATE),
                 WrittenKind::Folder(_) => (path.as_path(), OPEN_TO_ALL),
                 WrittenKind::FileOfFolder => continue,
             };

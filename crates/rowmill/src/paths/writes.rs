@@ -102,7 +102,8 @@ pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
         TableTarget::Folder { path, .. } => {
             // Values name the files, and any value may come.
             let owns = |name: &str| !name.starts_with('.');
-            let samples = ["value.jsonl", "value.csv", "value.tsv", "value.parquet"].map(str::to_owned).to_vec();
+            let samples =
+                ["value.jsonl", "value.csv", "value.tsv", "value.parquet"].map(str::to_owned).to_vec();
             let kind = WrittenKind::Folder(FolderNames { owns, samples, private: false });
             WrittenPath { flag: "`--output-dir`", path: path.clone(), kind }
         }
