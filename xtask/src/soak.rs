@@ -11,8 +11,8 @@ pub(crate) struct SoakFlags {
     /// What to repeat.
     #[arg(value_enum)]
     pub(crate) what: SoakName,
-    /// How many runs.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    /// How many runs, or queries.
+    #[arg(long, visible_alias = "queries", value_name = "N", default_value_t = 1_000)]
     pub(crate) runs: u64,
     /// How often the runs are killed, for `resume`.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -29,6 +29,8 @@ pub(crate) enum SoakName {
     Budget,
     /// Runs whose rows share answers, killed over and over; none may be paid for twice but what was in flight.
     Resume,
+    /// Queries made at random, none of which may give other rows than DuckDB.
+    Sql,
 }
 
 impl SoakName {
@@ -43,6 +45,11 @@ impl SoakName {
                 "suite",
                 "kill::no_kill_makes_a_run_with_shared_answers_pay_twice_for_more_than_was_in_flight",
             ],
+            Self::Sql => [
+                "rowmill-data",
+                "suite",
+                "sql::random::queries_made_at_random_give_what_duckdb_gives_or_are_refused",
+            ],
         }
     }
 
@@ -51,6 +58,7 @@ impl SoakName {
         match self {
             Self::Budget => format!("{} runs", flags.runs),
             Self::Resume => format!("two runs with {} kills each", flags.kills),
+            Self::Sql => format!("{} queries", flags.runs),
         }
     }
 }

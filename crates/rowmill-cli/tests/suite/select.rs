@@ -109,7 +109,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
     let place = orders();
     for (query, said) in [
         ("SELECT idd FROM input", "no such column: idd"),
-        ("SELECT id FRM input WHERE", "syntax error"),
+        ("SELECT id FRM input WHERE", "input WHERE\n"),
         ("SELECT id FROM orders", "no such table: orders"),
         ("DELETE FROM input", "SELECT"),
         ("SELECT 1; SELECT 2", "one"),
@@ -146,4 +146,48 @@ fn flags_that_say_the_same_twice_are_refused() {
         run(&place, flags).code(2).says(said);
     }
     assert_eq!(place.names(""), ["rows.csv", "rows.jsonl", "tmp"]);
+}
+
+#[test]
+fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
+    let place = Place::new();
+    place.write("rows.csv", "zip,n\n00123,1\n9000,2\nn/a,3\n");
+    let flags = ["-i", "rows.csv", "-o", "out.jsonl"];
+    let query = "SELECT zip, n FROM input WHERE TRY_CAST(zip AS INTEGER) < 200";
+    place.run(&[&ECHO, &flags[..], &["--sql", query, "--types", "zip=text"]].concat()).ok();
+    assert_eq!(seen(&place), [json!({"zip": "00123", "n": 1})]);
+    place
+        .run(&[&ECHO, &flags[..], &["--sql", query, "--types", "zip=text,n=double", "--resume"]].concat())
+        .code(2)
+        .says("query");
+    for (types, said) in [
+        ("zap=text", "error[RM1061]"),
+        ("zip=colour", "which there is not"),
+        ("zip", "`zip` is not `column=type`"),
+    ] {
+        let ended = place.run(&[&ECHO, &flags[..], &["--overwrite", "--sql", query, "--types", types]].concat());
+        assert_ne!(ended.code, 0, "{types}");
+        ended.says(said);
+    }
+    place.run(&[&ECHO, &flags[..], &["--overwrite", "--types", "zip=text"]].concat()).code(2).says("--types is for queries");
+}
+
+#[test]
+fn a_query_can_run_in_the_duckdb_of_the_user() {
+    let mut place = orders();
+    let environment = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
+    assert!(environment.join("python3").exists(), "run `bash scripts/prepare-python` first");
+    let query = "SELECT city, sum(amount) AS s FROM input GROUP BY ROLLUP (city) ORDER BY ALL";
+    let flags = ["--sql", query, "--sql-engine", "duckdb"];
+    place.set("PATH", &place.path("tmp").to_string_lossy().into_owned());
+    run(&place, &flags).code(1).says("error[RM1062]").says("pip install duckdb");
+    place.set("PATH", &format!("{}:/usr/bin:/bin", environment.display()));
+    run(&place, &flags).ok();
+    assert_eq!(seen(&place).len(), 4);
+    assert_eq!(seen(&place)[0], json!({"city": "Bern", "s": 300}));
+    run(&place, &["--sql", "SELECT idd FROM input", "--sql-engine", "duckdb", "--overwrite"])
+        .code(1)
+        .says("error[RM1020]")
+        .says("idd");
+    run(&place, &["--where", "id = 1", "--sql-engine", "duckdb", "--overwrite"]).code(2).says("--sql-engine duckdb");
 }

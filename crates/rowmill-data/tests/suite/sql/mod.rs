@@ -2,6 +2,7 @@
 
 mod duckdb;
 mod parquet_rows;
+mod random;
 mod results;
 mod select;
 mod support;
