@@ -17,10 +17,30 @@ import math
 import pathlib
 import random
 import sys
+import types
 
 import duckdb
 import pyarrow
 import pyarrow.parquet
+
+
+class UtcZone(datetime.tzinfo):
+    """The one time zone here, as the package `pytz` has it, which DuckDB asks for it."""
+
+    def utcoffset(self, moment):
+        return datetime.timedelta(0)
+
+    def dst(self, moment):
+        return datetime.timedelta(0)
+
+    def tzname(self, moment):
+        return "UTC"
+
+    def localize(self, moment):
+        return moment.replace(tzinfo=self)
+
+
+sys.modules["pytz"] = types.SimpleNamespace(timezone=lambda name: UtcZone())
 
 TYPES = {
     "id": "BIGINT",
@@ -118,6 +138,8 @@ def write_inputs(folder, rows):
     columns["real"] = pyarrow.array([row["score"] for row in rows], pyarrow.float32())
     columns["wide"] = pyarrow.array([None if row["price"] is None else row["price"] * 10**18 for row in rows], pyarrow.decimal128(38, 2))
     columns["unsigned"] = pyarrow.array([None if row["n"] is None else 18446744073709551615 - abs(row["n"]) for row in rows], pyarrow.uint64())
+    columns["zoned"] = pyarrow.array([row["moment"] for row in rows], pyarrow.timestamp("us")).cast(pyarrow.timestamp("us", "UTC"))
+    columns["tiny"] = pyarrow.array([None if row["n"] is None else row["n"] % 7 for row in rows], pyarrow.int8())
     pyarrow.parquet.write_table(pyarrow.table(columns), folder / "rows.parquet", row_group_size=16)
     return flat
 
@@ -200,6 +222,19 @@ class Generator:
             lambda: "(meta ->> '$.lang')" if "meta" in self.all else t(),
             lambda: "meta.lang" if "meta" in self.all else t(),
             lambda: f"chr({self.pick('65', '233')})",
+            lambda: f"ifnull({t()}, {t()})",
+            lambda: f"if({self.make('TRUTH')}, {t()}, {t()})",
+            lambda: f"typeof({self.make(self.chance.choice(self.KINDS))})",
+            lambda: f"list_extract({self.make('LIST')}, {small()})",
+            lambda: "struct_extract(meta, 'lang')" if "meta" in self.all else f"struct_extract({{'a': {t()}}}, 'a')",
+            lambda: "json_extract_string(meta, '$.lang')" if "meta" in self.all else "json_extract_string('{\"a\":\"é\"}', '$.a')",
+            lambda: "json_type(mixed)" if "mixed" in self.all else "json_type('[1]')",
+            lambda: f"trim({t()}, 'a')",
+            lambda: f"CASE {t()} WHEN {t()} THEN {t()} WHEN {t()} THEN 'b' END",
+            lambda: f"CAST(CAST({self.make('TIME')} AS TIME) AS VARCHAR)",
+            lambda: f"regexp_replace({t()}, '(\\w)', '\\1\\1')",
+            lambda: f"strftime({self.make('DATE')}, '%d/%m/%y %A %B %-d %-m')",
+            lambda: f"CAST({self.make('TIME')} - {self.make('TIME')} AS VARCHAR)",
         )
 
     def whole(self):
@@ -232,6 +267,22 @@ class Generator:
             lambda: "TRY_CAST(mixed AS INTEGER)" if "mixed" in self.all else w(),
             lambda: f"epoch_ms({self.make('TIME')})",
             lambda: f"unicode({t()})",
+            lambda: f"ascii({t()})",
+            lambda: f"strlen({t()})",
+            lambda: f"instr({t()}, {t()})",
+            lambda: f"position('a' IN {t()})",
+            lambda: f"mod({w()}, {self.pick('2', '7')})",
+            lambda: f"yearweek({self.pick(lambda: self.make('DATE'), lambda: self.make('TIME'))})",
+            lambda: f"epoch_us({self.make('TIME')})",
+            lambda: f"array_length({self.make('LIST')})",
+            lambda: f"list_position({self.make('LIST')}, {t()})",
+            lambda: f"json_array_length(to_json({self.make('LIST')}))",
+            lambda: f"CAST({self.make('TRUTH')} AS INTEGER)",
+            lambda: f"ifnull({w()}, {w()})",
+            lambda: f"nullif({w()}, {w()})",
+            lambda: f"TRY_CAST({w()} AS {self.pick('UTINYINT', 'SMALLINT', 'UINTEGER', 'UBIGINT', 'HUGEINT')})",
+            lambda: "CAST(epoch(zoned) AS BIGINT)" if "zoned" in self.all else w(),
+            lambda: f"hour(CAST({self.make('TIME')} AS TIME))",
         )
 
     def real(self):
@@ -256,6 +307,15 @@ class Generator:
             lambda: f"CAST({any_number()} AS DOUBLE)",
             lambda: f"TRY_CAST({self.make('TEXT')} AS DOUBLE)",
             lambda: f"epoch({self.make('TIME')})",
+            lambda: f"cbrt({r()})",
+            lambda: f"log(abs({r()}) + 1)",
+            lambda: f"log2(abs({r()}) + 1)",
+            lambda: f"pi() * {r()}",
+            lambda: f"({r()} - {any_number()})",
+            lambda: f"- {r()}",
+            lambda: f"ceil({d()}) * 1.5::DOUBLE",
+            lambda: f"CAST({r()} AS FLOAT)",
+            lambda: f"date_part('epoch', {self.make('TIME')})",
             lambda: "nums[1]" if "nums" in self.all else r(),
             lambda: "TRY_CAST(mixed AS DOUBLE)" if "mixed" in self.all else r(),
             lambda: f"CASE WHEN {self.make('TRUTH')} THEN {r()} ELSE {r()} END",
@@ -275,6 +335,11 @@ class Generator:
             lambda: f"CAST({self.pick(lambda: self.make('REAL'), d, w)} AS DECIMAL({self.pick('18,3', '10,1', '38,4')}))",
             lambda: f"coalesce({d()}, {d()})",
             lambda: f"greatest({d()}, {self.pick(d, w)})",
+            lambda: f"ceil({d()})",
+            lambda: f"trunc({d()})",
+            lambda: f"- {d()}",
+            lambda: f"CASE WHEN {self.make('TRUTH')} THEN {d()} ELSE {self.pick(d, w)} END",
+            lambda: f"TRY_CAST({self.make('TEXT')} AS DECIMAL(9,2))",
         )
 
     def date(self):
@@ -285,6 +350,10 @@ class Generator:
             lambda: f"last_day({self.make('DATE')})",
             lambda: f"greatest({self.make('DATE')}, {self.make('DATE')})",
             lambda: f"TRY_CAST({self.make('TEXT')} AS DATE)",
+            lambda: f"make_date(2024, {self.pick('1', '2', '12')}, {self.pick('1', '28')})",
+            lambda: f"CAST(date_trunc('month', {self.make('DATE')}) AS DATE)",
+            lambda: f"coalesce({self.make('DATE')}, {self.make('DATE')})",
+            lambda: f"CASE WHEN {self.make('TRUTH')} THEN {self.make('DATE')} END",
             lambda: "meta.seen" if "meta" in self.all else self.literal("DATE"),
         )
 
@@ -297,6 +366,14 @@ class Generator:
             lambda: f"({moment()} - INTERVAL '{self.pick('2 days', '1 month 3 days', '04:05:06')}')",
             lambda: f"date_trunc('{self.pick('year', 'quarter', 'month', 'week', 'day', 'hour', 'minute')}', {moment()})",
             lambda: f"coalesce({self.make('TIME')}, {self.make('TIME')})",
+            lambda: f"make_timestamp(2024, 2, {self.pick('1', '29')}, 3, 4, {self.pick('5.5', '0.25')})",
+            lambda: f"make_timestamp({self.pick('0', '1700000000000000')} + {self.make('WHOLE')})",
+            lambda: f"strptime(strftime({self.make('TIME')}, '%Y-%m-%d %H:%M:%S'), '%Y-%m-%d %H:%M:%S')",
+            lambda: f"try_strptime({self.make('TEXT')}, '%Y-%m-%d')",
+            lambda: f"date_add({self.make('DATE')}, INTERVAL {self.pick('3 DAY', '2 MONTH')})",
+            lambda: f"({moment()} + {self.pick('to_days', 'to_hours', 'to_minutes', 'to_months', 'to_years', 'to_seconds')}({self.pick('2', '-3')}))",
+            lambda: "(zoned AT TIME ZONE 'UTC')" if "zoned" in self.all else self.literal("TIME"),
+            lambda: f"least({self.make('TIME')}, {self.make('TIME')})",
         )
 
     def list(self):
@@ -307,6 +384,10 @@ class Generator:
             lambda: f"list_sort({self.make('LIST')})",
             lambda: f"{self.make('LIST')}[1:2]",
             lambda: f"list_concat({self.make('LIST')}, {self.make('LIST')})",
+            lambda: f"list_value({self.make('TEXT')}, {self.make('TEXT')})",
+            lambda: f"regexp_extract_all({self.make('TEXT')}, '[a-z]+')",
+            lambda: "json_keys(to_json(meta))" if "meta" in self.all else self.literal("LIST"),
+            lambda: f"CASE WHEN {self.make('TRUTH')} THEN {self.make('LIST')} END",
         )
 
     def truth(self):
@@ -336,6 +417,22 @@ class Generator:
             lambda: f"NOT ({self.make('TRUTH')})",
             lambda: f"({self.make('TRUTH')}) IS TRUE",
             lambda: f"{self.make('LIST')} {sign} {self.make('LIST')}",
+            lambda: f"{t()} SIMILAR TO '{self.pick('[a-z]*', '.*a.*', 'A|B')}'",
+            lambda: f"{t()} ~ '{self.pick('[A-Z].*', 'x')}'",
+            lambda: f"regexp_full_match({t()}, '[a-zA-Z]*')",
+            lambda: f"regexp_matches({t()}, 'A.*', 'i')",
+            lambda: f"isnan({self.make('REAL')})",
+            lambda: f"isinf({self.make('REAL')})",
+            lambda: f"isfinite({self.make('REAL')})",
+            lambda: f"json_valid({t()})",
+            lambda: f"({self.make('TIME')} - {self.make('TIME')}) {sign} INTERVAL {self.pick('3 DAY', '2 HOUR')}",
+            lambda: "random() < 2",
+            lambda: f"{self.make('TRUTH')} IS NOT DISTINCT FROM {self.make('TRUTH')}",
+            lambda: "zoned >= TIMESTAMPTZ '2024-01-15 06:00:00+00'" if "zoned" in self.all else self.literal("TRUTH"),
+            lambda: f"CAST({self.make('TIME')} AS TIME) {sign} TIME '12:30:00'",
+            lambda: f"TRY_CAST({t()} AS BOOLEAN)",
+            lambda: "meta.size > 3" if "meta" in self.all else self.literal("TRUTH"),
+            lambda: "json_extract(meta, '$.size') IS NULL" if "meta" in self.all else self.literal("TRUTH"),
         )
 
     KINDS = ["TEXT", "WHOLE", "REAL", "DECIMAL", "TRUTH", "DATE", "TIME", "LIST"]
@@ -373,6 +470,14 @@ class Generator:
                 f"arg_max(id, score)",
                 f"count(*) FILTER (WHERE {self.make('TRUTH')})",
                 f"any_value(split ORDER BY id)",
+                f"sum(DISTINCT {value()})",
+                f"quantile_disc({value()}, 0.5)",
+                f"stddev_pop({value()})",
+                f"variance({value()})",
+                f"arg_min(id, price)",
+                f"first({self.make('TEXT')} ORDER BY id)",
+                f"last({self.make(kind)} ORDER BY id)",
+                f"max({value()}) FILTER (WHERE {self.make('TRUTH')})",
             ]
             one, other = self.chance.sample(aggregates, 2)
             having = f" HAVING count(*) > {self.pick('0', '1', '3')}" if self.chance.random() < 0.3 else ""
@@ -389,6 +494,16 @@ class Generator:
                 "max(moment) OVER (ORDER BY id)",
                 "count(*) OVER (PARTITION BY name)",
                 "dense_rank() OVER (ORDER BY day DESC)",
+                "percent_rank() OVER (ORDER BY price)",
+                "cume_dist() OVER (PARTITION BY split ORDER BY n)",
+                "ntile(4) OVER (ORDER BY id)",
+                "last_value(name) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+                "nth_value(n, 2) OVER (PARTITION BY split ORDER BY id)",
+                "min(price) OVER (PARTITION BY flag)",
+                "bool_and(flag) OVER (PARTITION BY split)",
+                "bool_or(flag) OVER (ORDER BY id)",
+                "count_if(flag) OVER (ORDER BY id)",
+                f"sum({self.make('WHOLE')} % 10) OVER (PARTITION BY {self.make('TEXT')})",
             )
             qualify = self.pick("", "", f" QUALIFY row_number() OVER (PARTITION BY split ORDER BY score DESC, id) <= 3")
             return f"SELECT id, {window} AS x, {self.make(kind)} AS y FROM input{condition}{qualify} ORDER BY id"
@@ -404,6 +519,14 @@ class Generator:
                 f"SELECT n AS x FROM input INTERSECT SELECT id FROM input ORDER BY x",
                 f"SELECT name AS x FROM input EXCEPT SELECT split FROM input ORDER BY x",
                 f"SELECT id, (SELECT max(score) FROM input b WHERE b.split = a.split) AS x FROM input a ORDER BY id",
+                f"SELECT * EXCLUDE (name, score) REPLACE ({self.make('WHOLE')} AS n) FROM input{condition} ORDER BY id",
+                f"SELECT DISTINCT ON (split) split, id, {self.make(kind)} AS x FROM input{condition} ORDER BY split, id DESC",
+                f"FROM input SELECT id, {self.make(kind)} AS x{condition} ORDER BY id DESC NULLS LAST",
+                f"WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t WHERE i < 7) SELECT i, name FROM t JOIN input ON input.id = t.i ORDER BY i",
+                f"SELECT v.a, count(*) AS c FROM input JOIN (VALUES ('train', 1), ('eval', 2)) AS v(s, a) ON v.s = input.split GROUP BY ALL ORDER BY ALL",
+                f"SELECT id, b.x FROM input a FULL JOIN (SELECT id, {self.make(kind)} AS x FROM input{condition}) b USING (id) ORDER BY id",
+                f"SELECT split, {self.make('TRUTH')} AS t, count(*) AS c FROM input GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY ALL",
+                f"SELECT id, CASE WHEN x > 3 THEN 'many' ELSE 'few' END AS y FROM (SELECT id, {self.make('WHOLE')} AS x FROM input) ORDER BY id OFFSET 5",
             )
         if "tags" in self.all:
             return self.pick(
@@ -416,34 +539,38 @@ class Generator:
         return f"SELECT * FROM input{condition} ORDER BY id"
 
 
-def shown(value):
+def shown(value, near):
     """A value as the test compares it."""
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, int):
-        return {"#": str(value)}
-    if isinstance(value, decimal.Decimal):
-        return number(float(value))
+    if isinstance(value, (int, decimal.Decimal)):
+        return {"#": f"{value:f}" if isinstance(value, decimal.Decimal) else str(value)}
     if isinstance(value, float):
-        return number(value)
+        return number(value, near)
+    if isinstance(value, datetime.time):
+        return value.isoformat()
+    if isinstance(value, (bytes, datetime.timedelta)):
+        raise ValueError(f"no answer can be compared that has {type(value).__name__}")
     if isinstance(value, datetime.datetime):
         text = value.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
-        return text + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
+        text += f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
+        return text if value.tzinfo is None else text + "+00:00"
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, list):
-        return [shown(one) for one in value]
+        return [shown(one, near) for one in value]
     if isinstance(value, dict):
-        return {name: shown(one) for name, one in value.items()}
+        return {name: shown(one, near) for name, one in value.items()}
     return value
 
 
-def number(value):
+def number(value, near):
+    """A number with a binary fraction, and how near another must be: sums depend on their order."""
     if math.isnan(value):
         return {"#": "NaN"}
     if math.isinf(value):
         return {"#": "Infinity" if value > 0 else "-Infinity"}
-    return {"#": repr(value + 0.0)}
+    return {"#": repr(value + 0.0), "near": near}
 
 
 def main():
@@ -460,22 +587,23 @@ def main():
     for name in ("rows.jsonl", "rows.csv", "rows.parquet"):
         connection = duckdb.connect()
         connection.execute("SET threads = 1")
+        connection.execute("SET TimeZone = 'UTC'")
         path = flags.folder / name
         if name == "rows.jsonl":
-            types = {**TYPES, "price": "DOUBLE"}
-            columns = ", ".join(f"{column}: '{kind}'" for column, kind in types.items())
+            known = {**TYPES, "price": "DOUBLE"}
+            columns = ", ".join(f"{column}: '{kind}'" for column, kind in known.items())
             source = f"read_json('{path}', format = 'newline_delimited', columns = {{{columns}}})"
         elif name == "rows.csv":
-            types = {column: {**TYPES, "price": "DOUBLE"}[column] for column in flat}
-            columns = ", ".join(f"'{column}': '{kind}'" for column, kind in types.items())
+            known = {column: {**TYPES, "price": "DOUBLE"}[column] for column in flat}
+            columns = ", ".join(f"'{column}': '{kind}'" for column, kind in known.items())
             source = f"read_csv('{path}', columns = {{{columns}}}, header = true)"
         else:
-            types = {column: kind for column, kind in TYPES.items() if column not in ("big", "mixed")}
-            types |= {"small": "BIGINT", "real": "DOUBLE", "wide": "DECIMAL(10,2)", "unsigned": "BIGINT"}
+            known = {column: kind for column, kind in TYPES.items() if column not in ("big", "mixed")}
+            known |= {"small": "BIGINT", "real": "DOUBLE", "wide": "DECIMAL(10,2)", "unsigned": "BIGINT", "tiny": "BIGINT", "zoned": "TIMESTAMPTZ"}
             source = f"read_parquet('{path}')"
         connection.execute(f"CREATE TABLE input AS SELECT * FROM {source}")
-        generator = Generator(chance, {column: kinds[kind] for column, kind in types.items() if kind in kinds})
-        generator.all = types
+        generator = Generator(chance, {column: kinds[kind] for column, kind in known.items() if kind in kinds})
+        generator.all = known
         inputs[name] = (connection, generator)
     for _ in range(flags.queries):
         name = chance.choice(list(inputs))
@@ -486,10 +614,11 @@ def main():
             result = connection.execute(sql)
             names = [column[0] for column in result.description]
             json_columns = {column[0] for column in result.description if str(column[1]) == "JSON"}
+            near = {column[0]: 1e-6 if "FLOAT" in str(column[1]) else 1e-10 for column in result.description}
             found = []
             for row in result.fetchall():
                 pairs = zip(names, row)
-                found.append({one: shown(json.loads(value) if one in json_columns and value is not None else value) for one, value in pairs})
+                found.append({one: shown(json.loads(value) if one in json_columns and value is not None else value, near[one]) for one, value in pairs})
             answer["rows"] = found
         except (duckdb.Error, OverflowError, ValueError) as error:
             answer["error"] = str(error).split("\n")[0]

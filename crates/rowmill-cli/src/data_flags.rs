@@ -17,9 +17,9 @@ pub(crate) struct SqlFlags {
     #[arg(long, value_name = "COLUMN=TYPE,…", value_parser = column_types, help_heading = "Rows")]
     types: Option<ColumnTypes>,
 
-    /// What runs the query of `--sql`: the engine that is built in, or the user's own DuckDB (its program or its
-    /// Python package) [default: built-in].
-    #[arg(long, value_name = "built-in|duckdb", value_parser = sql_engine, help_heading = "Rows")]
+    /// What runs the query of `--sql`: the engine that is built in, or your own DuckDB, its program or
+    /// its Python package [default: builtin].
+    #[arg(long, value_name = "builtin|duckdb", value_parser = sql_engine, help_heading = "Rows")]
     sql_engine: Option<SqlEngine>,
 }
 
@@ -57,9 +57,9 @@ fn column_types(text: &str) -> Result<ColumnTypes, String> {
 
 fn sql_engine(text: &str) -> Result<SqlEngine, String> {
     match text {
-        "built-in" => Ok(SqlEngine::BuiltIn),
+        "builtin" => Ok(SqlEngine::BuiltIn),
         "duckdb" => Ok(SqlEngine::DuckDb),
-        _ => Err("choose `built-in` or `duckdb`".to_owned()),
+        _ => Err("choose `builtin` or `duckdb`".to_owned()),
     }
 }
 

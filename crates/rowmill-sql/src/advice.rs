@@ -6,15 +6,20 @@ use crate::{aggregates, scalars};
 /// How many names are listed.
 const LISTED: usize = 12;
 
+/// What stands for the present, which is another one in every time zone.
+const PRESENT_TIME: &str = "what it gives depends on the time zone of the machine: write the time, such as \
+     `TIMESTAMP '2026-01-31 12:00:00'`, or use `--sql-engine duckdb`";
+const PRESENT_DAY: &str = "what it gives depends on the time zone of the machine: write the day, such as \
+     `DATE '2026-01-31'`, or use `--sql-engine duckdb`";
+
 /// Functions that are not there, with what does the same.
 const SPELLINGS: &[(&str, &str)] = &[
-    ("now", "a query gives the same rows at a resume only without the time of day: write the time"),
-    ("today", "a query gives the same rows at a resume only without the day: write the day"),
-    ("current_date", "a query gives the same rows at a resume only without the day: write the day"),
-    (
-        "current_timestamp",
-        "a query gives the same rows at a resume only without the time of day: write the time",
-    ),
+    ("now", PRESENT_TIME),
+    ("get_current_timestamp", PRESENT_TIME),
+    ("current_timestamp", PRESENT_TIME),
+    ("localtimestamp", PRESENT_TIME),
+    ("today", PRESENT_DAY),
+    ("current_date", PRESENT_DAY),
     ("to_timestamp", "`make_timestamp(x * 1000000)` makes a time of seconds"),
     ("substring_index", "`split_part(x, ',', 1)` takes a part of a text"),
     ("date", "`CAST(x AS DATE)` makes a day"),

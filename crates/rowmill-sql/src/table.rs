@@ -84,6 +84,8 @@ pub struct Column {
     pub kind: SqlType,
     /// Whether scans give the JSON of its values, which is then passed on in their place.
     pub has_raw: bool,
+    /// What to know about its values where a query does not get along with its type.
+    pub note: Option<String>,
 }
 
 /// A value of a row, as SQLite is given it: [`crate::column_value`] makes it.

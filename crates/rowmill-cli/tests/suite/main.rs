@@ -79,3 +79,4 @@ mod tables;
 mod text_inputs;
 mod timeouts;
 mod traces;
+mod typed_sql;

@@ -187,7 +187,7 @@ impl DuckDbDataset {
                 Problem::new(ProblemCode::QueryFailed, "the results of DuckDB cannot be read").cause(error)
             })?;
             number += 1;
-            if !handoff.push(Row::parse(number, line)) {
+            if !handoff.push(Row::parse(number, quoted_numbers(line))) {
                 return Ok(());
             }
         }
@@ -230,6 +230,33 @@ fn not_started(error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::NoSqlEngine, "DuckDB could not be started").cause(error)
 }
 
+/// A row with `NaN` and `Infinity` between quotes, as the built-in engine writes them: DuckDB writes
+/// words that are no JSON.
+fn quoted_numbers(line: String) -> String {
+    if !line.contains("NaN") && !line.contains("Infinity") {
+        return line;
+    }
+    let mut written = String::with_capacity(line.len() + 8);
+    let (mut rest, mut is_text) = (line.as_str(), false);
+    while let Some(first) = rest.chars().next() {
+        let word = ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| !is_text && rest.starts_with(word));
+        let length = match (word, first) {
+            (Some(word), _) => {
+                written.extend(["\"", word, "\""]);
+                word.len()
+            }
+            (None, '\\') => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+            (None, other) => other.len_utf8(),
+        };
+        if word.is_none() {
+            is_text ^= first == '"';
+            written.push_str(rest.get(..length).unwrap_or_default());
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    written
+}
+
 /// What is wrong, without where in a program it was found.
 fn last_words(said: &str) -> String {
     let lines: Vec<_> = said.lines().collect();
@@ -256,5 +283,21 @@ impl Dataset for DuckDbDataset {
 
     fn notice(&self) -> Option<String> {
         self.input.notice()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_numbers_are_quoted_where_they_are_no_text_already() {
+        for (line, expected) in [
+            (r#"{"a":NaN,"b":[-Infinity,1]}"#, r#"{"a":"NaN","b":["-Infinity",1]}"#),
+            (r#"{"NaN":"Infinity \" NaN","é":Infinity}"#, r#"{"NaN":"Infinity \" NaN","é":"Infinity"}"#),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            assert_eq!(quoted_numbers(line.to_owned()), expected);
+        }
     }
 }

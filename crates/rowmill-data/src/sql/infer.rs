@@ -1,15 +1,16 @@
 //! The type of a column, found from its values.
 
-use std::borrow::Cow;
-
 use rowmill_core::json_text::decode_string;
 use rowmill_sql::{FieldText, SqlType, column_value};
-use serde::Deserialize;
+use rowmill_types::Row;
 use serde_json::value::RawValue;
 
 /// Objects with more fields than this, and values that are nested deeper, are JSON.
 const MOST_FIELDS: usize = 200;
 const DEEPEST: usize = 12;
+
+/// How much of a text is kept to be shown.
+const SHOWN: usize = 40;
 
 /// What was seen of the values of a column.
 #[derive(Debug, Default)]
@@ -23,37 +24,14 @@ pub(crate) struct SeenValues {
     date: bool,
     timestamp: bool,
     text: bool,
+    /// The first text that is neither.
+    first_text: Option<String>,
     /// The elements of lists.
     list: Option<Box<Self>>,
     /// The fields of objects.
     object: Option<Vec<(String, Self)>>,
     /// Something that only JSON holds.
     other: bool,
-}
-
-/// The fields of an object with the JSON of their values.
-struct ObjectFields<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
-
-impl<'de> Deserialize<'de> for ObjectFields<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> serde::de::Visitor<'de> for Fields {
-            type Value = ObjectFields<'de>;
-
-            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, _>()? {
-                    fields.push((Cow::Owned(name), value));
-                }
-                Ok(ObjectFields(fields))
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
 }
 
 impl SeenValues {
@@ -84,14 +62,15 @@ impl SeenValues {
 
     fn add_object(&mut self, json: &str, depth: usize) {
         let known = self.object.get_or_insert_default();
-        let Ok(ObjectFields(fields)) = serde_json::from_str(json) else { return };
-        for (name, value) in fields {
+        // An object has its fields as a row has, whatever the row is in.
+        let Ok(object) = Row::parse(0, json.to_owned()) else { return };
+        for (name, value) in object.fields() {
             let place = known.iter().position(|(known, _)| *known == *name).unwrap_or_else(|| {
-                known.push((name.into_owned(), Self::default()));
+                known.push((name.to_owned(), Self::default()));
                 known.len() - 1
             });
             if let Some((_, seen)) = known.get_mut(place) {
-                seen.add_nested(value.get(), FieldText::IsText, depth + 1);
+                seen.add_nested(value, FieldText::IsText, depth + 1);
             }
         }
         self.other |= known.len() > MOST_FIELDS;
@@ -104,7 +83,10 @@ impl SeenValues {
             (FieldText::MayBeAnything, number) if is_number(number) => self.add_number(number),
             (_, value) if is_moment(value, SqlType::Date) => self.date = true,
             (_, value) if is_moment(value, SqlType::Timestamp) => self.timestamp = true,
-            _ => self.text = true,
+            (_, value) => {
+                self.text = true;
+                self.first_text.get_or_insert_with(|| value.chars().take(SHOWN).collect());
+            }
         }
     }
 
@@ -138,6 +120,20 @@ impl SeenValues {
         }
     }
 
+    /// Why a column is text although it may be meant for numbers, and how to read them.
+    pub(crate) fn text_note(&self, column: &str) -> Option<String> {
+        let value = self.first_text.as_deref()?;
+        let name = written_name(column);
+        let why = format!("`{column}` is text because of values such as `{value}`");
+        if has_decimal_comma(value) {
+            let without_dots = if value.contains('.') { format!("replace({name}, '.', '')") } else { name };
+            let number = format!("CAST(replace({without_dots}, ',', '.') AS DOUBLE)");
+            return Some(format!("{why}: `{number}` reads numbers with a decimal comma"));
+        }
+        let has_numbers = self.whole || self.wide || self.real;
+        has_numbers.then(|| format!("{why}: `TRY_CAST({name} AS DOUBLE)` gives null for them"))
+    }
+
     fn text_kind(&self) -> SqlType {
         match (self.text, self.date, self.timestamp) {
             (false, true, false) => SqlType::Date,
@@ -160,6 +156,25 @@ impl SeenValues {
             _ => SqlType::Json,
         }
     }
+}
+
+/// A name as a query writes it.
+pub(crate) fn written_name(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let starts_well = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    if starts_well && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Whether text is a number with a decimal comma: `1,50`, `-1.234,5`.
+fn has_decimal_comma(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((whole, fraction)) = text.strip_prefix('-').unwrap_or(text).split_once(',') else { return false };
+    let mut groups = whole.split('.');
+    digits(fraction) && groups.next().is_some_and(digits) && groups.all(|group| group.len() == 3 && digits(group))
 }
 
 /// Whether names differ by more than upper and lower case, which SQL does not tell apart.
@@ -267,6 +282,25 @@ mod tests {
             (&[r#""""#, "null"], "VARCHAR"),
         ] {
             assert_eq!(kind(values, FieldText::MayBeAnything), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_text_because_of_some_values_says_so() {
+        let note = |values: &[&str], column: &str| {
+            let mut seen = SeenValues::default();
+            values.iter().for_each(|value| seen.add(value, FieldText::MayBeAnything));
+            seen.text_note(column)
+        };
+        assert_eq!(
+            note(&[r#""1""#, r#""1,50""#], "price").unwrap(),
+            "`price` is text because of values such as `1,50`: `CAST(replace(price, ',', '.') AS DOUBLE)` reads numbers \
+             with a decimal comma"
+        );
+        assert!(note(&[r#""1.234,50""#], "a b").unwrap().contains(r#"replace(replace("a b", '.', ''), ',', '.')"#));
+        assert!(note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives null"));
+        for words in [&[r#""a, b""#][..], &[r#""1,2,3""#], &[r#""x""#], &[r#""1""#]] {
+            assert_eq!(note(words, "x"), None, "{words:?}");
         }
     }
 

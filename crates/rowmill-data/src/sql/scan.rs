@@ -11,7 +11,7 @@ use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_va
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, SourceRow};
 
 use super::handoff::Handoff;
-use super::infer::is_number;
+use super::infer::{is_number, written_name};
 use super::shape::Shape;
 use super::table::{DatasetTable, Tap};
 use super::watch::Watch;
@@ -170,8 +170,9 @@ fn broken_type(row: u64, json: &str, column: &Column, shape: &Shape) -> Problem 
     }
     let source = if shape.declared { "the input declares" } else { "the first rows have" };
     let message = format!("row {row} of the input has {value} in `{name}`, which is {kind} as {source}");
+    let written = written_name(name);
     Problem::new(ProblemCode::ColumnTypeBroken, message).hint(format!(
-        "`--types {name}=text` reads the column as text; `TRY_CAST({name} AS {kind})` in the query then gives null for such values"
+        "`--types {name}=text` reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values"
     ))
 }
 

@@ -80,8 +80,12 @@ impl Shape {
             }
             true
         })?;
-        let known = seen.into_iter().map(|(name, seen)| (name, seen.kind(text))).collect();
-        Ok(Self::named(known, text, false))
+        let known = seen.iter().map(|(name, seen)| (name.clone(), seen.kind(text))).collect();
+        let mut shape = Self::named(known, text, false);
+        for (column, (_, seen)) in shape.columns.iter_mut().zip(&seen) {
+            column.note = seen.text_note(&column.name).filter(|_| column.kind == SqlType::Varchar);
+        }
+        Ok(shape)
     }
 
     /// Gives columns the types that they are said to have.
@@ -99,6 +103,7 @@ impl Shape {
                 *takes_all = kind == SqlType::Varchar;
                 column.has_raw = true;
                 column.kind = kind;
+                column.note = None;
             }
         }
         Ok(())
@@ -140,7 +145,7 @@ impl Shape {
                 shape.notices.push(format!("the field `{field}` is the column `{name}` in queries, {what}"));
             }
             let has_raw = !is_written_back(&kind);
-            shape.columns.push(Column { name, kind, has_raw });
+            shape.columns.push(Column { name, kind, has_raw, note: None });
             shape.fields.push(field);
             shape.takes_all.push(false);
         }

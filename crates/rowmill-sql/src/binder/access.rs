@@ -46,7 +46,7 @@ impl Binder<'_> {
             )
             .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
         }
-        let leaf = Leaf { sql: column.sql, raw: column.raw };
+        let leaf = Leaf { sql: column.sql, raw: column.raw, note: column.note };
         let mut typed = Typed { node: Node::Leaf(leaf), kind: column.kind, place };
         for field in parts.iter().skip(used) {
             typed = struct_field(typed, &field.value, TextPlace::from(field.span))?;
@@ -150,6 +150,7 @@ fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationC
         kind: SqlType::BigInt,
         sql: format!("{}.rowid", relation.alias),
         raw: None,
+        note: None,
         is_hidden: false,
     })
 }

@@ -142,6 +142,7 @@ impl Binder<'_> {
             kind: leaf.1,
             sql: format!("{sql_alias}.value"),
             raw: None,
+            note: None,
             is_hidden: false,
         };
         let name = Some("unnest".to_owned());
@@ -246,7 +247,7 @@ fn using(
         let right =
             right.iter_mut().flat_map(|relation| &mut relation.columns).find(named).ok_or_else(unknown)?;
         let leaf = |column: &RelationColumn| {
-            let leaf = Leaf { sql: column.sql.clone(), raw: None };
+            let leaf = Leaf { sql: column.sql.clone(), raw: None, note: column.note.clone() };
             Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place }
         };
         conditions.push(comparison(Operator::Equal, leaf(left), leaf(right), place)?);

@@ -23,6 +23,7 @@ pub(super) struct RelationColumn {
     pub(super) kind: SqlType,
     pub(super) sql: String,
     pub(super) raw: Option<String>,
+    pub(super) note: Option<String>,
     /// Whether only its full name means it: the second of two columns that `USING` joins.
     pub(super) is_hidden: bool,
 }

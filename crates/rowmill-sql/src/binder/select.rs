@@ -319,7 +319,7 @@ fn all_columns<'r>(relations: impl Iterator<Item = &'r Relation>, hides: bool) -
     let columns =
         relations.flat_map(|relation| &relation.columns).filter(|column| !(hides && column.is_hidden));
     let item = |column: &super::scope::RelationColumn| {
-        let leaf = Leaf { sql: column.sql.clone(), raw: column.raw.clone() };
+        let leaf = Leaf { sql: column.sql.clone(), raw: column.raw.clone(), note: column.note.clone() };
         let typed = Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place: TextPlace::default() };
         OutputItem { name: column.name.clone(), typed, written: None }
     };

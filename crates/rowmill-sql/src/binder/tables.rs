@@ -57,6 +57,7 @@ impl Binder<'_> {
             kind: column.kind.clone(),
             sql: format!("{alias}.f{at}"),
             raw: column.has_raw.then(|| format!("{alias}.r{at}")),
+            note: column.note.clone(),
             is_hidden: false,
         });
         let columns = columns.collect();
@@ -81,6 +82,7 @@ pub(super) fn query_columns(columns: &[OutputColumn], alias: &str) -> Vec<Relati
         kind: column.kind.clone(),
         sql: format!("{alias}.c{at}"),
         raw: column.has_raw.then(|| format!("{alias}.q{at}")),
+        note: None,
         is_hidden: false,
     });
     columns.collect()

@@ -2,6 +2,8 @@
 
 use sqlparser::tokenizer::{Location, Span};
 
+use super::typed::Typed;
+
 /// A place in the text of a query, if one is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TextPlace(pub(crate) Option<Location>);
@@ -27,6 +29,15 @@ impl Refusal {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says what is known about the columns among values whose types do not suit.
+    pub(crate) fn noting(mut self, values: &[&Typed]) -> Self {
+        let notes: Vec<_> = values.iter().filter_map(|value| value.note()).collect();
+        if !notes.is_empty() {
+            self.hint = Some(notes.join("; "));
+        }
         self
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Leaf {
     pub(crate) sql: String,
     /// The text that gives the JSON of it as the input has it.
     pub(crate) raw: Option<String>,
+    /// What to know about its values where its type does not suit.
+    pub(crate) note: Option<String>,
 }
 
 /// What a cast does about values that it cannot take.
@@ -104,7 +106,7 @@ impl Typed {
     }
 
     pub(crate) fn leaf(sql: String, kind: SqlType, place: TextPlace) -> Self {
-        Self { node: Node::Leaf(Leaf { sql, raw: None }), kind, place }
+        Self { node: Node::Leaf(Leaf { sql, raw: None, note: None }), kind, place }
     }
 
     /// A call that gives null for null.
@@ -160,6 +162,14 @@ impl Typed {
     pub(crate) fn raw(&self) -> Option<&str> {
         match &self.node {
             Node::Leaf(leaf) => leaf.raw.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What to know about the values of a column.
+    pub(crate) fn note(&self) -> Option<&str> {
+        match &self.node {
+            Node::Leaf(leaf) => leaf.note.as_deref(),
             _ => None,
         }
     }

@@ -33,7 +33,7 @@ fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
         return Ok(typed);
     }
     if let (Some(raw), true) = (typed.raw(), typed.kind.is_nested()) {
-        let leaf = Leaf { sql: raw.to_owned(), raw: None };
+        let leaf = Leaf { sql: raw.to_owned(), raw: None, note: None };
         return Ok(Typed { node: Node::Leaf(leaf), kind: SqlType::Json, place: typed.place });
     }
     if !typed.kind.is_nested() {

@@ -44,7 +44,7 @@ pub(crate) fn arithmetic(operation: Arithmetic, left: Typed, right: Typed, place
     }
     let is_number = |typed: &Typed| typed.kind.is_number() || typed.kind == SqlType::Null;
     if !is_number(&left) || !is_number(&right) {
-        return Err(wrong_operands(operation, &left, &right, place));
+        return Err(wrong_operands(operation, &left, &right, place).noting(&[&left, &right]));
     }
     let typed = match operation {
         Arithmetic::Divide | Arithmetic::Power => reals(operation, left, right, place)?,

@@ -37,7 +37,7 @@ impl Memory {
         let column = |(name, kind): (&str, &str)| {
             let kind = SqlType::named(kind).unwrap();
             let has_raw = !matches!(kind, SqlType::BigInt | SqlType::Varchar | SqlType::Boolean);
-            Column { name: name.into(), kind, has_raw }
+            Column { name: name.into(), kind, has_raw, note: None }
         };
         Self {
             columns: columns.map(column).into(),

@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask soak sql` runs many more than the test does by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,13 +11,19 @@ use std::sync::Arc;
 use crate::sql::support::read_all;
 use rowmill_core::ports::Dataset;
 use rowmill_data::{InputSpec, Location, SqlSettings, dataset, sql_dataset};
-use rowmill_types::Problem;
+use rowmill_types::{Problem, Row};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// How many queries a run without further word makes, and from which seed.
 const QUERIES: &str = "200";
 const SEED: &str = "1";
+
+/// From this many queries on, each function that the manual lists must be among them.
+const MANY: usize = 2000;
+
+const MANUAL: &str = include_str!("../../../../../docs/sql.md");
 
 #[derive(Deserialize)]
 struct Asked {
@@ -27,14 +33,19 @@ struct Asked {
     error: Option<String>,
 }
 
+/// How often something was the reason.
+type Reasons = BTreeMap<String, usize>;
+
 /// What came of a query here and in DuckDB.
 #[derive(Debug, Default)]
 struct Outcomes {
     equal: usize,
     both_refuse: usize,
-    only_duckdb_refuses: usize,
-    only_we_refuse: BTreeMap<String, usize>,
+    only_duckdb_refuses: Reasons,
+    only_we_refuse: Reasons,
     different: Vec<String>,
+    /// The words of all queries that were compared.
+    words: BTreeSet<String>,
 }
 
 #[test]
@@ -44,17 +55,31 @@ fn queries_made_at_random_give_what_duckdb_gives_or_are_refused() {
     for line in asked(folder.path()).lines() {
         outcomes.add(&serde_json::from_str(line).unwrap(), folder.path());
     }
-    let Outcomes { equal, both_refuse, only_duckdb_refuses, only_we_refuse, different } = &outcomes;
-    let refused: usize = only_we_refuse.values().sum();
-    println!(
-        "equal {equal}, both refuse {both_refuse}, only we refuse {refused}, only DuckDB refuses {only_duckdb_refuses}"
-    );
-    for (reason, count) in only_we_refuse {
-        println!("  {count} × {reason}");
+    let Outcomes { equal, both_refuse, only_duckdb_refuses, only_we_refuse, different, words } = &outcomes;
+    let count = |reasons: &Reasons| reasons.values().sum::<usize>();
+    let (ours, theirs) = (count(only_we_refuse), count(only_duckdb_refuses));
+    println!("equal {equal}, both refuse {both_refuse}, different {}", different.len());
+    for (who, reasons) in [("we refuse", only_we_refuse), ("DuckDB refuses", only_duckdb_refuses)] {
+        println!("only {who}: {}", count(reasons));
+        reasons.iter().for_each(|(reason, count)| println!("  {count} × {reason}"));
     }
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    let all = equal + both_refuse + refused + only_duckdb_refuses;
+    let all = equal + both_refuse + ours + theirs;
     assert!(*equal * 10 > all * 8, "only {equal} of {all} queries were compared");
+    if all >= MANY {
+        let unasked: Vec<_> = manual_functions().filter(|name| !words.contains(*name)).collect();
+        assert!(unasked.is_empty(), "no query has {unasked:?}, which `docs/sql.md` lists");
+    }
+}
+
+/// The functions that the manual lists: the names between backticks in its table of them.
+fn manual_functions() -> impl Iterator<Item = &'static str> {
+    let table = MANUAL.lines().skip_while(|line| *line != "| | functions |").skip(2);
+    let rows = table.take_while(|line| line.starts_with('|'));
+    let names = rows.flat_map(|line| line.split('`').skip(1).step_by(2));
+    // Options of functions are between quotes, or of one letter.
+    let name = |text: &'static str| text.split('(').next().unwrap_or_default();
+    names.map(name).filter(|name| name.len() > 1 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') && *name == name.to_lowercase())
 }
 
 fn asked(folder: &Path) -> String {
@@ -79,88 +104,112 @@ fn asked(folder: &Path) -> String {
 impl Outcomes {
     fn add(&mut self, asked: &Asked, folder: &Path) {
         let ours = answer(&folder.join(&asked.input), &asked.sql, folder);
-        match (ours, &asked.rows) {
-            (Ok(ours), Some(theirs)) => match difference(&ours, theirs) {
-                None => self.equal += 1,
-                Some(difference) => {
-                    self.different.push(format!("{}: {}\n  {difference}", asked.input, asked.sql))
+        match (ours, &asked.rows, &asked.error) {
+            (Ok(ours), Some(theirs), _) => {
+                let words = asked.sql.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+                self.words.extend(words.map(str::to_owned));
+                match difference(&ours, theirs) {
+                    None => self.equal += 1,
+                    Some(difference) => {
+                        self.different.push(format!("{}: {}\n  {difference}", asked.input, asked.sql));
+                    }
                 }
-            },
-            (Ok(_), None) => self.only_duckdb_refuses += 1,
-            (Err(_), None) => self.both_refuse += 1,
-            (Err(problem), Some(_)) => *self.only_we_refuse.entry(reason(&problem)).or_default() += 1,
+            }
+            (Ok(_), None, error) => {
+                let reason = reason(error.as_deref().unwrap_or_default());
+                if std::env::var_os("ROWMILL_SOAK_SHOWN").is_some() {
+                    println!("only DuckDB refuses {}: {}\n  {error:?}", asked.input, asked.sql);
+                }
+                *self.only_duckdb_refuses.entry(reason).or_default() += 1;
+            }
+            (Err(_), None, _) => self.both_refuse += 1,
+            (Err(problem), Some(_), _) => {
+                if std::env::var_os("ROWMILL_SOAK_SHOWN").is_some() {
+                    println!("only we refuse {}: {}\n  {}", asked.input, asked.sql, problem.message);
+                }
+                *self.only_we_refuse.entry(reason(&problem.message)).or_default() += 1;
+            }
         }
-        assert_eq!(asked.rows.is_none(), asked.error.is_some());
     }
 }
 
 /// The reason for a refusal, without what is different in every query.
-fn reason(problem: &Problem) -> String {
-    let line = problem.message.lines().next().unwrap_or_default();
+fn reason(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
     let letters = line.chars().filter(|letter| !letter.is_ascii_digit());
     letters.collect::<String>().chars().take(110).collect()
 }
 
-fn answer(path: &Path, sql: &str, temp: &Path) -> Result<Vec<Map<String, Value>>, Problem> {
+fn answer(path: &Path, sql: &str, temp: &Path) -> Result<Vec<Row>, Problem> {
     let input: Arc<dyn Dataset> = dataset(&InputSpec::new(Location::File(path.to_owned()), None))?;
     let results = sql_dataset(input, sql, &SqlSettings { temp, types: &[] }, Arc::new(|_| ()))?;
     let rows = read_all(&mut *results.open()?)?;
-    Ok(rows.into_iter().map(|row| serde_json::from_str(row.unwrap().text()).unwrap()).collect())
+    Ok(rows.into_iter().map(Result::unwrap).collect())
 }
 
-fn difference(ours: &[Map<String, Value>], theirs: &[Map<String, Value>]) -> Option<String> {
+fn difference(ours: &[Row], theirs: &[Map<String, Value>]) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} rows for {}", ours.len(), theirs.len()));
     }
-    let differs = |(ours, theirs): &(&Map<String, Value>, &Map<String, Value>)| {
-        ours.len() != theirs.len()
+    let differs = |(ours, theirs): &(&Row, &Map<String, Value>)| {
+        ours.fields().count() != theirs.len()
             || ours
-                .iter()
+                .fields()
                 .zip(theirs.iter())
                 .any(|((name, ours), (other, theirs))| name != other || !is_same(ours, theirs))
     };
     let (ours, theirs) = ours.iter().zip(theirs).find(differs)?;
-    Some(format!("ours   {}\n  theirs {}", Value::from(ours.clone()), Value::from(theirs.clone())))
+    Some(format!("ours   {}\n  theirs {}", ours.text(), Value::from(theirs.clone())))
 }
 
-/// Whether a value of ours is what DuckDB gives; its numbers are marked.
-fn is_same(ours: &Value, theirs: &Value) -> bool {
-    match (ours, theirs) {
-        (ours, Value::Object(fields)) if fields.contains_key("#") => {
+/// Whether the JSON of a value of ours is what DuckDB gives; its numbers are marked.
+fn is_same(ours: &str, theirs: &Value) -> bool {
+    let text = || serde_json::from_str::<String>(ours).ok();
+    match theirs {
+        Value::Object(fields) if fields.contains_key("#") => {
             let theirs = fields["#"].as_str().unwrap();
-            let ours = ours.as_str().map_or_else(|| ours.to_string(), str::to_owned);
-            ours == theirs || is_near(&ours, theirs)
+            let ours = text().unwrap_or_else(|| ours.to_owned());
+            match fields.get("near").and_then(Value::as_f64) {
+                Some(near) => is_near(&ours, theirs, near),
+                None => plain_number(&ours) == plain_number(theirs),
+            }
         }
-        (Value::Array(ours), Value::Array(theirs)) => {
-            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
-        }
-        (Value::Object(ours), Value::Object(theirs)) => {
-            let is_known = ours.keys().all(|name| theirs.contains_key(name));
-            is_known
-                && theirs.iter().all(|(name, theirs)| is_same(ours.get(name).unwrap_or(&Value::Null), theirs))
-        }
-        (Value::String(ours), Value::String(theirs)) => ours == theirs || *theirs == shown_time(ours),
-        (ours, theirs) => ours == theirs,
+        Value::Array(theirs) => serde_json::from_str::<Vec<&RawValue>>(ours).is_ok_and(|ours| {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours.get(), theirs))
+        }),
+        Value::Object(theirs) => serde_json::from_str::<BTreeMap<String, &RawValue>>(ours).is_ok_and(|ours| {
+            // A field that an object of JSON does not have is null in an object with all fields.
+            let value = |name: &String| ours.get(name).map_or("null", |value| value.get());
+            ours.keys().all(|name| theirs.contains_key(name))
+                && theirs.iter().all(|(name, theirs)| is_same(value(name), theirs))
+        }),
+        Value::String(theirs) => text().is_some_and(|ours| ours == *theirs || *theirs == shown_time(&ours)),
+        theirs => serde_json::from_str::<Value>(ours).is_ok_and(|ours| ours == *theirs),
     }
 }
 
-/// Whether two numbers are the same but for the last digits of a fraction; those of 32 bits have few.
-fn is_near(ours: &str, theirs: &str) -> bool {
+/// Whether two numbers are the same but for the last digits of a binary fraction.
+fn is_near(ours: &str, theirs: &str, near: f64) -> bool {
     let (Ok(left), Ok(right)) = (ours.parse::<f64>(), theirs.parse::<f64>()) else { return false };
-    let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    if is_whole(ours) && is_whole(theirs) {
-        return false;
-    }
-    (left - right).abs() <= 1e-7 * left.abs().max(right.abs()).max(1e-3)
+    left == right || (left - right).abs() <= near * left.abs().max(right.abs()).max(1e-2)
+}
+
+/// A decimal number without zeros at the end of its fraction.
+fn plain_number(text: &str) -> String {
+    let text = match text.split_once('.') {
+        Some((whole, fraction)) => {
+            format!("{whole}.{}", fraction.trim_end_matches('0')).trim_end_matches('.').to_owned()
+        }
+        None => text.to_owned(),
+    };
+    if text == "-0" { "0".to_owned() } else { text }
 }
 
 /// A time that is passed on as the input has it, as DuckDB writes it.
 fn shown_time(text: &str) -> String {
     let text = if text.get(10..11) == Some("T") { text.replacen('T', " ", 1) } else { text.to_owned() };
-    match text.split_once('.') {
-        Some((whole, fraction)) => {
-            format!("{whole}.{}", fraction.trim_end_matches('0')).trim_end_matches('.').to_owned()
-        }
-        None => text,
-    }
+    let (time, zone) = text.split_once('+').map_or((text.as_str(), None), |(time, zone)| (time, Some(zone)));
+    let time = if time.len() > 19 { plain_number(time) } else { time.to_owned() };
+    zone.map_or(time.clone(), |zone| format!("{time}+{zone}"))
 }

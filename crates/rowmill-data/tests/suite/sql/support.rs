@@ -31,6 +31,10 @@ impl Input {
         dataset(&InputSpec::new(Location::File(self.path.clone()), None)).unwrap()
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn temp(&self) -> &Path {
         self.folder.path()
     }
