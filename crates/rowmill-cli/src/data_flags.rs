@@ -19,8 +19,8 @@ pub(crate) struct SqlFlags {
 
     /// What runs the query of `--sql`: the engine that is built in, or your own DuckDB, its program or
     /// its Python package [default: builtin].
-    #[arg(long, value_name = "builtin|duckdb", value_parser = sql_engine, help_heading = "Rows")]
-    sql_engine: Option<SqlEngine>,
+    #[arg(long, value_name = "builtin|duckdb", value_parser = ["builtin", "duckdb"], help_heading = "Rows")]
+    sql_engine: Option<String>,
 }
 
 /// The types that `--types` names.
@@ -55,14 +55,6 @@ fn column_types(text: &str) -> Result<ColumnTypes, String> {
     types.collect::<Result<_, _>>().map(ColumnTypes)
 }
 
-fn sql_engine(text: &str) -> Result<SqlEngine, String> {
-    match text {
-        "builtin" => Ok(SqlEngine::BuiltIn),
-        "duckdb" => Ok(SqlEngine::DuckDb),
-        _ => Err("choose `builtin` or `duckdb`".to_owned()),
-    }
-}
-
 impl SqlFlags {
     /// Checks the flags against the query that they are for.
     pub(crate) fn check(&self, sql: Option<&str>, condition: Option<&str>) -> Result<(), Problem> {
@@ -70,7 +62,7 @@ impl SqlFlags {
             return Err(usage("--types is for queries, and there is none".to_owned())
                 .hint("give `--sql` or `--where`, or leave it out"));
         }
-        if self.sql_engine == Some(SqlEngine::DuckDb) && sql.is_none() {
+        if self.engine() == SqlEngine::DuckDb && sql.is_none() {
             return Err(usage("--sql-engine duckdb runs the query of --sql, and there is none".to_owned())
                 .hint("give `--sql`; `--where` is always looked at by the built-in engine"));
         }
@@ -82,7 +74,10 @@ impl SqlFlags {
     }
 
     pub(crate) fn engine(&self) -> SqlEngine {
-        self.sql_engine.unwrap_or_default()
+        match self.sql_engine.as_deref() {
+            Some("duckdb") => SqlEngine::DuckDb,
+            _ => SqlEngine::BuiltIn,
+        }
     }
 }
 

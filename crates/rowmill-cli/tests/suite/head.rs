@@ -150,5 +150,8 @@ fn the_head_of_a_query_and_of_a_condition_is_shown() {
     let sql = "SELECT id * 2 AS twice FROM input WHERE stars < 5 ORDER BY id DESC";
     let shown = place.rowmill(&["head", "reviews.jsonl", "--sql", sql, "--json"]).ok().stdout;
     assert!(shown.contains("\"twice\":6") || shown.contains("\"twice\": 6"), "{shown}");
-    place.rowmill(&["head", "reviews.jsonl", "--sql", "SELECT x FROM input"]).code(1).says("no such column: x");
+    place
+        .rowmill(&["head", "reviews.jsonl", "--sql", "SELECT x FROM input"])
+        .code(1)
+        .says("no such column: x");
 }

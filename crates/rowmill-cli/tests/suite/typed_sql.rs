@@ -32,9 +32,8 @@ fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
     let place = Place::new();
     place.write("rows.csv", "zip,n\n00123,1\n9000,2\nn/a,3\n");
     let query = "SELECT zip, n FROM input WHERE TRY_CAST(zip AS INTEGER) < 200";
-    let with_types = |types: &str, mode: &str| {
-        run(&place, "rows.csv", &[mode, "--sql", query, "--types", types])
-    };
+    let with_types =
+        |types: &str, mode: &str| run(&place, "rows.csv", &[mode, "--sql", query, "--types", types]);
     with_types("zip=text", "--overwrite").ok();
     assert_eq!(seen(&place), [json!({"zip": "00123", "n": 1})]);
     with_types("zip=text", "--resume").ok();
@@ -83,7 +82,9 @@ fn a_condition_over_numbers_with_decimal_commas_is_refused_with_what_to_write() 
 #[test]
 fn columns_that_folders_name_are_columns_of_a_query() {
     let place = Place::new();
-    for (year, region, rows) in [(2025, "eu", "{\"n\":1}\n"), (2026, "eu", "{\"n\":2}\n"), (2026, "us", "{\"n\":3}\n")] {
+    for (year, region, rows) in
+        [(2025, "eu", "{\"n\":1}\n"), (2026, "eu", "{\"n\":2}\n"), (2026, "us", "{\"n\":3}\n")]
+    {
         place.write(&format!("data.jsonl/year={year}/region={region}/part.jsonl"), rows);
     }
     run(&place, "data.jsonl", &["--where", "year > 2025 AND region = 'eu'"]).ok();
@@ -97,7 +98,8 @@ fn columns_that_folders_name_are_columns_of_a_query() {
 fn a_query_can_run_in_the_duckdb_of_the_user() {
     let mut place = place_with_duckdb();
     let cities = ["Bern", "Rome", "Oslo", "Bern"];
-    let row = |(n, city): (usize, &&str)| format!("{{\"id\":{n},\"city\":\"{city}\",\"amount\":{}}}\n", n * 10);
+    let row =
+        |(n, city): (usize, &&str)| format!("{{\"id\":{n},\"city\":\"{city}\",\"amount\":{}}}\n", n * 10);
     place.write("rows.jsonl", cities.iter().enumerate().map(row).collect::<String>());
     let query = "SELECT city, sum(amount) AS s FROM input GROUP BY ROLLUP (city) ORDER BY ALL";
     let flags = ["--sql", query, "--sql-engine", "duckdb"];
@@ -111,7 +113,9 @@ fn a_query_can_run_in_the_duckdb_of_the_user() {
     run(&place, "rows.jsonl", &["--where", "id = 1", "--sql-engine", "duckdb", "--overwrite"])
         .code(2)
         .says("--sql-engine duckdb");
-    run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "sqlite"]).code(2).says("`builtin` or `duckdb`");
+    run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "sqlite"])
+        .code(2)
+        .says("possible values: builtin, duckdb");
     let shown = place.rowmill(&["head", "rows.jsonl", "--sql", query, "--sql-engine", "duckdb"]).ok().stdout;
     assert!(shown.contains("Rome") && shown.contains("60"), "{shown}");
     place.set("PATH", &place.path("tmp").to_string_lossy().into_owned());
@@ -130,7 +134,7 @@ fn duckdb_reads_delimiters_types_and_folders_as_the_run_was_told() {
     run(&place, "rows.csv", &flags).ok();
     assert_eq!(seen(&place), [json!({"zip": "00123", "n": 5})]);
     place.write("data.jsonl/year=2025/a.jsonl", "{\"n\":1}\n");
-    place.write("data.jsonl/year=2026/a.jsonl", "{\"n\":2,\"x\":1e999}\n{\"n\":3}\n");
+    place.write("data.jsonl/year=2026/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
     let query = "SELECT year, n, n / 0 AS i FROM input WHERE year = 2026 ORDER BY n";
     run(&place, "data.jsonl", &["--overwrite", "--sql", query, "--sql-engine", "duckdb"]).ok();
     assert_eq!(

@@ -100,10 +100,8 @@ fn view_statement(input: &DuckDbInput<'_>) -> Result<String, Problem> {
     let paths: Vec<_> = list.files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
     // Folders give columns where they do so without DuckDB, and nowhere else.
     let is_partitioned = list.files.iter().any(|file| !file.partition.is_empty());
-    let shared = format!(
-        "[{}], union_by_name = true, hive_partitioning = {is_partitioned}",
-        paths.join(", ")
-    );
+    let shared =
+        format!("[{}], union_by_name = true, hive_partitioning = {is_partitioned}", paths.join(", "));
     let source = match format {
         Format::Jsonl => format!("read_json({shared}, format = 'newline_delimited')"),
         Format::Json => format!("read_json({shared})"),
@@ -239,7 +237,8 @@ fn quoted_numbers(line: String) -> String {
     let mut written = String::with_capacity(line.len() + 8);
     let (mut rest, mut is_text) = (line.as_str(), false);
     while let Some(first) = rest.chars().next() {
-        let word = ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| !is_text && rest.starts_with(word));
+        let word =
+            ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| !is_text && rest.starts_with(word));
         let length = match (word, first) {
             (Some(word), _) => {
                 written.extend(["\"", word, "\""]);

@@ -172,9 +172,13 @@ pub(crate) fn written_name(name: &str) -> String {
 /// Whether text is a number with a decimal comma: `1,50`, `-1.234,5`.
 fn has_decimal_comma(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let Some((whole, fraction)) = text.strip_prefix('-').unwrap_or(text).split_once(',') else { return false };
+    let Some((whole, fraction)) = text.strip_prefix('-').unwrap_or(text).split_once(',') else {
+        return false;
+    };
     let mut groups = whole.split('.');
-    digits(fraction) && groups.next().is_some_and(digits) && groups.all(|group| group.len() == 3 && digits(group))
+    digits(fraction)
+        && groups.next().is_some_and(digits)
+        && groups.all(|group| group.len() == 3 && digits(group))
 }
 
 /// Whether names differ by more than upper and lower case, which SQL does not tell apart.
@@ -297,7 +301,11 @@ mod tests {
             "`price` is text because of values such as `1,50`: `CAST(replace(price, ',', '.') AS DOUBLE)` reads numbers \
              with a decimal comma"
         );
-        assert!(note(&[r#""1.234,50""#], "a b").unwrap().contains(r#"replace(replace("a b", '.', ''), ',', '.')"#));
+        assert!(
+            note(&[r#""1.234,50""#], "a b")
+                .unwrap()
+                .contains(r#"replace(replace("a b", '.', ''), ',', '.')"#)
+        );
         assert!(note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives null"));
         for words in [&[r#""a, b""#][..], &[r#""1,2,3""#], &[r#""x""#], &[r#""1""#]] {
             assert_eq!(note(words, "x"), None, "{words:?}");

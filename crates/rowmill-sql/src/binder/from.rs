@@ -63,11 +63,12 @@ impl Binder<'_> {
                 self.bind_table_name(name, alias.as_ref())?
             }
             TableFactor::Table { name, alias, args: Some(arguments), .. } => {
-                let lists = plain_arguments(&arguments.args);
-                self.bind_list_table(name, &lists, alias.as_ref(), from, parent)?
+                check_unnest(name)?;
+                self.bind_unnest(&plain_arguments(&arguments.args), alias.as_ref(), from, parent)?
             }
             TableFactor::Function { name, args, alias, .. } => {
-                self.bind_list_table(name, &plain_arguments(args), alias.as_ref(), from, parent)?
+                check_unnest(name)?;
+                self.bind_unnest(&plain_arguments(args), alias.as_ref(), from, parent)?
             }
             TableFactor::UNNEST {
                 alias, array_exprs, with_offset: false, with_ordinality: false, ..
@@ -103,23 +104,6 @@ impl Binder<'_> {
         from.sql.push_str(&sql);
         from.relations.push(relation);
         Ok(())
-    }
-
-    fn bind_list_table(
-        &mut self,
-        name: &ObjectName,
-        lists: &[&Expr],
-        alias: Option<&TableAlias>,
-        from: &BoundFrom,
-        parent: Option<&Scope<'_>>,
-    ) -> Bound<(Relation, String)> {
-        let is_unnest = single_name(&name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
-        if !is_unnest {
-            let written = name.to_string();
-            return Err(Refusal::new(format!("no such table function: {written}"), name.span())
-                .hint(crate::advice::for_table(&written)));
-        }
-        self.bind_unnest(lists, alias, from, parent)
     }
 
     /// A row for each element of a list.
@@ -197,13 +181,17 @@ impl Binder<'_> {
                 let scope = Scope::new(from.relations.clone(), parent).within(Clause::Join);
                 self.bind_expression(condition, &scope)?
             }
+            JoinConstraint::Using(_) if matches!(word, "RIGHT JOIN" | "FULL JOIN") => {
+                return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place)
+                    .hint("write `ON a.x = b.x`"));
+            }
             JoinConstraint::Using(names) => {
                 let names: Vec<_> = names
                     .iter()
                     .filter_map(|name| single_name(&name.0))
                     .map(|name| name.value.clone())
                     .collect();
-                using(&names, from, before, word, place)?
+                using(&names, from, before, place)?
             }
             JoinConstraint::Natural => {
                 return Err(
@@ -217,6 +205,16 @@ impl Binder<'_> {
     }
 }
 
+/// Refuses functions in `FROM` that do not make rows of a list.
+fn check_unnest(name: &ObjectName) -> Bound<()> {
+    if single_name(&name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest")) {
+        return Ok(());
+    }
+    let written = name.to_string();
+    Err(Refusal::new(format!("no such table function: {written}"), name.span())
+        .hint(crate::advice::for_table(&written)))
+}
+
 fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
     let plain = arguments.iter().filter_map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
@@ -226,17 +224,7 @@ fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
 }
 
 /// The condition of `USING`; the second of each two columns is hidden.
-fn using(
-    names: &[String],
-    from: &mut BoundFrom,
-    before: usize,
-    word: &str,
-    place: TextPlace,
-) -> Bound<Typed> {
-    if matches!(word, "RIGHT JOIN" | "FULL JOIN") {
-        return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place)
-            .hint("write `ON a.x = b.x`"));
-    }
+fn using(names: &[String], from: &mut BoundFrom, before: usize, place: TextPlace) -> Bound<Typed> {
     let mut conditions = Vec::new();
     for name in names {
         let (left, right) = from.relations.split_at_mut(before);

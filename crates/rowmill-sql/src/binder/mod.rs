@@ -4,6 +4,7 @@
 mod access;
 mod calls;
 mod clauses;
+mod composed;
 mod core_text;
 mod data_types;
 mod detect;

@@ -34,7 +34,12 @@ impl Binder<'_> {
     }
 
     /// A subquery that stands for a value: null without rows, an error with several.
-    pub(super) fn bind_scalar_query(&mut self, query: &Query, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+    pub(super) fn bind_scalar_query(
+        &mut self,
+        query: &Query,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
         let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
         let [column] = bound.columns.as_slice() else {
             return Err(Refusal::new("a subquery that stands for a value must give one column", place));

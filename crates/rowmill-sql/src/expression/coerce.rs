@@ -99,7 +99,8 @@ pub(crate) fn meeting_type(values: &[&Typed], purpose: &str) -> Bound<SqlType> {
         if adapted {
             continue;
         }
-        met = common_type(&met, &value.kind).ok_or_else(|| cannot_meet(&met, value, purpose).noting(values))?;
+        met =
+            common_type(&met, &value.kind).ok_or_else(|| cannot_meet(&met, value, purpose).noting(values))?;
     }
     // A whole number that is written first takes the type of the others as well.
     let others: Vec<_> = values.iter().filter(literals).filter(|value| !value.is_literal()).collect();

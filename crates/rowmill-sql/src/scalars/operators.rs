@@ -270,7 +270,9 @@ pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
 /// `a || b`: text, or lists.
 pub(crate) fn concatenated(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     if matches!(left.kind, SqlType::List(_)) || matches!(right.kind, SqlType::List(_)) {
-        return Err(Refusal::new("lists are not joined by `||` here", place).hint("write `list_concat(a, b)`"));
+        return Err(
+            Refusal::new("lists are not joined by `||` here", place).hint("write `list_concat(a, b)`")
+        );
     }
     let left = cast_to(left, &SqlType::Varchar, CastMode::Fail)?;
     let right = cast_to(right, &SqlType::Varchar, CastMode::Fail)?;

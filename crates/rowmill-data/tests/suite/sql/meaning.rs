@@ -51,8 +51,7 @@ fn times_of_parquet_are_compared_with_times_that_are_written_as_text() {
     let hour = 3_600_000_000;
     let at = 1_704_067_200_000_000; // 2024-01-01 00:00:00
     let times = TimestampMicrosecondArray::from(vec![at + 5 * hour, at + 6 * hour, at + 6 * hour - 1]);
-    let input =
-        parquet(vec![("id", Arc::new(Int64Array::from(vec![1, 2, 3]))), ("t", Arc::new(times))]);
+    let input = parquet(vec![("id", Arc::new(Int64Array::from(vec![1, 2, 3]))), ("t", Arc::new(times))]);
     check(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'", &["{\"id\":1}", "{\"id\":3}"]);
     check(&input, "SELECT id FROM input WHERE t = '2024-01-01T06:00:00'", &["{\"id\":2}"]);
     check(&input, "SELECT id FROM input WHERE t > '2024-01-01 05:59:59.9'", &["{\"id\":2}", "{\"id\":3}"]);
@@ -122,9 +121,11 @@ fn the_remainder_of_a_fraction_keeps_its_fraction() {
 
 #[test]
 fn a_number_in_brackets_takes_an_element_of_a_list() {
-    check(&one_row(), "SELECT s[1] AS x, s[-1] AS y, s[9] AS z FROM input", &[
-        "{\"x\":\"a\",\"y\":\"b\",\"z\":null}",
-    ]);
+    check(
+        &one_row(),
+        "SELECT s[1] AS x, s[-1] AS y, s[9] AS z FROM input",
+        &["{\"x\":\"a\",\"y\":\"b\",\"z\":null}"],
+    );
 }
 
 #[test]
@@ -147,8 +148,7 @@ fn decimals_of_more_than_fifteen_digits_are_compared_by_all_their_digits() {
 #[test]
 fn large_unsigned_numbers_are_compared_and_sorted_as_numbers() {
     let numbers = UInt64Array::from(vec![u64::MAX, 1, 1 << 63]);
-    let input =
-        parquet(vec![("id", Arc::new(Int64Array::from(vec![1, 2, 3]))), ("x", Arc::new(numbers))]);
+    let input = parquet(vec![("id", Arc::new(Int64Array::from(vec![1, 2, 3]))), ("x", Arc::new(numbers))]);
     check(
         &input,
         "SELECT x FROM input WHERE x > 9223372036854775807 ORDER BY x",

@@ -79,7 +79,11 @@ fn manual_functions() -> impl Iterator<Item = &'static str> {
     let names = rows.flat_map(|line| line.split('`').skip(1).step_by(2));
     // Options of functions are between quotes, or of one letter.
     let name = |text: &'static str| text.split('(').next().unwrap_or_default();
-    names.map(name).filter(|name| name.len() > 1 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') && *name == name.to_lowercase())
+    names.map(name).filter(|name| {
+        name.len() > 1
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            && *name == name.to_lowercase()
+    })
 }
 
 fn asked(folder: &Path) -> String {
@@ -178,12 +182,14 @@ fn is_same(ours: &str, theirs: &Value) -> bool {
             ours.len() == theirs.len()
                 && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours.get(), theirs))
         }),
-        Value::Object(theirs) => serde_json::from_str::<BTreeMap<String, &RawValue>>(ours).is_ok_and(|ours| {
-            // A field that an object of JSON does not have is null in an object with all fields.
-            let value = |name: &String| ours.get(name).map_or("null", |value| value.get());
-            ours.keys().all(|name| theirs.contains_key(name))
-                && theirs.iter().all(|(name, theirs)| is_same(value(name), theirs))
-        }),
+        Value::Object(theirs) => {
+            serde_json::from_str::<BTreeMap<String, &RawValue>>(ours).is_ok_and(|ours| {
+                // A field that an object of JSON does not have is null in an object with all fields.
+                let value = |name: &String| ours.get(name).map_or("null", |value| value.get());
+                ours.keys().all(|name| theirs.contains_key(name))
+                    && theirs.iter().all(|(name, theirs)| is_same(value(name), theirs))
+            })
+        }
         Value::String(theirs) => text().is_some_and(|ours| ours == *theirs || *theirs == shown_time(&ours)),
         theirs => serde_json::from_str::<Value>(ours).is_ok_and(|ours| ours == *theirs),
     }
