@@ -128,6 +128,10 @@ impl Dataset for WhereDataset {
         self.input.columns()
     }
 
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        self.input.sql_types()
+    }
+
     fn untyped(&self) -> bool {
         self.input.untyped()
     }
