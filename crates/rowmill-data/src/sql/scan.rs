@@ -137,9 +137,13 @@ impl Scan for RowScan {
             Some(_) if matches!(kind, SqlType::Json | SqlType::List(_) | SqlType::Struct(_)) => {
                 serde_json::from_str::<String>(json).ok().map(Cow::Owned)
             }
-            Some(text) if is_number(text) && matches!(kind, SqlType::Double | SqlType::HugeInt) => {
+            Some(text)
+                if is_number(text)
+                    && matches!(kind, SqlType::BigInt | SqlType::Double | SqlType::HugeInt) =>
+            {
                 Some(Cow::Borrowed(text))
             }
+            Some(text @ ("true" | "false")) if *kind == SqlType::Boolean => Some(Cow::Borrowed(text)),
             _ => Some(Cow::Borrowed(json)),
         }
     }

@@ -144,7 +144,8 @@ impl Shape {
                 let what = "because SQL does not tell upper from lower case";
                 shape.notices.push(format!("the field `{field}` is the column `{name}` in queries, {what}"));
             }
-            let has_raw = !is_written_back(&kind);
+            // What only the first rows tell may be otherwise further down, and is passed on all the same.
+            let has_raw = !declared || !is_written_back(&kind);
             shape.columns.push(Column { name, kind, has_raw, note: None });
             shape.fields.push(field);
             shape.takes_all.push(false);

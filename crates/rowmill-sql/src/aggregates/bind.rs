@@ -60,6 +60,9 @@ pub(crate) enum WindowUse {
     Refused,
 }
 
+/// The digits of decimal numbers between two of which DuckDB finds a third without losing any.
+const SHORT_DECIMAL: u8 = 18;
+
 const NAMES: &[&str] = &[
     "count",
     "sum",
@@ -262,6 +265,10 @@ impl AggregateArguments<'_> {
         self.number()?;
         let [number] = self.exactly()?;
         let (number, result) = match number.kind {
+            SqlType::Decimal(digits, _) if digits > SHORT_DECIMAL => {
+                let message = format!("the values between two of type {} are not exact", number.kind);
+                return Err(Refusal::new(message, number.place).hint("write `CAST(x AS DOUBLE)`"));
+            }
             SqlType::Decimal(..) | SqlType::Float | SqlType::Double => {
                 let kind = number.kind.clone();
                 (number, kind)

@@ -42,9 +42,12 @@ impl Binder<'_> {
         for expression in written {
             let expression = entry(&expression, &select.projection)?;
             let typed = ordered(self.bind_expression(&expression, &scope)?, "GROUP BY")?;
-            if typed.known_value().is_some() {
-                return Err(Refusal::new("the query is grouped by a constant", typed.place)
-                    .hint("leave it out of `GROUP BY`, or out of the select list where it says `ALL`"));
+            if !typed.uses_rows() {
+                return Err(Refusal::new(
+                    "the query is grouped by what is the same in all rows",
+                    typed.place,
+                )
+                .hint("leave it out of `GROUP BY`, or out of the select list where it says `ALL`"));
             }
             keys.written.push(expression.to_string());
             if let Node::Leaf(leaf) = &typed.node {

@@ -189,8 +189,12 @@ impl Binder<'_> {
             B::StringConcat => concatenated(left, right, place),
             B::Arrow => json_part(left, &right, SqlType::Json, place),
             B::LongArrow => json_part(left, &right, SqlType::Varchar, place),
-            B::PGRegexMatch => matches_wholly(left, &right, place),
-            B::PGRegexNotMatch => Ok(matches_wholly(left, &right, place)?.not()),
+            B::PGRegexMatch | B::PGRegexNotMatch => {
+                let message = format!("`{operator}` does not mean the same in all versions of DuckDB");
+                let other = "`regexp_full_match` wants all of it to match";
+                Err(Refusal::new(message, place)
+                    .hint(format!("`regexp_matches(x, pattern)` looks anywhere in a text, {other}")))
+            }
             other => Err(Refusal::new(format!("the operator `{other}` is not known here"), place)
                 .hint("`docs/sql.md` lists the operators")),
         }

@@ -82,6 +82,10 @@ impl Binder<'_> {
                 None => match scope {
                     Some(scope) => {
                         let bound = self.bind_expression(&term.expr, &scope.within(Clause::OrderBy))?;
+                        if bound.known_value().is_some() {
+                            return Err(Refusal::new("a constant sorts nothing", place)
+                                .hint("name a column, or the number of one of the select list"));
+                        }
                         SortTarget::Expression(ordered(bound, "ORDER BY")?)
                     }
                     None => {

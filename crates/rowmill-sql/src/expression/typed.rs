@@ -174,6 +174,12 @@ impl Typed {
         }
     }
 
+    /// Whether anything in it comes from a row.
+    pub(crate) fn uses_rows(&self) -> bool {
+        matches!(self.node, Node::Leaf(_) | Node::Argument(_))
+            || self.parts().into_iter().any(Self::uses_rows)
+    }
+
     /// The expressions that it is made of.
     pub(crate) fn parts(&self) -> Vec<&Self> {
         match &self.node {

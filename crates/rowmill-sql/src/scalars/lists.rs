@@ -71,11 +71,16 @@ pub(super) fn list_contains(call: &FunctionCall) -> Bound<Typed> {
 }
 
 fn position(call: &FunctionCall) -> Bound<Typed> {
-    let found = |arguments: Arguments<'_, '_>| match place_of(arguments) {
-        Some(at) => whole(at + 1),
-        None => Ok(Datum::Null),
+    let found = |arguments: Arguments<'_, '_>| {
+        let looks_for_null = arguments.get(1).is_some_and(|value| value.is_null());
+        let place = if looks_for_null {
+            items(arguments, 0).iter().position(Datum::is_null)
+        } else {
+            place_of(arguments)
+        };
+        place.map_or(Ok(Datum::Null), |at| whole(at + 1))
     };
-    Ok(Typed::call(found, list_and_value(call)?, SqlType::Integer, call.place))
+    Ok(Typed::call_with_nulls(found, list_and_value(call)?, SqlType::Integer, call.place))
 }
 
 /// `[a, b]`.
@@ -259,8 +264,11 @@ fn join(call: &FunctionCall) -> Bound<Typed> {
     let separator =
         adapted(separator, &SqlType::Varchar).ok_or_else(|| call.wrong_types("the second is text"))??;
     let joined = move |arguments: Arguments<'_, '_>| {
-        let texts = items(arguments, 0).iter().filter_map(|datum| to_text(datum, &item));
-        Ok(Datum::Text(texts.collect::<Vec<_>>().join(word(arguments, 1))))
+        let items = items(arguments, 0);
+        let texts: Vec<_> = items.iter().filter_map(|datum| to_text(datum, &item)).collect();
+        // Nulls are passed over, but a list of nothing else has no text.
+        let is_null = texts.is_empty() && !items.is_empty();
+        Ok(if is_null { Datum::Null } else { Datum::Text(texts.join(word(arguments, 1))) })
     };
     Ok(Typed::call(joined, vec![list, separator], SqlType::Varchar, call.place))
 }

@@ -245,15 +245,12 @@ pub(super) const PLAIN: &[PlainFunction] = &[
         result: Date,
         compute: make_date,
     },
-    PlainFunction {
-        names: &["make_timestamp"],
-        parameters: &[BigInt],
-        result: Timestamp,
-        compute: |a| from_count(a, 1),
-    },
 ];
 
-pub(super) const FUNCTIONS: &[BoundFunction] = &[BoundFunction { names: &["epoch_ms"], bind: epoch_ms }];
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["epoch_ms"], bind: epoch_ms },
+    BoundFunction { names: &["make_timestamp"], bind: make_timestamp },
+];
 
 fn part(arguments: Arguments<'_, '_>, part: DatePart) -> Computed {
     Ok(part.of(at(arguments)))
@@ -273,6 +270,37 @@ fn make_date(arguments: Arguments<'_, '_>) -> Computed {
     let (year, month, day) = (number(0), number(1), number(2));
     let there_is = (-200_000..=200_000).contains(&year).then(|| CivilDay::new(year, month, day)).flatten();
     date(there_is.ok_or_else(|| format!("there is no day {year}-{month}-{day}"))?)
+}
+
+/// A time from microseconds since 1970, or from year, month, day, hour, minute and second.
+fn make_timestamp(call: &FunctionCall) -> Bound<Typed> {
+    let adapt = |typed: Typed, kind: &SqlType| {
+        adapted(typed, kind).ok_or_else(|| call.wrong_types("it takes whole numbers, and seconds last"))?
+    };
+    if let [count] = call.arguments.as_slice() {
+        let count = adapt(count.clone(), &BigInt)?;
+        return Ok(Typed::call(|arguments| from_count(arguments, 1), vec![count], Timestamp, call.place));
+    }
+    let parts: [Typed; 6] = call.exactly()?;
+    let kinds = [BigInt, BigInt, BigInt, BigInt, BigInt, SqlType::Double];
+    let parts = parts.into_iter().zip(&kinds).map(|(part, kind)| adapt(part, kind));
+    Ok(Typed::call(from_parts, parts.collect::<Bound<_>>()?, Timestamp, call.place))
+}
+
+fn from_parts(arguments: Arguments<'_, '_>) -> Computed {
+    let number = |at: usize| super::texts::number(arguments, at);
+    let seconds = arguments.get(5).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
+    let Datum::Date(days) = make_date(arguments)? else { return Ok(Datum::Null) };
+    let is_clock =
+        (0..24).contains(&number(3)) && (0..60).contains(&number(4)) && (0.0..60.0).contains(&seconds);
+    if !is_clock {
+        return Err(format!("there is no time {}:{}:{seconds}", number(3), number(4)));
+    }
+    let micros = (seconds * MICROS_PER_SECOND as f64).round() as i64;
+    let clock = number(3) * MICROS_PER_HOUR + number(4) * MICROS_PER_MINUTE + micros;
+    let start = i64::from(days).checked_mul(MICROS_PER_DAY);
+    let timestamp = start.and_then(|start| start.checked_add(clock));
+    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
 }
 
 /// A time from a count since 1970.

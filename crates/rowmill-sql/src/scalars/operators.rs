@@ -173,6 +173,11 @@ fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) 
     }
     let scale = left_scale.max(right_scale);
     let whole = (left_digits - left_scale).max(right_digits - right_scale);
+    if operation == Arithmetic::Remainder && whole + scale > MOST {
+        let left = cast_to(left, &SqlType::Double, CastMode::Fail)?;
+        let right = cast_to(right, &SqlType::Double, CastMode::Fail)?;
+        return numbers(operation, left, right, place);
+    }
     let is_sum = matches!(operation, Arithmetic::Add | Arithmetic::Subtract);
     let digits = (whole + scale).max(widest) + u8::from(is_sum);
     let digits = if digits > SHORT && widest <= SHORT { SHORT } else { digits.min(MOST) };

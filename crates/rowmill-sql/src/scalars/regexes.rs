@@ -161,7 +161,7 @@ fn full_match(call: &FunctionCall) -> Bound<Typed> {
     whole_match(subject(call)?, &pattern, options, call.place)
 }
 
-/// `text SIMILAR TO pattern`, and `~`: the pattern must match all of the text.
+/// `text SIMILAR TO pattern`: the pattern must match all of the text.
 pub(crate) fn matches_wholly(subject: Typed, pattern: &Typed, place: TextPlace) -> Bound<Typed> {
     let known = pattern
         .known_value()

@@ -125,10 +125,16 @@ pub(super) const PLAIN: &[PlainFunction] = &[
         compute: |a| text(word(a, 0).trim_end_matches(|c| word(a, 1).contains(c))),
     },
     PlainFunction {
-        names: &["ascii", "unicode", "ord"],
+        names: &["ascii"],
         parameters: &[Varchar],
         result: Integer,
-        compute: |a| code(word(a, 0)),
+        compute: |a| code(word(a, 0), 0),
+    },
+    PlainFunction {
+        names: &["unicode", "ord"],
+        parameters: &[Varchar],
+        result: Integer,
+        compute: |a| code(word(a, 0), -1),
     },
     PlainFunction { names: &["chr"], parameters: &[Integer], result: Varchar, compute: character },
 ];
@@ -320,8 +326,9 @@ fn replace(arguments: Arguments<'_, '_>) -> Computed {
     text(if from.is_empty() { found.to_owned() } else { found.replace(from, word(arguments, 2)) })
 }
 
-fn code(text: &str) -> Computed {
-    Ok(Datum::Whole(text.chars().next().map_or(0, |letter| i128::from(u32::from(letter)))))
+/// The number of the first letter, or what stands for no letter.
+fn code(text: &str, of_nothing: i128) -> Computed {
+    Ok(Datum::Whole(text.chars().next().map_or(of_nothing, |letter| i128::from(u32::from(letter)))))
 }
 
 fn character(arguments: Arguments<'_, '_>) -> Computed {

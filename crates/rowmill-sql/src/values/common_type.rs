@@ -2,6 +2,9 @@
 
 use super::sql_type::SqlType;
 
+/// The most digits that a decimal number has.
+const MOST_DIGITS: u8 = 38;
+
 /// The type that two values are compared in, or that both branches of a `CASE` have; `None`
 /// where they do not meet without a cast that is written down.
 pub(crate) fn common_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
@@ -41,7 +44,10 @@ pub(crate) fn common_number(left: &SqlType, right: &SqlType) -> Option<SqlType> 
         (left.decimal_size()?, right.decimal_size()?);
     let scale = left_scale.max(right_scale);
     let whole = (left_digits - left_scale).max(right_digits - right_scale);
-    Some(SqlType::Decimal((whole + scale).min(38), scale))
+    // Two decimals that do not fit together lose digits behind the point; with a whole number, they keep them.
+    let are_decimals = !left.is_whole() && !right.is_whole();
+    let scale = if are_decimals { scale.min(MOST_DIGITS - whole) } else { scale };
+    Some(SqlType::Decimal((whole + scale).min(MOST_DIGITS), scale))
 }
 
 /// The least type of whole numbers that holds those of both.
@@ -80,6 +86,9 @@ mod tests {
             (BigInt, Decimal(2, 1), Some(Decimal(20, 1))),
             (HugeInt, Decimal(2, 1), Some(Decimal(38, 1))),
             (Decimal(10, 2), Double, Some(Double)),
+            (Decimal(10, 2), Decimal(38, 0), Some(Decimal(38, 0))),
+            (Decimal(10, 2), Decimal(37, 0), Some(Decimal(38, 1))),
+            (Decimal(10, 2), Decimal(5, 4), Some(Decimal(12, 4))),
             (Float, Decimal(2, 1), Some(Float)),
             (Float, BigInt, Some(Float)),
             (UBigInt, BigInt, Some(HugeInt)),

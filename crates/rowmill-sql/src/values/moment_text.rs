@@ -85,7 +85,11 @@ pub(crate) fn parse_time(text: &str) -> Parsed<i64> {
 fn leading_day(text: &str) -> Parsed<(CivilDay, &str)> {
     let lower = text.to_ascii_lowercase();
     let is_word = ["epoch", "infinity", "-infinity", "+infinity"].iter().any(|word| lower.starts_with(word));
-    if is_word || lower.contains("(bc)") || text.starts_with(['-', '+']) {
+    let has_sign = text.strip_prefix(['-', '+']).is_some_and(|rest| {
+        let behind = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        behind.len() < rest.len() && behind.starts_with(['-', '/', '\\', ' '])
+    });
+    if is_word || lower.contains("(bc)") || has_sign {
         return Err(MomentFailure::Unclear);
     }
     let (year, rest) = leading_number(text, 6).ok_or(MomentFailure::NotOne)?;
