@@ -16,6 +16,7 @@ import json
 import math
 import pathlib
 import random
+import re
 import sys
 import types
 
@@ -159,6 +160,15 @@ class Generator:
     def column(self, kind):
         found = [name for name, one in self.columns.items() if one == kind]
         return self.chance.choice(found) if found else None
+
+    def of_rows(self, make):
+        """An expression that has a column in it, if one comes up."""
+        made = make()
+        for _ in range(5):
+            if any(column in re.findall(r"\w+", made) for column in self.all):
+                break
+            made = make()
+        return made
 
     def make(self, kind):
         self.depth += 1
@@ -444,11 +454,11 @@ class Generator:
         if form < 0.35:
             return f"SELECT id, {self.make(kind)} AS x, {self.make(self.chance.choice(self.KINDS))} AS y FROM input{condition} ORDER BY id"
         if form < 0.5:
-            order = self.make(self.chance.choice(["TEXT", "WHOLE", "REAL", "DECIMAL", "DATE", "TIME", "LIST"]))
+            order = self.of_rows(lambda: self.make(self.chance.choice(["TEXT", "WHOLE", "REAL", "DECIMAL", "DATE", "TIME", "LIST"])))
             more = self.pick("", " DESC", " NULLS FIRST", " DESC NULLS FIRST")
             return f"SELECT id FROM input{condition} ORDER BY {order}{more}, id LIMIT {self.pick('5', '20')}"
         if form < 0.75:
-            key = self.make(self.chance.choice(["TEXT", "WHOLE", "TRUTH", "DATE", "DECIMAL"]))
+            key = self.of_rows(lambda: self.make(self.chance.choice(["TEXT", "WHOLE", "TRUTH", "DATE", "DECIMAL"])))
             value = lambda: self.make(self.chance.choice(["WHOLE", "REAL", "DECIMAL"]))
             aggregates = [
                 "count(*)",

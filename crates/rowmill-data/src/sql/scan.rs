@@ -128,12 +128,13 @@ impl Scan for RowScan {
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
         let json = self.json(column)?;
         let kind = &self.shape.columns.get(column)?.kind;
-        if self.shape.text == FieldText::IsText || *kind == SqlType::Varchar {
+        if self.shape.text == FieldText::IsText {
             return Some(Cow::Borrowed(json));
         }
         // A format that knows only text has numbers as strings, and nothing as an empty one.
         match json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             Some("") => None,
+            _ if *kind == SqlType::Varchar => Some(Cow::Borrowed(json)),
             Some(_) if matches!(kind, SqlType::Json | SqlType::List(_) | SqlType::Struct(_)) => {
                 serde_json::from_str::<String>(json).ok().map(Cow::Owned)
             }

@@ -11,7 +11,7 @@ use super::data_types::sql_type;
 use super::literals::literal;
 use super::outputs::Purpose;
 use super::scope::Scope;
-use crate::expression::coerce::{cast_to, comparison, comparison_type, condition, folded, meeting_type};
+use crate::expression::coerce::{cast_to, comparison, comparison_type_of_all, condition, folded};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
 use crate::expression::typed::{CastMode, Node, Operator, Typed};
 use crate::scalars::{
@@ -245,17 +245,7 @@ impl Binder<'_> {
         let value = self.bind_expression(value, scope)?;
         let items: Vec<_> =
             list.iter().map(|item| self.bind_expression(item, scope)).collect::<Bound<_>>()?;
-        let mut kind = SqlType::Null;
-        for item in &items {
-            let met = comparison_type(&value, item)?;
-            kind = if kind == SqlType::Null {
-                met
-            } else {
-                let one = Typed::leaf(String::new(), kind, place);
-                let other = Typed::leaf(String::new(), met, item.place);
-                meeting_type(&[&one, &other], "`IN`")?
-            };
-        }
+        let kind = comparison_type_of_all(&value, &items.iter().collect::<Vec<_>>())?;
         let value = cast_to(value, &kind, CastMode::Fail)?;
         let items =
             items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<Bound<_>>()?;
@@ -319,7 +309,7 @@ fn joined(operands: [Typed; 2], join: fn(Vec<Typed>) -> Node, place: TextPlace) 
 
 fn between(value: Typed, bounds: [Typed; 2], place: TextPlace) -> Bound<Typed> {
     let [low, high] = bounds;
-    let kind = meeting_type(&[&value, &low, &high], "`BETWEEN`")?;
+    let kind = comparison_type_of_all(&value, &[&low, &high])?;
     let cast = |typed: Typed| cast_to(typed, &kind, CastMode::Fail);
     let (value, low, high) = (cast(value)?, cast(low)?, cast(high)?);
     let above = comparison(Operator::AtLeast, value.clone(), low, place)?;

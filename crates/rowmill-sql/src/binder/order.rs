@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{
     Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query, Spanned as _,
+    UnaryOperator,
 };
 
 use super::Binder;
@@ -82,7 +83,7 @@ impl Binder<'_> {
                 None => match scope {
                     Some(scope) => {
                         let bound = self.bind_expression(&term.expr, &scope.within(Clause::OrderBy))?;
-                        if bound.known_value().is_some() {
+                        if is_written_value(&term.expr) {
                             return Err(Refusal::new("a constant sorts nothing", place)
                                 .hint("name a column, or the number of one of the select list"));
                         }
@@ -97,6 +98,17 @@ impl Binder<'_> {
             keys.push(SortKey { by, direction: direction(&term.options, place)? });
         }
         Ok(keys)
+    }
+}
+
+/// Whether an expression is a value as it is written, with or without a sign.
+fn is_written_value(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(_) => true,
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
+            is_written_value(inner)
+        }
+        _ => false,
     }
 }
 

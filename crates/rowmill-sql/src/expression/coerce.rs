@@ -4,7 +4,7 @@ use super::evaluate::evaluate;
 use super::refusal::{Bound, Refusal, TextPlace};
 use super::typed::{CastMode, Node, Operator, Typed};
 use crate::values::cast::can_cast;
-use crate::values::common_type::common_type;
+use crate::values::common_type::{common_type, compared_decimal};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -172,7 +172,20 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
             _ => refusal.hint("write `CAST(x AS VARCHAR)`"),
         });
     }
-    Ok(met)
+    Ok(match met {
+        SqlType::Decimal(..) => compared_decimal(&left.kind, &right.kind).unwrap_or(met),
+        met => met,
+    })
+}
+
+/// The type that a value is compared in with each of several others.
+pub(crate) fn comparison_type_of_all(value: &Typed, others: &[&Typed]) -> Bound<SqlType> {
+    let mut met: Option<Typed> = None;
+    for other in others {
+        let kind = comparison_type(met.as_ref().unwrap_or(value), other)?;
+        met = Some(Typed::leaf(String::new(), kind, value.place));
+    }
+    Ok(met.map_or(SqlType::Null, |met| met.kind))
 }
 
 /// A condition: a truth, or a number that is none where it is 0.

@@ -298,8 +298,7 @@ fn from_parts(arguments: Arguments<'_, '_>) -> Computed {
     }
     let micros = (seconds * MICROS_PER_SECOND as f64).round() as i64;
     let clock = number(3) * MICROS_PER_HOUR + number(4) * MICROS_PER_MINUTE + micros;
-    let start = i64::from(days).checked_mul(MICROS_PER_DAY);
-    let timestamp = start.and_then(|start| start.checked_add(clock));
+    let timestamp = midnight(i64::from(days)).and_then(|start| start.checked_add(clock));
     timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
 }
 

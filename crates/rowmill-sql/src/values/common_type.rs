@@ -50,6 +50,16 @@ pub(crate) fn common_number(left: &SqlType, right: &SqlType) -> Option<SqlType> 
     Some(SqlType::Decimal((whole + scale).min(MOST_DIGITS), scale))
 }
 
+/// The decimal type that two numbers are compared in: it keeps all digits behind the point, and numbers
+/// that do not fit then are errors.
+pub(crate) fn compared_decimal(left: &SqlType, right: &SqlType) -> Option<SqlType> {
+    let ((left_digits, left_scale), (right_digits, right_scale)) =
+        (left.decimal_size()?, right.decimal_size()?);
+    let scale = left_scale.max(right_scale);
+    let whole = (left_digits - left_scale).max(right_digits - right_scale);
+    Some(SqlType::Decimal((whole + scale).min(MOST_DIGITS), scale))
+}
+
 /// The least type of whole numbers that holds those of both.
 fn common_whole(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     let (left_range, right_range) = (left.whole_range()?, right.whole_range()?);
