@@ -317,7 +317,7 @@ class Generator:
             lambda: f"CAST({any_number()} AS DOUBLE)",
             lambda: f"TRY_CAST({self.make('TEXT')} AS DOUBLE)",
             lambda: f"epoch({self.make('TIME')})",
-            lambda: f"cbrt({r()})",
+            lambda: f"round(cbrt({r()}), 9)",
             lambda: f"log(abs({r()}) + 1)",
             lambda: f"log2(abs({r()}) + 1)",
             lambda: f"pi() * {r()}",

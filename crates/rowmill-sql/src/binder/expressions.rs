@@ -162,10 +162,6 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(compare) = compare {
-            if operands.iter().any(|operand| is_comparison(operand)) {
-                return Err(Refusal::new("comparisons cannot be chained", place)
-                    .hint("join them with `AND`, or put brackets round one"));
-            }
             return self.bind_comparison(compare, operands, scope);
         }
         let operation = match operator {
@@ -208,6 +204,10 @@ impl Binder<'_> {
     ) -> Bound<Typed> {
         let [left, right] = operands;
         let place = TextPlace::from(left.span());
+        if is_comparison(left) || is_comparison(right) {
+            return Err(Refusal::new("comparisons cannot be chained", place)
+                .hint("join them with `AND`, or put brackets round one"));
+        }
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
         comparison(operator, left, right, place)
     }
@@ -287,7 +287,13 @@ impl Binder<'_> {
 
 fn is_comparison(expression: &Expr) -> bool {
     use BinaryOperator as B;
-    matches!(expression, Expr::BinaryOp { op: B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq, .. })
+    match expression {
+        Expr::BinaryOp { op, .. } => {
+            matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq)
+        }
+        Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => true,
+        _ => false,
+    }
 }
 
 /// `AND` and `OR`, of any number of conditions.

@@ -88,7 +88,7 @@ pub(super) struct GroupKeys {
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'p> {
     pub(super) relations: Vec<Relation>,
-    pub(super) parent: Option<&'p Scope<'p>>,
+    pub(super) parent: Option<&'p Self>,
     pub(super) clause: Clause,
     /// The entries of the select list that have names.
     pub(super) aliases: Vec<(String, Expr)>,
@@ -98,7 +98,7 @@ pub(super) struct Scope<'p> {
 }
 
 impl<'p> Scope<'p> {
-    pub(super) fn new(relations: Vec<Relation>, parent: Option<&'p Scope<'p>>) -> Self {
+    pub(super) fn new(relations: Vec<Relation>, parent: Option<&'p Self>) -> Self {
         let clause = Clause::Select;
         Self { relations, parent, clause, aliases: Vec::new(), groups: None, windows: Vec::new() }
     }

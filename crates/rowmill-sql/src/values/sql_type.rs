@@ -50,9 +50,9 @@ pub enum SqlType {
     /// JSON text.
     Json,
     /// Lists of one type.
-    List(Box<SqlType>),
+    List(Box<Self>),
     /// Objects whose fields have names and types.
-    Struct(Vec<(String, SqlType)>),
+    Struct(Vec<(String, Self)>),
     /// A type whose values are only passed on, with its name.
     Other(&'static str),
 }
@@ -135,7 +135,7 @@ impl SqlType {
             (Some(other), ..) => Self::Other(other),
             (_, Some(item), _) => Self::List(Box::new(Self::declared(item))),
             (_, _, Some(fields)) => {
-                let parts = fields.strip_suffix(')').and_then(|fields| struct_parts(fields));
+                let parts = fields.strip_suffix(')').and_then(struct_parts);
                 let fields = parts.unwrap_or_default().into_iter();
                 Self::Struct(fields.map(|(name, kind)| (name, Self::declared(kind))).collect())
             }
