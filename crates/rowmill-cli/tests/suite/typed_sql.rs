@@ -118,7 +118,8 @@ fn a_query_can_run_in_the_duckdb_of_the_user() {
         .says("possible values: builtin, duckdb");
     let shown = place.rowmill(&["head", "rows.jsonl", "--sql", query, "--sql-engine", "duckdb"]).ok().stdout;
     assert!(shown.contains("Rome") && shown.contains("60"), "{shown}");
-    place.set("PATH", &place.path("tmp").to_string_lossy().into_owned());
+    let without_duckdb = place.path("tmp");
+    place.set("PATH", &without_duckdb.to_string_lossy());
     run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--overwrite"])
         .code(1)
         .says("error[RM1062]")

@@ -41,6 +41,9 @@ fn numbers_are_computed_with_the_types_of_duckdb() {
         ("greatest(1, 2.5, NULL)", "2.5"),
         ("123456789012345678901234567890 > 123456789012345678901234567889", "true"),
         ("0.1 + 0.2 = 0.3", "true"),
+        ("typeof(coalesce(1.5::DECIMAL(10,2), 1::DECIMAL(38,0)))", "\"DECIMAL(38,0)\""),
+        ("typeof(1::DECIMAL(38,0) % 0.7)", "\"DOUBLE\""),
+        ("typeof(1::DECIMAL(37,0) % 0.7)", "\"DECIMAL(38,1)\""),
         ("0.1::DOUBLE + 0.2::DOUBLE = 0.3", "false"),
     ]);
 }
@@ -78,6 +81,9 @@ fn days_and_times_are_types_of_their_own() {
         ("date_diff('month', DATE '2024-01-31', DATE '2024-02-01')", "1"),
         ("strftime(DATE '2024-01-05', '%d.%m.%Y %a %-d')", "\"05.01.2024 Fri 5\""),
         ("strptime('5 Jan 2024', '%d %b %Y')", "\"2024-01-05 00:00:00\""),
+        ("make_timestamp(2024, 2, 29, 3, 4, 5.25)", "\"2024-02-29 03:04:05.25\""),
+        ("make_timestamp(1700000000000000)", "\"2023-11-14 22:13:20\""),
+        ("TRY_CAST('-3.5' AS DATE)", "null"),
         ("INTERVAL '1 month' = INTERVAL '30 days'", "true"),
         ("DATE '2024-01-01' BETWEEN '2024-01-01' AND '2024-12-31'", "true"),
     ]);
@@ -105,6 +111,8 @@ fn text_is_that_of_all_scripts() {
         ("regexp_replace('hello', '(l)', '<\\1>', 'g')", "\"he<l><l>o\""),
         ("'abc' SIMILAR TO 'a.c'", "true"),
         ("'hello'[2:3]", "\"el\""),
+        ("unicode('')", "-1"),
+        ("ascii('')", "0"),
     ]);
 }
 
@@ -118,6 +126,11 @@ fn lists_objects_and_json_have_parts() {
         ("{'a': 1, 'b': 'x'}.b", "\"x\""),
         ("list_contains([1, 2], 2)", "true"),
         ("len([1, 2])", "2"),
+        ("list_position(['x', NULL], NULL)", "2"),
+        ("list_position(['x'], NULL)", "null"),
+        ("array_to_string([NULL, NULL]::VARCHAR[], '+')", "null"),
+        ("array_to_string([]::VARCHAR[], '+')", "\"\""),
+        ("array_to_string(['a', NULL], '+')", "\"a\""),
         ("[1, 2] < [1, NULL]", "true"),
         ("'{\"a\":{\"b\":[1,2]}}' -> '$.a.b'", "[1,2]"),
         ("'{\"a\":\"x\"}' ->> 'a'", "\"x\""),
@@ -163,5 +176,25 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
         ("SELECT 1 AS x UNION SELECT 2.5 ORDER BY x", vec!["1.0", "2.5"]),
     ] {
         assert_eq!(rows(&table, sql).unwrap_or_else(|problem| vec![problem.message]), expected, "{sql}");
+    }
+}
+
+#[test]
+fn what_duckdb_refuses_or_means_otherwise_elsewhere_is_refused() {
+    let table = Arc::new(Memory::people());
+    for (sql, said) in [
+        ("SELECT id FROM input WHERE name ~ 'A'", "`~` does not mean the same in all versions of DuckDB"),
+        ("SELECT 1 AS k, count(*) AS c FROM input GROUP BY ALL", "the same in all rows"),
+        ("SELECT random() < 2 AS k, count(*) AS c FROM input GROUP BY ALL", "the same in all rows"),
+        ("SELECT id FROM input ORDER BY 'a'", "a constant sorts nothing"),
+        ("SELECT id FROM input ORDER BY -3", "a constant sorts nothing"),
+        ("SELECT id FROM input WHERE ok = id < 3", "comparisons cannot be chained"),
+        ("SELECT ok IS DISTINCT FROM id < 3 AS x FROM input", "comparisons cannot be chained"),
+        ("SELECT median(price::DECIMAL(30,2)) AS x FROM input", "are not exact"),
+        ("SELECT now() AS x FROM input", "no such function: now"),
+    ] {
+        let problem = rows(&table, sql).unwrap_err();
+        assert!(problem.message.contains(said), "{sql}: {}", problem.message);
+        assert!(problem.hint.is_some(), "{sql}");
     }
 }
