@@ -20,9 +20,10 @@ pub(crate) struct SeenValues {
     wide: bool,
     real: bool,
     boolean: bool,
-    /// Days, days with times, and other text.
+    /// Days, days with times, those with their distance from UTC, and other text.
     date: bool,
     timestamp: bool,
+    instant: bool,
     text: bool,
     /// The first text that is neither.
     first_text: Option<String>,
@@ -83,6 +84,7 @@ impl SeenValues {
             (FieldText::MayBeAnything, number) if is_number(number) => self.add_number(number),
             (_, value) if is_moment(value, SqlType::Date) => self.date = true,
             (_, value) if is_moment(value, SqlType::Timestamp) => self.timestamp = true,
+            (_, value) if is_instant(value) => self.instant = true,
             (_, value) => {
                 self.text = true;
                 self.first_text.get_or_insert_with(|| value.chars().take(SHOWN).collect());
@@ -102,7 +104,7 @@ impl SeenValues {
     /// The type that holds all of them.
     pub(crate) fn kind(&self, text: FieldText) -> SqlType {
         let is_number = self.whole || self.wide || self.real;
-        let is_text = self.text || self.date || self.timestamp;
+        let is_text = self.text || self.date || self.timestamp || self.instant;
         let seen = [is_text, is_number, self.boolean, self.list.is_some(), self.object.is_some()];
         let is_untyped = text == FieldText::MayBeAnything;
         match seen.iter().filter(|seen| **seen).count() {
@@ -122,8 +124,14 @@ impl SeenValues {
 
     /// Why a column is text although it may be meant for numbers, and how to read them.
     pub(crate) fn text_note(&self, column: &str) -> Option<String> {
-        let value = self.first_text.as_deref()?;
         let name = written_name(column);
+        let Some(value) = self.first_text.as_deref() else {
+            let forms = [self.date, self.timestamp, self.instant];
+            let is_mixed = forms.iter().filter(|seen| **seen).count() > 1;
+            return is_mixed.then(|| {
+                format!("`{column}` is text because its days and times have several forms: `CAST({name} AS TIMESTAMP)` reads them")
+            });
+        };
         let why = format!("`{column}` is text because of values such as `{value}`");
         if has_decimal_comma(value) {
             let without_dots = if value.contains('.') { format!("replace({name}, '.', '')") } else { name };
@@ -135,9 +143,10 @@ impl SeenValues {
     }
 
     fn text_kind(&self) -> SqlType {
-        match (self.text, self.date, self.timestamp) {
-            (false, true, false) => SqlType::Date,
-            (false, false, true) => SqlType::Timestamp,
+        match (self.text, self.date, self.timestamp, self.instant) {
+            (false, true, false, false) => SqlType::Date,
+            (false, false, true, false) => SqlType::Timestamp,
+            (false, false, false, true) => SqlType::TimestampTz,
             _ => SqlType::Varchar,
         }
     }
@@ -211,6 +220,19 @@ fn is_moment(text: &str, kind: SqlType) -> bool {
     is_day && is_form && column_value(&format!("\"{text}\""), &kind, FieldText::IsText).is_some()
 }
 
+/// Whether text is a time with its distance from UTC: `2024-05-01T10:30:00Z`, `2024-05-01 10:30:00.5+02:00`.
+fn is_instant(text: &str) -> bool {
+    let Some(at) = text.get(19..).and_then(|rest| rest.find(['Z', '+', '-'])) else { return false };
+    let (local, zone) = text.split_at(at + 19);
+    let digits = zone.strip_prefix(['+', '-']).map(|distance| distance.replacen(':', "", 1));
+    let is_distance = digits.is_some_and(|digits| {
+        matches!(digits.len(), 2 | 4) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    (zone == "Z" || is_distance)
+        && is_moment(local, SqlType::Timestamp)
+        && column_value(&format!("\"{text}\""), &SqlType::TimestampTz, FieldText::IsText).is_some()
+}
+
 /// Whether text is a number as JSON writes it: no zeros in front, no plus, no blanks.
 pub(crate) fn is_number(text: &str) -> bool {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -255,7 +277,9 @@ mod tests {
             (&["\"2024-01-01\""], "DATE"),
             (&["\"2024-01-01T10:00:00\"", "\"2024-01-01 10:00:00.5\""], "TIMESTAMP"),
             (&["\"2024-01-01\"", "\"2024-01-01 10:00:00\""], "VARCHAR"),
-            (&["\"2024-01-01T10:00:00Z\""], "VARCHAR"),
+            (&["\"2024-01-01T10:00:00Z\"", "\"2024-01-01 10:00:00.5+02:00\""], "TIMESTAMP WITH TIME ZONE"),
+            (&["\"2024-01-01T10:00:00Z\"", "\"2024-01-01T10:00:00\""], "VARCHAR"),
+            (&["\"2024-01-01T10:00:00Zulu\""], "VARCHAR"),
             (&["\"2024-02-30\""], "VARCHAR"),
             (&["[1]", "[2.5]"], "DOUBLE[]"),
             (&["[1]", "[\"a\"]"], "JSON[]"),
@@ -306,6 +330,8 @@ mod tests {
                 .unwrap()
                 .contains(r#"replace(replace("a b", '.', ''), ',', '.')"#)
         );
+        let forms = note(&[r#""2024-01-01""#, r#""2024-01-01 10:00:00""#], "t").unwrap();
+        assert!(forms.contains("several forms: `CAST(t AS TIMESTAMP)`"), "{forms}");
         assert!(note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives null"));
         for words in [&[r#""a, b""#][..], &[r#""1,2,3""#], &[r#""x""#], &[r#""1""#]] {
             assert_eq!(note(words, "x"), None, "{words:?}");

@@ -226,7 +226,9 @@ impl Moments {
 
     fn variance(&self, of_sample: bool) -> Option<f64> {
         let below = if of_sample { self.count - 1.0 } else { self.count };
-        (below > 0.0).then(|| self.squares / below)
+        // One value differs from nothing, even if it is infinite.
+        let is_alone = !of_sample && below < 1.5;
+        (below > 0.0).then_some(if is_alone { 0.0 } else { self.squares / below })
     }
 }
 

@@ -6,6 +6,7 @@ use super::typed::{CastMode, Node, Operator, Typed};
 use crate::values::cast::can_cast;
 use crate::values::common_type::{common_type, compared_decimal};
 use crate::values::datum::Datum;
+use crate::values::moment_text::parse_date;
 use crate::values::sql_type::SqlType;
 
 /// Computes an expression that needs no row.
@@ -163,6 +164,14 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         return Ok(left.kind.clone());
     }
     let met = meeting_type(&[left, right], "a comparison")?;
+    // Times as text have the order of times only where all have one form.
+    let is_moment = |typed: &Typed| typed.literal_text().is_some_and(|text| parse_date(text).is_ok());
+    let compares_texts =
+        left.note().is_some() && is_moment(right) || right.note().is_some() && is_moment(left);
+    if met == SqlType::Varchar && compares_texts {
+        let message = "text of several forms is not compared with a day or a time";
+        return Err(Refusal::new(message, left.place).noting(&[left, right]));
+    }
     if matches!(met, SqlType::Json | SqlType::Other(_)) {
         let refusal = Refusal::new(format!("values of type {met} cannot be compared"), left.place);
         return Err(match met {

@@ -174,6 +174,10 @@ fn columns_of_every_type_are_compared_sorted_and_grouped_by_their_values() {
         ("SELECT id FROM input WHERE meta ->> '$.size' = '7'", vec!["4"]),
         ("SELECT string_agg(name, ', ' ORDER BY name DESC) AS s FROM input", vec!["\"Dee, Bo, Ada\""]),
         ("SELECT 1 AS x UNION SELECT 2.5 ORDER BY x", vec!["1.0", "2.5"]),
+        (
+            "SELECT stddev_pop(id * 1e308 * 1e9) AS p, stddev(id * 1e308 * 1e9) AS s FROM input WHERE id = 1",
+            vec!["0.0|null"],
+        ),
     ] {
         assert_eq!(rows(&table, sql).unwrap_or_else(|problem| vec![problem.message]), expected, "{sql}");
     }

@@ -85,6 +85,21 @@ fn numbers_with_decimal_commas_are_never_compared_as_text() {
 }
 
 #[test]
+fn times_with_their_distance_from_utc_are_instants_and_never_compared_as_text() {
+    let rows = "{\"id\":1,\"t\":\"2024-01-01T05:00:00Z\"}\n{\"id\":2,\"t\":\"2024-01-01T08:30:00+02:00\"}\n";
+    let input = Input::new("rows.jsonl", rows);
+    check(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00Z'", &["{\"id\":1}"]);
+    check(&input, "SELECT id FROM input WHERE t AT TIME ZONE 'UTC' > '2024-01-01 06:00:00'", &["{\"id\":2}"]);
+    let said = refusal(&input, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
+    assert!(said.contains("UTC"), "{said}");
+    let mixed = Input::new("rows.csv", "id,t\n1,2024-01-01T05:00:00\n2,2024-01-01\n");
+    let said = refusal(&mixed, "SELECT id FROM input WHERE t < '2024-01-01 06:00:00'");
+    assert!(said.contains("days and times have several forms"), "{said}");
+    let query = "SELECT id FROM input WHERE CAST(t AS TIMESTAMP) < '2024-01-01 03:00:00'";
+    assert_eq!(mixed.rows(query), ["{\"id\":2}"]);
+}
+
+#[test]
 fn a_cast_to_date_gives_a_day() {
     check(&one_row(), "SELECT CAST(d AS DATE) AS x FROM input", &["{\"x\":\"2024-05-01\"}"]);
     check(&one_row(), "SELECT CAST('2024-05-01' AS DATE) + 1 AS x FROM input", &["{\"x\":\"2024-05-02\"}"]);
