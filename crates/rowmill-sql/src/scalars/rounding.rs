@@ -78,9 +78,11 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
     let kind = argument.kind.clone();
     match kind {
         SqlType::Float | SqlType::Double => {
+            let is_float = kind == SqlType::Float;
             let rounded = move |arguments: Arguments<'_, '_>| {
                 let number = arguments.first().and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
-                Ok(Datum::Real(round_real(number, digits)))
+                let rounded = round_real(number, digits);
+                Ok(Datum::Real(if is_float { f64::from(rounded as f32) } else { rounded }))
             };
             Ok(Typed::call(rounded, vec![argument], kind, call.place))
         }

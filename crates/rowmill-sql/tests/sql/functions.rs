@@ -36,6 +36,7 @@ fn numbers_are_computed_with_the_types_of_duckdb() {
         ("round(1234.5, -2)", "1200"),
         ("round(2.5::DOUBLE)", "3.0"),
         ("round(1.005, 2)", "1.01"),
+        ("round(0.123::FLOAT, 1)::DOUBLE", "0.10000000149011612"),
         ("ceil(-2.5)", "-2"),
         ("abs(-5.5)", "5.5"),
         ("greatest(1, 2.5, NULL)", "2.5"),
