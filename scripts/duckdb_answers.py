@@ -63,7 +63,7 @@ def answers():
     queries = tomllib.loads((FOLDER / "queries.toml").read_text("utf-8"))["query"]
     found = []
     for query in queries:
-        result = connection.execute(query.get("duckdb", query["sql"]))
+        result = connection.execute(query["sql"])
         names = [column[0] for column in result.description]
         rows = [{name: plain(value) for name, value in zip(names, row)} for row in result.fetchall()]
         found.append({"name": query["name"], "rows": rows})

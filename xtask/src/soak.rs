@@ -11,8 +11,8 @@ pub(crate) struct SoakFlags {
     /// What to repeat.
     #[arg(value_enum)]
     pub(crate) what: SoakName,
-    /// How many runs.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    /// How many runs, or queries.
+    #[arg(long, visible_alias = "queries", value_name = "N", default_value_t = 1_000)]
     pub(crate) runs: u64,
     /// How often the runs are killed, for `resume`.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -31,6 +31,8 @@ pub(crate) enum SoakName {
     Resume,
     /// Long prompts, more than fit into the memory that rows may hold.
     Memory,
+    /// Queries made at random, none of which may give other rows than DuckDB.
+    Sql,
 }
 
 impl SoakName {
@@ -50,6 +52,11 @@ impl SoakName {
                 "suite",
                 "limits::five_hundred_prompts_of_a_megabyte_stay_within_a_bound_on_memory",
             ],
+            Self::Sql => [
+                "rowmill-data",
+                "suite",
+                "sql::random::queries_made_at_random_give_what_duckdb_gives_or_are_refused",
+            ],
         }
     }
 
@@ -59,6 +66,7 @@ impl SoakName {
             Self::Budget => format!("{} runs", flags.runs),
             Self::Resume => format!("two runs with {} kills each", flags.kills),
             Self::Memory => "one run".to_owned(),
+            Self::Sql => format!("{} queries", flags.runs),
         }
     }
 }

@@ -3,9 +3,83 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rowmill::{DocumentIds, FieldDelimiter, FileFlags, Problem, Query, RemovedRows};
+use rowmill::{ColumnType, DocumentIds, FieldDelimiter, FileFlags, Problem, Query, RemovedRows, SqlEngine};
 
 use crate::resolve::usage;
+
+/// How queries read the input.
+#[derive(Debug, Args)]
+pub(crate) struct SqlFlags {
+    /// The types of columns for `--sql` and `--where`, such as `zip=text,price=decimal(10,2)`.
+    ///
+    /// Columns of CSV and JSON otherwise have the types of their first 20,480 rows. Values that
+    /// are only passed on stay as they are.
+    #[arg(long, value_name = "COLUMN=TYPE,…", value_parser = column_types, help_heading = "Rows")]
+    types: Option<ColumnTypes>,
+
+    /// What runs the query of `--sql`: the engine that is built in, or your own DuckDB, its program or
+    /// its Python package [default: builtin].
+    #[arg(long, value_name = "builtin|duckdb", value_parser = ["builtin", "duckdb"], help_heading = "Rows")]
+    sql_engine: Option<String>,
+}
+
+/// The types that `--types` names.
+#[derive(Debug, Clone)]
+struct ColumnTypes(Vec<ColumnType>);
+
+/// Reads `a=text,b=decimal(10,2)`: commas in brackets do not divide.
+fn column_types(text: &str) -> Result<ColumnTypes, String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0_usize;
+    for letter in text.chars() {
+        match letter {
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => {
+                depth = match letter {
+                    '(' => depth + 1,
+                    ')' => depth.saturating_sub(1),
+                    _ => depth,
+                };
+                if let Some(part) = parts.last_mut() {
+                    part.push(letter);
+                }
+            }
+        }
+    }
+    let typed = |part: &String| {
+        let (column, type_name) =
+            part.split_once('=').filter(|(column, kind)| !column.is_empty() && !kind.is_empty())?;
+        Some(ColumnType { column: column.trim().to_owned(), type_name: type_name.trim().to_owned() })
+    };
+    let types = parts.iter().map(|part| typed(part).ok_or_else(|| format!("`{part}` is not `column=type`")));
+    types.collect::<Result<_, _>>().map(ColumnTypes)
+}
+
+impl SqlFlags {
+    /// Checks the flags against the query that they are for.
+    pub(crate) fn check(&self, sql: Option<&str>, condition: Option<&str>) -> Result<(), Problem> {
+        if self.types.is_some() && sql.is_none() && condition.is_none() {
+            return Err(usage("--types is for queries, and there is none".to_owned())
+                .hint("give `--sql` or `--where`, or leave it out"));
+        }
+        if self.engine() == SqlEngine::DuckDb && sql.is_none() {
+            return Err(usage("--sql-engine duckdb runs the query of --sql, and there is none".to_owned())
+                .hint("give `--sql`; `--where` is always looked at by the built-in engine"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn column_types(&self) -> Vec<ColumnType> {
+        self.types.as_ref().map(|ColumnTypes(types)| types.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn engine(&self) -> SqlEngine {
+        match self.sql_engine.as_deref() {
+            Some("duckdb") => SqlEngine::DuckDb,
+            _ => SqlEngine::BuiltIn,
+        }
+    }
+}
 
 /// What of the input is seen, and which files go with its rows.
 #[derive(Debug, Args)]
@@ -29,6 +103,9 @@ pub(crate) struct DataFlags {
     /// header tells.
     #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse, help_heading = "Rows")]
     delimiter: Option<FieldDelimiter>,
+
+    #[command(flatten)]
+    sql_flags: SqlFlags,
 
     /// What names a file of a folder: its `path`, or its `content`, so that a file that was
     /// moved or copied is not worked on again [default: path].
@@ -64,6 +141,7 @@ impl DataFlags {
             return Err(usage(message)
                 .hint("give names with commas between them, such as `--columns id,review`; `rowmill head INPUT` shows them"));
         }
+        self.sql_flags.check(self.sql.as_deref(), self.condition.as_deref())?;
         let others = [("--where", self.condition.is_some()), ("--columns", !self.columns.is_empty())];
         match others.iter().find(|(_, given)| self.sql.is_some() && *given) {
             Some((flag, _)) => Err(usage(format!("--sql and {flag} cannot be used together"))
@@ -91,7 +169,13 @@ impl DataFlags {
     }
 
     pub(crate) fn query(&self) -> Query {
-        Query { sql: self.sql.clone(), condition: self.condition.clone(), columns: self.columns.clone() }
+        Query {
+            sql: self.sql.clone(),
+            condition: self.condition.clone(),
+            columns: self.columns.clone(),
+            types: self.sql_flags.column_types(),
+            engine: self.sql_flags.engine(),
+        }
     }
 
     pub(crate) fn files(&self) -> FileFlags {
@@ -101,6 +185,21 @@ impl DataFlags {
             extractor: std::env::current_exe().ok().map(|program| (program, vec!["extract-text".into()])),
             archive: self.archive_inputs.clone(),
             id_given: self.id.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_divided_at_commas_outside_of_brackets() {
+        let ColumnTypes(types) = column_types("zip=text, price=decimal(10,2)").unwrap();
+        let shown: Vec<_> = types.iter().map(|one| format!("{} is {}", one.column, one.type_name)).collect();
+        assert_eq!(shown, ["zip is text", "price is decimal(10,2)"]);
+        for wrong in ["", "zip", "zip=", "=text", "a=text,,b=text"] {
+            assert!(column_types(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -48,8 +48,9 @@ pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};
 pub use recorded::{record_rows, recorded_rows};
 pub use spool::spool;
 pub use sql::{
-    Notice, WantedColumn, check_columns, checked_stream, columns_dataset, empty_columns,
-    is_repeatable_condition, is_repeatable_query, sql_dataset, where_dataset,
+    ColumnType, DuckDbInput, Notice, SqlEngine, SqlSettings, WantedColumn, check_columns, checked_stream,
+    columns_dataset, duckdb_dataset, empty_columns, is_repeatable_condition, is_repeatable_query,
+    sql_dataset, where_dataset,
 };
 pub use text::{load_text, local_path, shown_source};
 pub use would_read::would_read;

@@ -79,6 +79,10 @@ impl Dataset for RecordedRows {
         self.rows.columns()
     }
 
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        self.rows.sql_types()
+    }
+
     fn own_id(&self) -> Option<&str> {
         self.rows.own_id()
     }

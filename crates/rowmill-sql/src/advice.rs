@@ -1,109 +1,75 @@
-//! What to do about a query that SQLite does not take.
+//! What to do about names that a query cannot use.
 
-use crate::functions;
 use crate::names::nearest;
-use crate::table::NamedTable;
+use crate::{aggregates, scalars};
 
 /// How many names are listed.
 const LISTED: usize = 12;
 
-/// Spellings of other databases, with ours.
+/// What stands for the present, which is another one in every time zone.
+const PRESENT_TIME: &str = "what it gives depends on the time zone of the machine: write the time, such as \
+     `TIMESTAMP '2026-01-31 12:00:00'`, or use `--sql-engine duckdb`";
+const PRESENT_DAY: &str = "what it gives depends on the time zone of the machine: write the day, such as \
+     `DATE '2026-01-31'`, or use `--sql-engine duckdb`";
+
+/// Functions that are not there, with what does the same.
 const SPELLINGS: &[(&str, &str)] = &[
-    ("ILIKE", "`lower(x) LIKE lower(pattern)` compares without case"),
-    ("SIMILAR", "`x REGEXP pattern` matches regular expressions"),
-    ("INTERVAL", "`date(x, '+1 day')` and `datetime(x, '-3 months')` move dates"),
-    ("EXTRACT", "`year(x)`, `month(x)` or `date_part('hour', x)` take dates apart"),
-    ("::", "`CAST(x AS INTEGER)` changes types"),
-    (":", "`CAST(x AS INTEGER)` changes types"),
-    ("QUALIFY", "put the window function into a subquery and filter outside of it"),
-    ("EXCLUDE", "name the columns that you want"),
-    ("PIVOT", "write `sum(CASE WHEN name = 'a' THEN value END) AS a` for every column"),
-    ("SAMPLE", "`--sample N` takes a sample"),
-    ("TABLESAMPLE", "`--sample N` takes a sample"),
-    ("unnest", "`FROM input, json_each(input.tags) AS tag` gives a row for each `tag.value`"),
-    (
-        "strptime",
-        "dates must be written as `YYYY-MM-DD`; take other forms apart with `substr` or `regexp_extract`",
-    ),
-    ("to_timestamp", "`datetime(x, 'unixepoch')` makes a time of seconds"),
-    ("epoch_ms", "`datetime(x / 1000, 'unixepoch')` makes a time of milliseconds"),
-    ("make_date", "`format('%04d-%02d-%02d', y, m, d)` makes a date"),
-    ("try_cast", "`CASE WHEN x REGEXP '^-?[0-9]+$' THEN CAST(x AS INTEGER) END` casts where it can"),
-    ("struct_extract", "`x ->> '$.name'` takes a field out of an object"),
-    ("json_extract_string", "`x ->> '$.name'` takes a field out of an object"),
-    ("list_extract", "`x ->> '$[0]'` takes an element out of a list, counted from 0"),
-    ("list_aggregate", "`(SELECT sum(value) FROM json_each(x))` sums a list"),
-    ("list_value", "`json_array(a, b)` makes a list"),
-    ("struct_pack", "`json_object('a', a, 'b', b)` makes an object"),
-    ("array_agg", "`json_group_array(x)` or `list(x)` collects a list"),
-    ("array_length", "`json_array_length(x)` counts a list"),
-    ("len", "`length(x)` counts characters, `json_array_length(x)` elements of a list"),
+    ("now", PRESENT_TIME),
+    ("get_current_timestamp", PRESENT_TIME),
+    ("current_timestamp", PRESENT_TIME),
+    ("localtimestamp", PRESENT_TIME),
+    ("today", PRESENT_DAY),
+    ("current_date", PRESENT_DAY),
+    ("to_timestamp", "`make_timestamp(x * 1000000)` makes a time of seconds"),
+    ("substring_index", "`split_part(x, ',', 1)` takes a part of a text"),
+    ("date", "`CAST(x AS DATE)` makes a day"),
+    ("datetime", "`CAST(x AS TIMESTAMP)` makes a time"),
+    ("unixepoch", "`epoch(x)` counts seconds since 1970"),
+    ("total", "`sum(x)` sums"),
+    ("json_group_array", "`list(x)` collects a list"),
+    ("json_array", "`[a, b]` makes a list"),
+    ("json_object", "`{'a': a, 'b': b}` makes an object"),
+    ("json_each", "`SELECT unnest(list) AS x` gives a row for each element"),
+    ("printf", "`a || b` joins text"),
+    ("format", "`a || b` joins text"),
+    ("glob", "`regexp_matches(x, pattern)` and `LIKE` match patterns"),
     (
         "generate_series",
         "`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)` counts",
     ),
     ("range", "`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)` counts"),
-    ("read_csv", "the rows of `--input` are the table `input`"),
-    ("read_parquet", "the rows of `--input` are the table `input`"),
-    ("read_json", "the rows of `--input` are the table `input`"),
 ];
 
-/// What to do about a query that cannot be run.
-pub(crate) fn for_wrong_query(what: &str, tables: &[NamedTable]) -> Option<String> {
-    if let Some(name) = what.strip_prefix("no such column: ") {
-        return Some(for_column(name, tables));
-    }
-    if let Some(name) = what.strip_prefix("no such function: ") {
-        return Some(for_function(name));
-    }
-    if let Some(name) = what.strip_prefix("no such table: ") {
-        return Some(
-            spelling(name)
-                .map_or_else(|| "the rows of `--input` are the table `input`".to_owned(), str::to_owned),
-        );
-    }
-    let token = what.split('"').nth(1)?;
-    spelling(token).map(str::to_owned)
-}
-
-/// What to do about a query that failed on a value.
-pub(crate) fn for_failed_query(what: &str) -> &'static str {
-    if what.contains("integer overflow") {
-        "make it a number with a point first: `sum(CAST(x AS REAL))`, or use `total(x)`"
-    } else if what.contains("malformed JSON") || what.contains("JSON path") {
-        "leave out what is no JSON with `WHERE json_valid(column)`"
-    } else if what.contains("too big") {
-        "a value grew beyond 1 GB: take parts of it, or collect less into one row"
-    } else {
-        "correct the query, or leave out the rows that it fails on with `WHERE`"
-    }
-}
-
-fn for_column(name: &str, tables: &[NamedTable]) -> String {
-    // SQLite adds what it thinks behind the name, and perhaps the table before it.
-    let name = name.split(" - ").next().unwrap_or(name);
-    let name = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
-    let columns = tables.first().map(|named| named.table.columns()).unwrap_or_default();
-    let names = || columns.iter().map(|column| column.name.as_str());
-    let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    let listed: Vec<_> = names().take(LISTED).map(|name| format!("`{name}`")).collect();
-    let more =
-        if columns.len() > LISTED { format!(" and {} more", columns.len() - LISTED) } else { String::new() };
-    let found = "they are what the input declares, or what its first rows have";
-    if listed.is_empty() {
+/// What to do about a column that is not there.
+pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
+    if names.is_empty() {
         return "the input has no columns, because no rows were found in it".to_owned();
     }
+    let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+    let listed: Vec<_> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+    let more =
+        if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
+    let found = "they are what the input declares, or what its first rows have";
+    let near = near.unwrap_or_default();
     format!("{near}columns: {}{more}; {found}; strings stand between single quotes", listed.join(", "))
 }
 
-fn for_function(name: &str) -> String {
+/// What to do about a function that is not there.
+pub(crate) fn for_function(name: &str) -> String {
     if let Some(ours) = spelling(name) {
         return ours.to_owned();
     }
-    match nearest(name, functions::NAMES.iter().copied()) {
+    let known = scalars::names();
+    let candidates = known.iter().chain(aggregates::names()).copied();
+    match nearest(name, candidates) {
         Some(near) => format!("did you mean `{near}`? `docs/sql.md` lists the functions"),
-        None => "`docs/sql.md` lists the functions".to_owned(),
+        None => "`docs/sql.md` lists the functions; `--sql-engine duckdb` has all of DuckDB's".to_owned(),
     }
+}
+
+/// What to do about a table that is not there.
+pub(crate) fn for_table(name: &str) -> String {
+    spelling(name).map_or_else(|| "the rows of `--input` are the table `input`".to_owned(), str::to_owned)
 }
 
 fn spelling(name: &str) -> Option<&'static str> {

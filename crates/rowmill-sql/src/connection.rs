@@ -5,30 +5,18 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 
-use crate::functions;
-use crate::table::NamedTable;
-use crate::vtab::{self, ScanProblem};
-
 /// What SQLite may keep of a table in memory, and how much it sorts at once.
 const CACHE_KIB: i32 = 8 * 1024;
 
 /// Opens a connection of its own, whose temporary files are in `temp`.
-pub(crate) fn connect(temp: &Path, tables: &[NamedTable], problem: &ScanProblem) -> Result<Connection> {
+pub(crate) fn connect(temp: &Path) -> Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Else a column that is misspelled between double quotes would be taken for a string.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.pragma_update(None, "temp_store", "FILE")?;
     // SQLite has one folder for all connections of a process and guards it with a lock.
     connection.pragma_update(None, "temp_store_directory", temp.to_string_lossy())?;
     connection.pragma_update(Some("main"), "cache_size", -CACHE_KIB)?;
     connection.pragma_update(Some("temp"), "cache_size", -CACHE_KIB)?;
-    connection.pragma_update(None, "case_sensitive_like", true)?;
-    functions::register(&connection)?;
-    for table in tables {
-        vtab::register(&connection, table, problem)?;
-    }
     Ok(connection)
 }

@@ -3,9 +3,11 @@
 use rowmill_types::{Problem, ProblemCode};
 use rusqlite::{Error, ErrorCode};
 
-use crate::advice;
+use sqlparser::tokenizer::Location;
+
+use crate::expression::evaluate::EvaluationFailure;
+use crate::expression::refusal::Refusal;
 use crate::query::QueryText;
-use crate::table::NamedTable;
 use crate::vtab::ScanProblem;
 
 /// How much of a long line is shown before and behind the place.
@@ -14,7 +16,6 @@ const SHOWN: usize = 60;
 /// Makes problems of what SQLite reports.
 pub(crate) struct Failures<'q> {
     pub(crate) text: &'q QueryText,
-    pub(crate) tables: &'q [NamedTable],
     pub(crate) problem: &'q ScanProblem,
 }
 
@@ -22,52 +23,28 @@ impl Failures<'_> {
     /// The connection could not be made ready.
     pub(crate) fn setting_up(&self, error: Error) -> Problem {
         if let Error::SqlInputError { .. } | Error::ModuleError(_) = &error {
-            return self.preparing(error);
+            return self.preparing(&error);
         }
         Problem::new(ProblemCode::WriteFailed, "the query cannot be made ready")
-            .cause(spoken(&error).0)
+            .cause(spoken(&error))
             .hint("check that the folder for temporary files can be written to")
     }
 
-    /// The query is wrong.
-    pub(crate) fn preparing(&self, error: Error) -> Problem {
+    /// SQLite does not take what the query became.
+    pub(crate) fn preparing(&self, error: &Error) -> Problem {
         if let Some(problem) = self.problem.take() {
             return problem;
         }
-        if let Error::MultipleStatement = error {
-            return not_one_select(self.text);
-        }
-        if let Error::InvalidParameterCount(..) = error {
-            let message = format!("`{}` has places for values, such as `?`", self.text.flag);
-            return Problem::new(ProblemCode::InvalidQuery, message).hint("write the values into the query");
-        }
-        let (what, offset) = spoken(&error);
-        let place = offset
-            .and_then(|offset| offset.checked_sub(self.text.before.len()))
-            .and_then(|offset| place(&self.text.text, offset))
-            .unwrap_or_default();
-        let message = format!("`{}` cannot be run: {what}{place}", self.text.flag);
-        let problem = Problem::new(ProblemCode::InvalidQuery, message);
-        match advice::for_wrong_query(&what, self.tables) {
-            Some(hint) => problem.hint(hint),
-            None => {
-                problem.hint("the dialect is that of SQLite; `docs/sql.md` shows what differs from DuckDB")
-            }
-        }
-    }
-
-    /// The query would do what it may not.
-    pub(crate) fn refused(&self, what: &str) -> Problem {
-        Problem::new(ProblemCode::InvalidQuery, format!("`{}` is refused: {what}", self.text.flag))
-            .hint("give one `SELECT` over the table `input`")
+        let message = format!("`{}` cannot be run: {}", self.text.flag, spoken(error));
+        Problem::new(ProblemCode::InvalidQuery, message).hint(GENERAL_HINT)
     }
 
     /// The query failed while it ran.
-    pub(crate) fn running(&self, error: Error) -> Problem {
+    pub(crate) fn running(&self, error: &Error) -> Problem {
         if let Some(problem) = self.problem.take() {
             return problem;
         }
-        let (what, _) = spoken(&error);
+        let what = spoken(error);
         let full = matches!(
             error.sqlite_error_code(),
             Some(
@@ -85,20 +62,30 @@ impl Failures<'_> {
                 );
         }
         let message = format!("`{}` failed while it ran: {what}", self.text.flag);
-        Problem::new(ProblemCode::QueryFailed, message).hint(advice::for_failed_query(&what))
+        Problem::new(ProblemCode::QueryFailed, message)
+            .hint("correct the query, or leave out the rows that it fails on with `WHERE`")
     }
 }
 
-/// The query is no query, or more than one.
-pub(crate) fn not_one_select(text: &QueryText) -> Problem {
-    let flag = text.flag;
-    if text.before.is_empty() {
-        Problem::new(ProblemCode::InvalidQuery, format!("`{flag}` must be exactly one `SELECT`"))
-            .hint("write one query that begins with `SELECT`, `WITH` or `VALUES`; it can only read")
-    } else {
-        Problem::new(ProblemCode::InvalidQuery, format!("`{flag}` must be exactly one condition"))
-            .hint("write what would stand behind `WHERE`, such as `split = 'eval' AND score > 0.5`")
-    }
+/// What is said where nothing more is known.
+const GENERAL_HINT: &str = "the dialect is that of DuckDB; `docs/sql.md` lists what is taken, and `--sql-engine duckdb` runs \
+     the query in DuckDB itself";
+
+/// The query is not taken.
+pub(crate) fn refused(text: &QueryText, refusal: &Refusal) -> Problem {
+    let place = refusal.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
+    let message = format!("`{}` cannot be run: {}{place}", text.flag, refusal.message);
+    let hint = refusal.hint.clone().unwrap_or_else(|| GENERAL_HINT.to_owned());
+    Problem::new(ProblemCode::InvalidQuery, message).hint(hint)
+}
+
+/// The query has no result for some value.
+pub(crate) fn failed_on_value(text: &QueryText, failure: &EvaluationFailure) -> Problem {
+    let place = failure.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
+    let message = format!("`{}` failed while it ran: {}{place}", text.flag, failure.message);
+    let hint =
+        failure.hint.unwrap_or("correct the query, or leave out the rows that it fails on with `WHERE`");
+    Problem::new(ProblemCode::QueryFailed, message).hint(hint)
 }
 
 /// Two columns of the result have the same name.
@@ -108,23 +95,23 @@ pub(crate) fn duplicate(text: &QueryText, name: &str) -> Problem {
         .hint(format!("name them apart with `AS`, such as `… AS \"{name}_2\"`"))
 }
 
-/// What SQLite says, and where in the text it points.
-fn spoken(error: &Error) -> (String, Option<usize>) {
+/// What SQLite says.
+fn spoken(error: &Error) -> String {
     match error {
-        Error::SqlInputError { msg, offset, .. } => (msg.clone(), usize::try_from(*offset).ok()),
-        Error::SqliteFailure(_, Some(message)) => (message.clone(), None),
-        Error::SqliteFailure(error, None) => (error.to_string(), None),
-        Error::NulError(_) => ("it holds a NUL character".to_owned(), None),
-        other => (other.to_string(), None),
+        Error::SqlInputError { msg, .. } => msg.clone(),
+        Error::SqliteFailure(_, Some(message)) => message.clone(),
+        Error::SqliteFailure(error, None) => error.to_string(),
+        other => other.to_string(),
     }
 }
 
 /// The line of the query that a place is in, with a mark under the place.
-fn place(sql: &str, offset: usize) -> Option<String> {
-    let before = sql.get(..offset)?;
-    let start = before.rfind('\n').map_or(0, |found| found + 1);
-    let line = sql.get(start..)?.lines().next()?;
-    let column = sql.get(start..offset)?.chars().count();
+fn place(sql: &str, location: Location) -> Option<String> {
+    let line = sql.lines().nth(usize::try_from(location.line).ok()?.checked_sub(1)?)?;
+    let column = usize::try_from(location.column).ok()?.checked_sub(1)?;
+    if column > line.chars().count() {
+        return None;
+    }
     let from = column.saturating_sub(SHOWN);
     let shown: String = line
         .chars()
@@ -141,12 +128,13 @@ mod tests {
 
     #[test]
     fn the_place_is_marked_in_its_line() {
-        assert_eq!(place("SELECT a\nFORM x", 9).unwrap(), "\n    FORM x\n    ^");
-        assert_eq!(place("SELECT 'é', b", 13).unwrap(), "\n    SELECT 'é', b\n                ^");
-        assert_eq!(place("\tx", 1).unwrap(), "\n     x\n     ^");
-        assert_eq!(place("x", 5), None);
+        let place = |sql: &str, line, column| place(sql, Location { line, column });
+        assert_eq!(place("SELECT a\nFORM x", 2, 1).unwrap(), "\n    FORM x\n    ^");
+        assert_eq!(place("SELECT 'é', b", 1, 13).unwrap(), "\n    SELECT 'é', b\n                ^");
+        assert_eq!(place("\tx", 1, 2).unwrap(), "\n     x\n     ^");
+        assert_eq!(place("x", 1, 5), None);
         let long = format!("{}x{}", "a".repeat(500), "b".repeat(500));
-        let shown = place(&long, 500).unwrap();
+        let shown = place(&long, 1, 501).unwrap();
         assert_eq!(shown.lines().nth(1).unwrap().trim().len(), 120);
         assert_eq!(shown.lines().nth(2).unwrap().len(), 65);
     }

@@ -3,44 +3,42 @@
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
+use crate::binder::OutputColumn;
+use crate::values::output_json::write_value;
+use crate::values::sql_type::SqlType;
+
+/// A column of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: SqlType,
+}
+
 /// A row of a result, while the query stands on it.
 #[derive(Debug)]
 pub struct Record<'r> {
     row: &'r Row<'r>,
+    columns: &'r [OutputColumn],
 }
 
 impl<'r> Record<'r> {
-    pub(crate) fn new(row: &'r Row<'r>) -> Self {
-        Self { row }
+    pub(crate) fn new(row: &'r Row<'r>, columns: &'r [OutputColumn]) -> Self {
+        Self { row, columns }
     }
 
-    /// The value of a column of the result.
-    #[must_use]
-    pub fn value(&self, column: usize) -> Output<'_> {
-        match self.row.get_ref(column) {
-            Ok(ValueRef::Integer(number)) => Output::Integer(number),
-            Ok(ValueRef::Real(number)) => Output::Real(number),
-            Ok(ValueRef::Text(bytes)) => match std::str::from_utf8(bytes) {
-                Ok(text) => Output::Text(text),
-                Err(_) => Output::Bytes(bytes),
-            },
-            Ok(ValueRef::Blob(bytes)) => Output::Bytes(bytes),
-            Ok(ValueRef::Null) | Err(_) => Output::Null,
+    /// Appends the value of a column as JSON: what the input has, where the column is one of it.
+    pub fn write_json(&self, column: usize, out: &mut String) {
+        let (Some(output), Ok(value)) = (self.columns.get(column), self.row.get_ref(column)) else {
+            out.push_str("null");
+            return;
+        };
+        match value {
+            ValueRef::Text(bytes) if output.has_raw => {
+                out.push_str(std::str::from_utf8(bytes).unwrap_or("null"))
+            }
+            value => write_value(value, &output.kind, out),
         }
     }
-}
-
-/// A value of a result.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Output<'r> {
-    /// None.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Real(f64),
-    /// Text.
-    Text(&'r str),
-    /// Bytes.
-    Bytes(&'r [u8]),
 }

@@ -3,34 +3,32 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use rowmill_types::Problem;
-use rusqlite::vtab::escape_double_quote;
 use rusqlite::{Connection, Result as SqlResult};
 
+use crate::binder::{BoundQuery, bind_condition, bind_sql};
 use crate::connection::connect;
-use crate::failure::{Failures, duplicate, not_one_select};
-use crate::guard::{guard, unguard};
-use crate::output::Record;
-use crate::plan::{Assessment, PlanLine, ScanPlan, assess};
-use crate::scanner::shape;
-use crate::table::{Kind, NamedTable, Table};
+use crate::expression::emit::Emitted;
+use crate::expression::refusal::Bound;
+use crate::failure::{Failures, duplicate, refused};
+use crate::fields::{TableField, used_fields};
+use crate::output::{Record, ResultColumn};
+use crate::plan::{Assessment, PlanLine, assess};
+use crate::table::NamedTable;
 use crate::vtab::{ScanProblem, declaration};
+use crate::{aggregates, compute, elements, vtab};
 
 /// How many steps SQLite takes between two looks at whether the results are still wanted.
 const STEPS: i32 = 10_000;
 
-/// The text of a query: what the user wrote, and what is put round it.
+/// The text of a query.
 #[derive(Debug, Clone)]
 pub struct QueryText {
-    /// Put before the user's text.
-    pub before: &'static str,
     /// What the user wrote.
     pub text: String,
-    /// Put behind the user's text.
-    pub after: &'static str,
     /// The flag it was given with, for messages.
     pub flag: &'static str,
 }
@@ -41,18 +39,10 @@ pub struct Query {
     text: QueryText,
     tables: Vec<NamedTable>,
     temp: PathBuf,
+    bound: BoundQuery,
+    emitted: Emitted,
     columns: Vec<ResultColumn>,
     assessment: Assessment,
-    uses_json: bool,
-}
-
-/// A column of the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultColumn {
-    /// Its name.
-    pub name: String,
-    /// What its values are, where it is nothing but a column of a table.
-    pub kind: Option<Kind>,
 }
 
 impl Query {
@@ -60,32 +50,54 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// It is not one `SELECT`, it is wrong, or it would do more than read.
+    /// It is not one `SELECT`, it is wrong, or it has no meaning here.
     pub fn new(text: QueryText, tables: Vec<NamedTable>, temp: &Path) -> Result<Self, Problem> {
-        let problem = ScanProblem::default();
-        let failures = Failures { text: &text, tables: &tables, problem: &problem };
-        check_shape(&text)?;
-        let mut connection = connect(temp, &tables, &problem).map_err(|error| failures.setting_up(error))?;
-        let names = tables.iter().map(|table| table.name).collect();
-        let seen = guard(&mut connection, names).map_err(|error| failures.setting_up(error))?;
-        let sql = text.sql();
-        let prepared = prepare(&connection, &sql);
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(refused) = seen.refused.take() {
-            return Err(failures.refused(&refused));
-        }
-        let columns =
-            prepared.map_err(|error| failures.preparing(error))?.ok_or_else(|| not_one_select(&text))?;
-        let uses_json = seen.json;
-        drop(seen);
-        unguard(&mut connection).map_err(|error| failures.setting_up(error))?;
-        let lines = plan_lines(&connection, &sql).map_err(|error| failures.preparing(error))?;
-        let assessment = assess(&lines);
+        let bound = bind_sql(&text.text, &tables);
+        let query = Self::checked(text, tables, temp, bound)?;
         let mut names = HashSet::new();
-        if let Some(again) = columns.iter().find(|column| !names.insert(column.name.as_str())) {
-            return Err(duplicate(&text, &again.name));
+        if let Some(again) = query.columns.iter().find(|column| !names.insert(column.name.as_str())) {
+            return Err(duplicate(&query.text, &again.name));
         }
-        Ok(Self { text, tables, temp: temp.to_owned(), columns, assessment, uses_json })
+        Ok(query)
+    }
+
+    /// Checks a condition over the rows of a table, which it knows as `input`; its subqueries
+    /// read the other tables. The query gives a row for each row that the condition holds for.
+    ///
+    /// # Errors
+    ///
+    /// It is not one condition, it is wrong, or it has no meaning here.
+    pub fn condition(
+        text: QueryText,
+        rows: NamedTable,
+        others: Vec<NamedTable>,
+        temp: &Path,
+    ) -> Result<Self, Problem> {
+        let bound = bind_condition(&text.text, &rows, &others);
+        let tables = others.into_iter().chain([rows]).collect();
+        Self::checked(text, tables, temp, bound)
+    }
+
+    fn checked(
+        text: QueryText,
+        tables: Vec<NamedTable>,
+        temp: &Path,
+        bound: Bound<(BoundQuery, Emitted)>,
+    ) -> Result<Self, Problem> {
+        let (bound, emitted) = bound.map_err(|refusal| refused(&text, &refusal))?;
+        let column = |column: &crate::binder::OutputColumn| ResultColumn {
+            name: column.name.clone(),
+            kind: column.kind.clone(),
+        };
+        let columns = bound.columns.iter().map(column).collect();
+        let assessment = Assessment { repeated: Vec::new(), streams: true };
+        let mut query = Self { text, tables, temp: temp.to_owned(), bound, emitted, columns, assessment };
+        let problem = ScanProblem::default();
+        let failures = Failures { text: &query.text, problem: &problem };
+        let connection = query.connect(&problem).map_err(|error| failures.setting_up(error))?;
+        let lines = plan_lines(&connection, &query.bound.sql).map_err(|error| failures.preparing(&error))?;
+        query.assessment = assess(&lines);
+        Ok(query)
     }
 
     /// The columns of the result.
@@ -106,12 +118,6 @@ impl Query {
         self.assessment.repeated.iter().any(|name| name == table)
     }
 
-    /// Whether it uses functions that make JSON.
-    #[must_use]
-    pub fn uses_json(&self) -> bool {
-        self.uses_json
-    }
-
     /// Runs it and hands every row of the result to `each`, until that breaks off or
     /// `cancelled` is set.
     ///
@@ -125,11 +131,11 @@ impl Query {
         each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
     ) -> Result<(), Problem> {
         let problem = ScanProblem::default();
-        let failures = Failures { text: &self.text, tables: &self.tables, problem: &problem };
+        let failures = Failures { text: &self.text, problem: &problem };
         let outcome = self.run_in_sqlite(&problem, cancelled, each);
         match outcome {
             Err(_) if cancelled.load(Ordering::Relaxed) => Ok(()),
-            Err(error) => Err(failures.running(error)),
+            Err(error) => Err(failures.running(&error)),
             Ok(()) => Ok(()),
         }
     }
@@ -140,106 +146,68 @@ impl Query {
         cancelled: &Arc<AtomicBool>,
         each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
     ) -> SqlResult<()> {
-        let mut connection = connect(&self.temp, &self.tables, problem)?;
+        let mut connection = self.connect(problem)?;
         let flag = cancelled.clone();
         connection.progress_handler(STEPS, Some(move || flag.load(Ordering::Relaxed)))?;
         for named in &self.tables {
             if self.copies(named.name) {
-                copy(&connection, named, &self.text.sql())?;
+                copy(&connection, named, &self.fields(named))?;
             }
         }
-        let _notes = guard(&mut connection, self.tables.iter().map(|table| table.name).collect())?;
-        let sql = self.text.sql();
-        let mut statement = connection.prepare(&sql)?;
+        let mut statement = connection.prepare(&self.bound.sql)?;
+        for (at, value) in self.emitted.parameters.iter().enumerate() {
+            statement.raw_bind_parameter(at + 1, value)?;
+        }
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if each(&Record::new(row)).is_break() {
+            if each(&Record::new(row, &self.bound.columns)).is_break() {
                 break;
             }
         }
         Ok(())
     }
-}
 
-impl QueryText {
-    fn sql(&self) -> String {
-        format!("{}{}{}", self.before, self.text, self.after)
+    /// A connection that knows what the query uses.
+    fn connect(&self, problem: &ScanProblem) -> SqlResult<Connection> {
+        let connection = connect(&self.temp)?;
+        for function in &self.emitted.functions {
+            compute::register(&connection, function, &self.text, problem)?;
+        }
+        for aggregate in &self.emitted.aggregates {
+            aggregates::register(&connection, aggregate)?;
+        }
+        for table in &self.emitted.element_tables {
+            elements::register(&connection, table)?;
+        }
+        for named in &self.tables {
+            vtab::register(&connection, named, &self.fields(named), problem)?;
+        }
+        Ok(connection)
     }
-}
 
-/// Refuses what is clearly not one query before SQLite sees it.
-fn check_shape(text: &QueryText) -> Result<(), Problem> {
-    let found = shape(&text.text);
-    let alone = text.before.is_empty();
-    let one = found.second.is_none() && (alone || (found.end.is_none() && found.unopened.is_none()));
-    let select = !alone || matches!(found.first_word.as_str(), "SELECT" | "WITH" | "VALUES");
-    if one && select && !found.first_word.is_empty() { Ok(()) } else { Err(not_one_select(text)) }
-}
-
-/// The columns of the result, `None` if it is no query.
-fn prepare(connection: &Connection, sql: &str) -> SqlResult<Option<Vec<ResultColumn>>> {
-    let statement = connection.prepare(sql)?;
-    if !statement.readonly() || statement.is_explain() != 0 || statement.column_count() == 0 {
-        return Ok(None);
+    fn fields(&self, named: &NamedTable) -> Vec<TableField> {
+        used_fields(&self.bound.sql, &self.emitted, named.name)
     }
-    if statement.parameter_count() > 0 {
-        return Err(rusqlite::Error::InvalidParameterCount(0, statement.parameter_count()));
-    }
-    let columns = statement.columns();
-    Ok(Some(
-        columns
-            .map(|column| ResultColumn {
-                name: column.name().to_owned(),
-                kind: column.decl_type().and_then(Kind::declared),
-            })
-            .collect(),
-    ))
 }
 
 fn plan_lines(connection: &Connection, sql: &str) -> SqlResult<Vec<PlanLine>> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-    let lines = statement
-        .query_map([], |row| Ok(PlanLine { id: row.get(0)?, parent: row.get(1)?, detail: row.get(3)? }))?;
-    lines.collect()
+    let mut rows = statement.raw_query();
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        lines.push(PlanLine { id: row.get(0)?, parent: row.get(1)?, detail: row.get(3)? });
+    }
+    Ok(lines)
 }
 
 /// Copies what the query uses of a table into a temporary table of the same name, which
 /// SQLite can index for itself.
-fn copy(connection: &Connection, named: &NamedTable, sql: &str) -> SqlResult<()> {
-    let table = &*named.table;
-    let used = used_columns(connection, named, sql)?;
-    let quoted = |name: &str| format!("\"{}\"", escape_double_quote(name));
-    let names: Vec<_> = table.columns().iter().map(|column| column.name.as_str()).collect();
-    // All names are there, so that the query means the same; columns that it does not use stay null.
-    let mut listed: Vec<_> = used.iter().filter_map(|at| names.get(*at)).map(|name| quoted(name)).collect();
-    if let Some(number) = row_number_name(table) {
-        listed.insert(0, number.to_owned());
-    } else if listed.is_empty() {
-        listed.extend(names.first().map(|name| quoted(name)));
-    }
+fn copy(connection: &Connection, named: &NamedTable, fields: &[TableField]) -> SqlResult<()> {
+    let name = named.name;
+    let listed: Vec<_> =
+        std::iter::once("rowid".to_owned()).chain(fields.iter().map(TableField::to_string)).collect();
     let listed = listed.join(", ");
-    let name = quoted(named.name);
-    let create = format!("CREATE TEMP TABLE {name}{}", declaration(table));
-    let insert = format!("INSERT INTO temp.{name}({listed}) SELECT {listed} FROM main.{name}");
-    connection.execute(&create, [])?;
-    connection.execute(&insert, [])?;
+    connection.execute(&format!("CREATE TEMP TABLE {name}{}", declaration(fields)), [])?;
+    connection.execute(&format!("INSERT INTO temp.{name}({listed}) SELECT {listed} FROM main.{name}"), [])?;
     Ok(())
-}
-
-/// The columns that any scan of the table uses.
-fn used_columns(connection: &Connection, named: &NamedTable, sql: &str) -> SqlResult<Vec<usize>> {
-    let mut all = ScanPlan::default();
-    for line in plan_lines(connection, sql)? {
-        if let Some((_, scan)) = line.detail.split_once("VIRTUAL TABLE INDEX 0:") {
-            let plan = ScanPlan::parse(scan);
-            all.mask |= if plan.table == named.name { plan.mask } else { 0 };
-        }
-    }
-    Ok(all.columns(named.table.columns().len()))
-}
-
-/// The name that stands for the number of a row, unless columns have all of its names.
-fn row_number_name(table: &dyn Table) -> Option<&'static str> {
-    let taken = |name: &str| table.columns().iter().any(|column| column.name.eq_ignore_ascii_case(name));
-    ["rowid", "_rowid_", "oid"].into_iter().find(|name| !taken(name))
 }

@@ -10,12 +10,17 @@ use rowmill_types::{Problem, ProblemCode};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{
     Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig, VTabConnection, VTabCursor,
-    escape_double_quote, sqlite3_vtab, sqlite3_vtab_cursor,
+    sqlite3_vtab, sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error, Result, ToSql};
 
+use crate::fields::{FieldForm, TableField};
 use crate::plan::ScanPlan;
-use crate::table::{Comparison, Condition, Kind, NamedTable, Scalar, Scan, Table, Value, Wanted};
+use crate::table::{Comparison, Condition, NamedTable, Scalar, Scan, Table, Value, Wanted};
+use crate::values::calendar::{CivilDay, MICROS_PER_DAY, MICROS_PER_SECOND, split};
+use crate::values::encoding::is_wide;
+use crate::values::moment_text::{date_text, time_text};
+use crate::values::sql_type::SqlType;
 
 /// The rows that a table is taken to have, so that it is preferred as the outer loop.
 const LIKELY_ROWS: u32 = 1 << 20;
@@ -30,39 +35,51 @@ impl ScanProblem {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, problem: Problem) -> Error {
+    pub(crate) fn put(&self, problem: Problem) -> Error {
         let text = problem.message.clone();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
         Error::ModuleError(text)
     }
 }
 
-/// Makes a table known to a connection.
-pub(crate) fn register(connection: &Connection, named: &NamedTable, problem: &ScanProblem) -> Result<()> {
+/// Makes a table known to a connection, with the fields that a query uses of it.
+pub(crate) fn register(
+    connection: &Connection,
+    named: &NamedTable,
+    fields: &[TableField],
+    problem: &ScanProblem,
+) -> Result<()> {
     const MODULE: Module<'_, ScanTable> = Module::eponymous_only_module();
-    let source = Source { name: named.name, table: named.table.clone(), problem: problem.clone() };
+    let source = Source {
+        name: named.name,
+        table: named.table.clone(),
+        fields: fields.into(),
+        problem: problem.clone(),
+    };
     connection.create_module(named.name, &MODULE, Some(source))
 }
 
-/// The columns of a table with their declared types, between brackets. SQLite has no tables
-/// without columns, so a table that has none gets one.
-pub(crate) fn declaration(table: &dyn Table) -> String {
-    if table.columns().is_empty() {
-        return "(\"_\")".to_owned();
-    }
-    let columns: Vec<_> = table
-        .columns()
-        .iter()
-        .map(|column| format!("\"{}\" {}", escape_double_quote(&column.name), column.kind))
-        .collect();
-    format!("({})", columns.join(", "))
+/// The fields of a table, between brackets. They have no types for SQLite, so that it
+/// changes none of their values. It has no tables without columns, so one that needs none gets one.
+pub(crate) fn declaration(fields: &[TableField]) -> String {
+    let names: Vec<_> = fields.iter().map(TableField::to_string).collect();
+    format!("({})", if names.is_empty() { "unused".to_owned() } else { names.join(", ") })
 }
 
 #[derive(Clone)]
 struct Source {
     name: &'static str,
     table: Arc<dyn Table>,
+    fields: Arc<[TableField]>,
     problem: ScanProblem,
+}
+
+impl Source {
+    /// The column of a field, and its type.
+    fn column(&self, field: usize) -> Option<(TableField, &SqlType)> {
+        let field = *self.fields.get(field)?;
+        Some((field, &self.table.columns().get(field.column)?.kind))
+    }
 }
 
 #[repr(C)]
@@ -88,12 +105,11 @@ unsafe impl VTab<'_> for ScanTable {
     ) -> Result<(Cow<'static, CStr>, Self)> {
         db.config(VTabConfig::DirectOnly)?;
         let source = aux.ok_or_else(|| Error::ModuleError("a table without rows".into()))?.clone();
-        let text = format!("CREATE TABLE x{}", declaration(&*source.table));
+        let text = format!("CREATE TABLE x{}", declaration(&source.fields));
         Ok((Cow::Owned(CString::new(text)?), Self { base: sqlite3_vtab::default(), source }))
     }
 
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
-        let columns = self.source.table.columns();
         let mut used = Vec::new();
         for (at, constraint) in info.constraints().enumerate() {
             let (Ok(column), Some(comparison)) =
@@ -102,9 +118,12 @@ unsafe impl VTab<'_> for ScanTable {
                 continue;
             };
             // The values of an `IN` would be asked for one scan after the other.
-            let comparable = columns
-                .get(column)
-                .is_some_and(|column| matches!(column.kind, Kind::Text | Kind::Integer | Kind::Real));
+            let comparable = self.source.column(column).is_some_and(|(field, kind)| {
+                let is_plain = kind.is_real()
+                    || matches!(kind, SqlType::Varchar | SqlType::Date | SqlType::Timestamp)
+                    || (kind.is_whole() && !is_wide(kind));
+                field.form == FieldForm::Value && is_plain
+            });
             if constraint.is_usable()
                 && comparable
                 && !info.is_in_constraint(at)?
@@ -154,13 +173,17 @@ impl ScanCursor {
 // SAFETY: `ScanCursor` is `repr(C)` and its first field is `sqlite3_vtab_cursor`.
 unsafe impl VTabCursor for ScanCursor {
     fn filter(&mut self, _idx_num: c_int, idx_str: Option<&str>, args: &Filters<'_>) -> Result<()> {
-        let columns = self.source.table.columns();
         let plan = ScanPlan::parse(idx_str.unwrap_or_default());
-        let mut wanted = Wanted { columns: plan.columns(columns.len()), conditions: Vec::new() };
-        for ((column, comparison), value) in plan.conditions.into_iter().zip(args.iter()) {
-            let text = columns.get(column).is_some_and(|column| column.kind == Kind::Text);
-            if let Some(value) = scalar(value, text) {
-                wanted.conditions.push(Condition { column, comparison, value });
+        let used = plan.columns(self.source.fields.len());
+        let mut columns: Vec<_> =
+            used.iter().filter_map(|field| Some(self.source.fields.get(*field)?.column)).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let mut wanted = Wanted { columns, conditions: Vec::new() };
+        for ((field, comparison), value) in plan.conditions.into_iter().zip(args.iter()) {
+            let Some((field, kind)) = self.source.column(field) else { continue };
+            if let Some(value) = scalar(value, kind) {
+                wanted.conditions.push(Condition { column: field.column, comparison, value });
             }
         }
         let table = self.source.table.clone();
@@ -181,9 +204,13 @@ unsafe impl VTabCursor for ScanCursor {
         self.scan.is_none()
     }
 
-    fn column(&self, context: &mut Context, column: c_int) -> Result<()> {
-        let (Some(scan), Ok(column)) = (&self.scan, usize::try_from(column)) else { return Ok(()) };
-        context.set_result(scan.value(column))
+    fn column(&self, context: &mut Context, field: c_int) -> Result<()> {
+        let field = usize::try_from(field).ok().and_then(|field| self.source.fields.get(field));
+        let (Some(scan), Some(field)) = (&self.scan, field) else { return Ok(()) };
+        match field.form {
+            FieldForm::Value => context.set_result(self.guarded(|| scan.value(field.column))?),
+            FieldForm::Json => context.set_result(scan.raw(field.column).map_or(Value::Null, Value::Text)),
+        }
     }
 
     fn rowid(&self) -> Result<i64> {
@@ -198,6 +225,7 @@ impl ToSql for Value<'_> {
             Self::Integer(number) => ValueRef::Integer(*number),
             Self::Real(number) => ValueRef::Real(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
@@ -213,14 +241,28 @@ fn comparison(operator: &IndexConstraintOp) -> Option<Comparison> {
     }
 }
 
-/// The value of a condition, where comparing it means the same here and in SQLite.
-fn scalar(value: ValueRef<'_>, text_column: bool) -> Option<Scalar> {
-    match value {
-        ValueRef::Integer(number) if !text_column => Some(Scalar::Integer(number)),
-        ValueRef::Real(number) if !text_column => Some(Scalar::Real(number)),
-        ValueRef::Text(bytes) if text_column => {
+/// The value of a condition, as rows show it; `None` where it cannot be compared so.
+fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<Scalar> {
+    match (value, kind) {
+        (ValueRef::Integer(days), SqlType::Date) => {
+            days.checked_mul(MICROS_PER_DAY).and_then(in_four_digits).map(|_| Scalar::Text(date_text(days)))
+        }
+        (ValueRef::Integer(micros), SqlType::Timestamp) => in_four_digits(micros).map(Scalar::Text),
+        (ValueRef::Integer(number), _) => Some(Scalar::Integer(number)),
+        (ValueRef::Real(number), _) => Some(Scalar::Real(number)),
+        (ValueRef::Text(bytes), SqlType::Varchar) => {
             std::str::from_utf8(bytes).ok().map(|text| Scalar::Text(text.to_owned()))
         }
         _ => None,
     }
+}
+
+/// A time as rows show it, of years that have four digits: the texts of others have another order.
+fn in_four_digits(micros: i64) -> Option<String> {
+    let (days, clock) = split(micros);
+    let year = CivilDay::of_days(days).year;
+    let fraction = clock % MICROS_PER_SECOND;
+    let fraction = if fraction == 0 { String::new() } else { format!(".{fraction:06}") };
+    let text = format!("{}T{}{fraction}", date_text(days), time_text(clock - clock % MICROS_PER_SECOND));
+    (1..=9999).contains(&year).then_some(text)
 }

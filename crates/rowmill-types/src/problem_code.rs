@@ -53,6 +53,12 @@ problem_codes! {
         "Correct the query, or leave out the rows that it fails on with `WHERE`.";
     DeadlinePassed = "RM1040", "The time given to `--deadline` was over before the first row was sent; nothing was sent.",
         "Give more time, or see what the input waits for.";
+    ColumnTypeBroken = "RM1060", "A value of the input does not have the type of its column, which the query uses. Types come from the first rows, or from `--types`.",
+        "Name the type that fits all rows, such as `--types x=text`, and cast in the query: `TRY_CAST(x AS DOUBLE)` gives null for what is no number.";
+    InvalidTypes = "RM1061", "`--types` names a column that the input does not have, or a type that there is not; nothing was sent.",
+        "Write `--types column=type,…`, such as `--types zip=text,price=decimal(10,2)`.";
+    NoSqlEngine = "RM1062", "`--sql-engine duckdb` needs DuckDB, and neither its program nor its Python package was found; nothing was sent.",
+        "Install one of them, such as `pip install duckdb`, or leave the flag out to use the built-in engine.";
     TextUnreadable = "RM1101", "A template, instruction, schema or variable file could not be read.",
         "Check the path or URL; nothing was sent.";
     InvalidSchema = "RM1102", "The JSON Schema is not valid; nothing was sent.",

@@ -1,23 +1,26 @@
 //! A look at the first rows of an input, and at what a template makes of them.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
 use rowmill_core::prompt::Template;
-use rowmill_data::{Format, InputFile, InputSpec, Purpose, dataset, local_files};
-use rowmill_types::{Problem, RowError, SourceRow};
+use rowmill_data::{Format, InputFile, InputSpec, Purpose, dataset, local_files, spool};
+use rowmill_store::file::WorkFolder;
+use rowmill_types::{Problem, ProblemCode, RowError, SourceRow};
 use serde::Serialize;
 
-use crate::inputs;
+use crate::inputs::{self, Narrowing, chosen_columns, chosen_rows};
 use crate::kinds::{Kind, KindCounts};
-use crate::spec::Prompt;
+use crate::spec::{Prompt, Query};
 use crate::texts::text_of;
 
 /// How many rows are looked at for the types of columns.
 const LOOKED_AT: usize = 1000;
 
 /// What to look at.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HeadSpec {
     /// Where rows come from.
     pub input: InputSpec,
@@ -25,7 +28,23 @@ pub struct HeadSpec {
     pub rows: usize,
     /// The template to render for each of them.
     pub prompt: Option<Prompt>,
+    /// What of the input is seen.
+    pub query: Query,
+    /// Who hears what a query cannot see.
+    pub notice: HeadNotice,
 }
+
+impl fmt::Debug for HeadSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("HeadSpec")
+            .field("input", &self.input)
+            .field("query", &self.query)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hears what a query cannot see of an input.
+pub type HeadNotice = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What an input looks like.
 #[derive(Debug)]
@@ -92,7 +111,18 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
         }
     };
     let files = local_files(&spec.input)?;
-    let mut head = look(&*dataset(&spec.input)?, spec.rows, template.as_ref())?;
+    let temp = tempfile::tempdir().map_err(|error| {
+        Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
+    })?;
+    let mut input = dataset(&spec.input)?;
+    if !spec.query.is_empty() {
+        if !input.rereadable() {
+            input = spool(&spec.input, temp.path(), WorkFolder::SPOOL)?;
+        }
+        let narrowing = Narrowing { temp: temp.path(), warn: &spec.notice };
+        input = chosen_columns(chosen_rows(input, &spec.query, &spec.input, &narrowing)?, &spec.query)?;
+    }
+    let mut head = look(&*input, spec.rows, template.as_ref())?;
     head.name = spec.input.location.name();
     head.format = match &files {
         Some((_, format)) => Some(format.name()),

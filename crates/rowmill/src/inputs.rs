@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    FetchEvent, FetchSettings, Fetcher, Location, Purpose, WantedColumn, bring, check_columns,
-    checked_stream, columns_dataset, dataset, empty_columns, spool, sql_dataset, where_dataset,
+    DuckDbInput, FetchEvent, FetchSettings, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings,
+    WantedColumn, bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset,
+    empty_columns, local_files, spool, sql_dataset, where_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -17,7 +18,7 @@ use crate::fetching::fetch_notices;
 use crate::files::must_look_through;
 use crate::recorded::{Recording, recorded};
 use crate::run::{Control, Notice};
-use crate::spec::RunSpec;
+use crate::spec::{Query, RunSpec};
 
 /// Tells a person what they should know.
 pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
@@ -118,25 +119,52 @@ fn narrowed(
         return Ok((input, Recording::Unneeded));
     }
     // Sorts and copies of a query go where the run keeps its other files.
-    let temp = folder.to_owned();
-    if let Some(sql) = &query.sql {
-        if spec.id_field.is_none() {
-            warn(
-                "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
+    if query.sql.is_some() && spec.id_field.is_none() {
+        warn(
+            "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
                   knows them even if the input changes"
-                    .to_owned(),
-            );
+                .to_owned(),
+        );
+    }
+    let narrowing = Narrowing { temp: folder, warn };
+    let chosen = chosen_rows(input, query, &spec.input, &narrowing)?;
+    let (chosen, recording) = recorded(spec, folder, warn, chosen)?;
+    Ok((chosen_columns(chosen, query)?, recording))
+}
+
+/// Where a query keeps its files, and who hears what it cannot see.
+pub(crate) struct Narrowing<'n> {
+    pub(crate) temp: &'n Path,
+    pub(crate) warn: &'n Tell,
+}
+
+/// The rows of an input that a query gives, or that satisfy its condition.
+pub(crate) fn chosen_rows(
+    input: Arc<dyn Dataset>,
+    query: &Query,
+    place: &InputSpec,
+    Narrowing { temp, warn }: &Narrowing<'_>,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let settings = SqlSettings { temp, types: &query.types };
+    match (&query.sql, query.engine, &query.condition) {
+        (Some(sql), SqlEngine::BuiltIn, _) => sql_dataset(input, sql, &settings, Arc::clone(warn)),
+        (Some(sql), SqlEngine::DuckDb, _) => {
+            let files = local_files(place)?.ok_or_else(|| {
+                Problem::new(
+                    ProblemCode::NoSqlEngine,
+                    "`--sql-engine duckdb` needs an input that is made of files",
+                )
+                .hint("write the rows into a file first, or leave the flag out")
+            })?;
+            let read = DuckDbInput { files: &files, delimiter: place.delimiter, types: &query.types };
+            duckdb_dataset(input, &read, sql)
         }
-        let result = sql_dataset(input, sql, &temp, Arc::clone(warn))?;
-        return recorded(spec, folder, warn, result);
+        (None, _, Some(condition)) => where_dataset(input, condition, &settings, Arc::clone(warn)),
+        (None, _, None) => Ok(input),
     }
-    let (mut narrowed, mut recording) = (input, Recording::Unneeded);
-    if let Some(condition) = &query.condition {
-        let chosen = where_dataset(narrowed, condition, &temp, Arc::clone(warn))?;
-        (narrowed, recording) = recorded(spec, folder, warn, chosen)?;
-    }
-    if !query.columns.is_empty() {
-        narrowed = columns_dataset(narrowed, &query.columns)?;
-    }
-    Ok((narrowed, recording))
+}
+
+/// The fields that a query leaves of rows.
+pub(crate) fn chosen_columns(rows: Arc<dyn Dataset>, query: &Query) -> Result<Arc<dyn Dataset>, Problem> {
+    if query.columns.is_empty() { Ok(rows) } else { columns_dataset(rows, &query.columns) }
 }

@@ -83,7 +83,7 @@ pub use batch::{
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
 pub use environment::{environment, provider_environment, without_secrets};
 pub use export::{ExportReport, ExportSpec, export};
-pub use head::{ColumnSeen, Head, HeadRow, HeadSpec, head, look};
+pub use head::{ColumnSeen, Head, HeadNotice, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};
 pub use mcp_login::{McpLogin, mcp_login, mcp_logout};
 pub use paths::same_file;
@@ -98,7 +98,9 @@ pub use rowmill_core::select::{Sample, Selection};
 pub use rowmill_core::summary::{FailureExample, FailureGroup, Numbers};
 pub use rowmill_data::output::{READER_ENDED, RemovedRows, StandardOutput};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
-pub use rowmill_data::{DocumentIds, FieldDelimiter, Format, InputSpec, Location, dataset, extract_main};
+pub use rowmill_data::{
+    ColumnType, DocumentIds, FieldDelimiter, Format, InputSpec, Location, SqlEngine, dataset, extract_main,
+};
 pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{

@@ -129,7 +129,7 @@ pub(crate) fn fingerprint_by_number(
         _ => rows.dataset.identity()?,
     };
     let delimiter = deviating_delimiter(&spec.input)?.map(|delimiter| delimiter.to_string());
-    Ok(Fingerprint { input, delimiter, query: spec.query.sql.clone(), ..wording(spec, model, texts) })
+    Ok(Fingerprint { input, delimiter, query: spec.query.identity(), ..wording(spec, model, texts) })
 }
 
 /// The same if its rows are known by their ids.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_data::{is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
+use rowmill_data::{SqlEngine, is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
 use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::TempPath;
@@ -87,13 +87,15 @@ pub(crate) fn recorded(
 
 /// The name of the file for the rows of the query, if they must be recorded.
 fn file_name(spec: &RunSpec) -> Option<String> {
-    let Query { sql, condition, .. } = &spec.query;
+    let Query { sql, condition, engine, .. } = &spec.query;
     let query = match (sql, condition) {
-        (Some(sql), _) if !is_repeatable_query(sql) => format!("SQL {sql}"),
+        // It works with many threads, so not even a plain query is sure to give rows in the same order.
+        (Some(sql), _) if *engine == SqlEngine::DuckDb || !is_repeatable_query(sql) => format!("SQL {sql}"),
         (None, Some(condition)) if !is_repeatable_condition(condition) => format!("WHERE {condition}"),
         _ => return None,
     };
-    Some(WorkFolder::recorded_rows(&format!("{query}\n{}", spec.input.location.name())))
+    let settings = spec.query.settings();
+    Some(WorkFolder::recorded_rows(&format!("{query}{settings}\n{}", spec.input.location.name())))
 }
 
 /// The file in which an earlier part of the run recorded the rows of the same query.

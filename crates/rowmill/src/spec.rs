@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rowmill_core::limits::BudgetLimits;
 use rowmill_core::select::Selection;
-use rowmill_data::InputSpec;
 use rowmill_data::output::RemovedRows;
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
+use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
 
@@ -149,6 +149,10 @@ pub struct Query {
     pub condition: Option<String>,
     /// The fields that rows keep; all where there are none.
     pub columns: Vec<String>,
+    /// The types that columns are said to have for `sql` and `condition`.
+    pub types: Vec<ColumnType>,
+    /// What runs `sql`.
+    pub engine: SqlEngine,
 }
 
 impl Query {
@@ -156,6 +160,24 @@ impl Query {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sql.is_none() && self.condition.is_none() && self.columns.is_empty()
+    }
+
+    /// The query with all that decides what it gives: a run with another one is another run.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        Some(format!("{}{}", self.sql.as_ref()?, self.settings()))
+    }
+
+    /// What decides, beside its text, what the query gives; nothing where nothing was said.
+    pub(crate) fn settings(&self) -> String {
+        let mut settings = String::new();
+        for ColumnType { column, type_name } in &self.types {
+            settings.push_str(&format!("\n-- type of {column}: {type_name}"));
+        }
+        if self.engine == SqlEngine::DuckDb {
+            settings.push_str("\n-- engine: duckdb");
+        }
+        settings
     }
 }
 

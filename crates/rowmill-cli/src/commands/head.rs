@@ -1,15 +1,18 @@
 //! `rowmill head`: the first rows of an input, its columns, and what a template makes of it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use rowmill::results::unfinished;
 use rowmill::{
-    ColumnSeen, ExitCode, FieldDelimiter, Format, Head, HeadRow, HeadSpec, InputSpec, Location, Problem,
-    Prompt,
+    ColumnSeen, ExitCode, FieldDelimiter, Format, Head, HeadNotice, HeadRow, HeadSpec, InputSpec, Location,
+    Problem, Prompt, Query,
 };
 use rowmill::{Kind, ProblemCode};
 use serde_json::{Value, json};
 
 use super::results::unfinished_lines;
+use crate::data_flags::SqlFlags;
 use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
 use crate::numbers::{counted, grouped, size};
 use crate::printer;
@@ -22,6 +25,7 @@ const PROMPT_LINES: usize = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill head reviews.jsonl\n  \
     rowmill head 'parts/*.csv.gz' -n 20\n  \
+    rowmill head reviews.parquet --where \"split = 'eval'\"\n  \
     rowmill head reviews.jsonl --prompt 'Classify: {{review}}'\n\n\
     Types are those of the first 1,000 rows. Nothing is sent anywhere.")]
 pub(crate) struct HeadFlags {
@@ -42,6 +46,17 @@ pub(crate) struct HeadFlags {
     #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse)]
     delimiter: Option<FieldDelimiter>,
 
+    /// A single SELECT over the view `input`, whose result is shown.
+    #[arg(long, value_name = "QUERY")]
+    sql: Option<String>,
+
+    /// Show only rows that satisfy this condition, such as `split = 'eval'`.
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with = "sql")]
+    condition: Option<String>,
+
+    #[command(flatten)]
+    sql_flags: SqlFlags,
+
     /// Show what this template makes of each row: `{{field}}` and `{{row_json}}` are filled in.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "template")]
     prompt: Option<String>,
@@ -61,7 +76,17 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let location = Location::parse(&flags.input)?;
     let output = if let Location::File(path) = &location { Some(path.clone()) } else { None };
     let input = InputSpec { delimiter: flags.delimiter, ..InputSpec::new(location, flags.input_format) };
-    let spec = HeadSpec { input, rows: usize::try_from(flags.rows).unwrap_or(usize::MAX), prompt };
+    flags.sql_flags.check(flags.sql.as_deref(), flags.condition.as_deref())?;
+    let query = Query {
+        sql: flags.sql,
+        condition: flags.condition,
+        columns: Vec::new(),
+        types: flags.sql_flags.column_types(),
+        engine: flags.sql_flags.engine(),
+    };
+    let notice: HeadNotice = Arc::new(|text| printer::talk(&format!("warning: {text}")));
+    let rows = usize::try_from(flags.rows).unwrap_or(usize::MAX);
+    let spec = HeadSpec { input, rows, prompt, query, notice };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;

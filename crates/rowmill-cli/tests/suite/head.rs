@@ -140,3 +140,18 @@ fn what_cannot_be_shown_is_told() {
     place.rowmill(&["head", "-"]).code(2).says("standard input needs `--input-format`");
     place.rowmill(&["head", "x.csv", "-p", "a", "--template", "b"]).code(2).says("cannot be used with");
 }
+
+#[test]
+fn the_head_of_a_query_and_of_a_condition_is_shown() {
+    let place = Place::new();
+    place.write("reviews.jsonl", REVIEWS);
+    let shown = place.rowmill(&["head", "reviews.jsonl", "--where", "stars > 4"]).ok().stdout;
+    assert!(shown.contains("4.5") && !shown.contains("a\\tb"), "{shown}");
+    let sql = "SELECT id * 2 AS twice FROM input WHERE stars < 5 ORDER BY id DESC";
+    let shown = place.rowmill(&["head", "reviews.jsonl", "--sql", sql, "--json"]).ok().stdout;
+    assert!(shown.contains("\"twice\":6") || shown.contains("\"twice\": 6"), "{shown}");
+    place
+        .rowmill(&["head", "reviews.jsonl", "--sql", "SELECT x FROM input"])
+        .code(1)
+        .says("no such column: x");
+}

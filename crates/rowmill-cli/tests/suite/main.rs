@@ -81,3 +81,4 @@ mod tables;
 mod text_inputs;
 mod timeouts;
 mod traces;
+mod typed_sql;

@@ -109,7 +109,7 @@ fn a_query_that_is_wrong_is_shown_with_the_place_and_nothing_is_left_behind() {
     let place = orders();
     for (query, said) in [
         ("SELECT idd FROM input", "no such column: idd"),
-        ("SELECT id FRM input WHERE", "syntax error"),
+        ("SELECT id FRM input WHERE", "input WHERE\n"),
         ("SELECT id FROM orders", "no such table: orders"),
         ("DELETE FROM input", "SELECT"),
         ("SELECT 1; SELECT 2", "one"),

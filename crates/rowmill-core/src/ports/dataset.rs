@@ -55,6 +55,16 @@ pub trait Dataset: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// The types of those columns as DuckDB names them, in the same order, where it knows more of
+    /// them than their kinds.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        Ok(None)
+    }
+
     /// The field that names rows where the user names none. The dataset vouches for it: every
     /// row has it, and no two rows have the same.
     fn own_id(&self) -> Option<&str> {

@@ -68,4 +68,8 @@ impl Dataset for ParquetDataset {
         };
         Ok(Some(self.table.columns.iter().map(described).collect()))
     }
+
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        Ok(Some(self.table.columns.iter().map(|column| column.sql_type.clone()).collect()))
+    }
 }

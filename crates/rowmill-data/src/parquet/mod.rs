@@ -35,6 +35,7 @@ mod problems;
 mod pruning;
 mod shape;
 mod source;
+mod sql_type;
 mod table;
 
 pub(crate) use dataset::dataset;

@@ -13,6 +13,7 @@ use super::footer::{Summary, summarize};
 use super::layout::Layout;
 use super::packed::unpacked;
 use super::shape::Shape;
+use super::sql_type::{joined_type, sql_type};
 use crate::{FileList, InputFile, PartitionField};
 
 /// Files as one table.
@@ -31,6 +32,8 @@ pub(super) struct Table {
 pub(super) struct TableColumn {
     pub(super) name: String,
     pub(super) shape: Shape,
+    /// Its type as DuckDB names it.
+    pub(super) sql_type: String,
     /// The file that it was met in first.
     file: usize,
 }
@@ -91,18 +94,29 @@ impl Table {
     fn join(&mut self, file: &str, layout: &Layout) -> Result<(), Problem> {
         let partition = self.partition.clone();
         let of_folders = |name: &String| partition.iter().find(|(other, _)| other == name);
-        let of_file = layout.names.iter().zip(&layout.shapes);
-        let of_file = of_file.map(|(name, shape)| (name, of_folders(name).map_or(shape, |(_, shape)| shape)));
-        for (name, shape) in of_file.chain(partition.iter().map(|(name, shape)| (name, shape))) {
+        let decoded = layout.decoded.fields().iter().map(|field| field.data_type());
+        let of_file = layout.names.iter().zip(&layout.shapes).zip(decoded);
+        // Where the folders name a column of the file, their value counts, and has no type of a file.
+        let of_file = of_file.map(|((name, shape), decoded)| match of_folders(name) {
+            Some((_, shape)) => (name, shape, partition_type(shape)),
+            None => (name, shape, sql_type(shape, decoded)),
+        });
+        let of_folders = partition.iter().map(|(name, shape)| (name, shape, partition_type(shape)));
+        for (name, shape, sql_type) in of_file.chain(of_folders) {
             let known = self.places.get(name).and_then(|place| self.columns.get_mut(*place));
             let Some(known) = known else {
                 self.places.insert(name.clone(), self.columns.len());
                 let (name, shape) = (name.clone(), shape.clone());
-                self.columns.push(TableColumn { name, shape, file: self.files.len() });
+                self.columns.push(TableColumn { name, shape, sql_type, file: self.files.len() });
                 continue;
             };
             match known.shape.joined(shape) {
-                Some(joined) => known.shape = joined,
+                Some(joined) => {
+                    if known.sql_type != sql_type {
+                        known.sql_type = joined_type(&joined);
+                    }
+                    known.shape = joined;
+                }
                 None => {
                     let first = self.files.get(known.file).map_or("", |file| file.name.as_str());
                     let message = format!(
@@ -143,6 +157,14 @@ fn partition_shapes(files: &[InputFile]) -> Vec<(String, Shape)> {
         })
     };
     first.iter().enumerate().map(|(at, field)| (field.name.clone(), shape(at))).collect()
+}
+
+/// The type of a column that folders name.
+fn partition_type(shape: &Shape) -> String {
+    match shape {
+        Shape::Integer => "BIGINT".to_owned(),
+        other => joined_type(other),
+    }
 }
 
 impl PartitionField {

@@ -1,7 +1,7 @@
 //! `--where`: the rows that satisfy a condition, as they are.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,6 +10,7 @@ use rowmill_sql::{NamedTable, Query, QueryText, Table, Wanted};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::handoff::{Handoff, WorkedSource};
+use super::query::SqlSettings;
 use super::shape::Shape;
 use super::table::{DatasetTable, Tap};
 use super::watch::{Notice, Watch};
@@ -26,12 +27,12 @@ const ROWS: &str = "rowmill_rows";
 pub fn where_dataset(
     input: Arc<dyn Dataset>,
     condition: &str,
-    temp: &Path,
+    settings: &SqlSettings<'_>,
     notice: Notice,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let (shape, watch) = Shape::watched(&*input, notice)?;
-    let dataset =
-        WhereDataset { input, condition: condition.to_owned(), temp: temp.to_owned(), shape, watch };
+    let (shape, watch) = Shape::watched(&*input, settings.types, notice)?;
+    let temp = settings.temp.to_owned();
+    let dataset = WhereDataset { input, condition: condition.to_owned(), temp, shape, watch };
     dataset.filter(None)?;
     Ok(Arc::new(dataset))
 }
@@ -75,17 +76,10 @@ impl WhereDataset {
             tap: None,
             ..DatasetTable::clone(&rows)
         };
-        let text = QueryText {
-            before: "SELECT 1 FROM rowmill_rows AS input WHERE (",
-            text: self.condition.clone(),
-            after: "\n)",
-            flag: "--where",
-        };
-        let tables = vec![
-            NamedTable { name: "input", table: Arc::new(others) },
-            NamedTable { name: ROWS, table: rows.clone() },
-        ];
-        let query = Query::new(text, tables, &self.temp)?;
+        let text = QueryText { text: self.condition.clone(), flag: "--where" };
+        let others = vec![NamedTable { name: "input", table: Arc::new(others) }];
+        let named = NamedTable { name: ROWS, table: rows.clone() };
+        let query = Query::condition(text, named, others, &self.temp)?;
         if query.copies(ROWS) {
             return Err(Problem::new(ProblemCode::InvalidQuery, "`--where` cannot be looked at row by row")
                 .hint("write it as a query with `--sql`"));
@@ -132,6 +126,10 @@ impl Dataset for WhereDataset {
 
     fn columns(&self) -> Result<Option<Vec<Column>>, Problem> {
         self.input.columns()
+    }
+
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        self.input.sql_types()
     }
 
     fn untyped(&self) -> bool {

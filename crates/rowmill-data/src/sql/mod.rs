@@ -1,9 +1,10 @@
 //! Selecting rows and columns: `--sql`, `--where` and `--columns`, each a dataset over another.
 
 mod condition;
-mod decode;
+mod duckdb;
 mod field_name;
 mod handoff;
+mod infer;
 mod projection;
 mod query;
 mod record;
@@ -16,8 +17,10 @@ mod wanted;
 mod watch;
 
 pub use condition::where_dataset;
+pub use duckdb::{DuckDbInput, SqlEngine, duckdb_dataset};
 pub use projection::columns_dataset;
-pub use query::sql_dataset;
+pub use query::{SqlSettings, sql_dataset};
 pub use repeatable::{is_repeatable_condition, is_repeatable_query};
+pub use shape::ColumnType;
 pub use wanted::{WantedColumn, check_columns, checked_stream, empty_columns};
 pub use watch::Notice;

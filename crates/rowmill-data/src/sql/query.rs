@@ -10,14 +10,23 @@ use rowmill_types::{Problem, SourceRow};
 
 use super::handoff::{Handoff, WorkedSource};
 use super::record::RecordWriter;
-use super::shape::Shape;
+use super::shape::{ColumnType, Shape};
 use super::table::DatasetTable;
 use super::watch::{Notice, Watch};
+
+/// What a query needs beside its text.
+#[derive(Debug, Clone, Copy)]
+pub struct SqlSettings<'s> {
+    /// Where temporary files go; it must exist.
+    pub temp: &'s Path,
+    /// The types that columns are said to have.
+    pub types: &'s [ColumnType],
+}
 
 /// The rows that a query over the table `input` gives. Row numbers count its results.
 ///
 /// Results flow while the input is read, unless the query has to sort or group. Temporary
-/// files go to `temp`, which must exist. What the query cannot see of the input is told
+/// files go to the folder of the settings. What the query cannot see of the input is told
 /// through `notice`, once.
 ///
 /// # Errors
@@ -27,11 +36,11 @@ use super::watch::{Notice, Watch};
 pub fn sql_dataset(
     input: Arc<dyn Dataset>,
     sql: &str,
-    temp: &Path,
+    settings: &SqlSettings<'_>,
     notice: Notice,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let (shape, watch) = Shape::watched(&*input, notice)?;
-    let dataset = SqlDataset { input, sql: sql.to_owned(), temp: temp.to_owned(), shape, watch };
+    let (shape, watch) = Shape::watched(&*input, settings.types, notice)?;
+    let dataset = SqlDataset { input, sql: sql.to_owned(), temp: settings.temp.to_owned(), shape, watch };
     dataset.query(&Arc::default())?;
     Ok(Arc::new(dataset))
 }
@@ -54,7 +63,7 @@ impl SqlDataset {
             handoff: handoff.clone(),
             tap: None,
         };
-        let text = QueryText { before: "", text: self.sql.clone(), after: "", flag: "--sql" };
+        let text = QueryText { text: self.sql.clone(), flag: "--sql" };
         Query::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
     }
 }

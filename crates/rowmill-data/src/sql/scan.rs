@@ -1,16 +1,17 @@
 //! Reading a dataset for a query.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rowmill_core::ports::{Room, RowSource};
-use rowmill_sql::{Scan, Value};
-use rowmill_types::{BadRow, Problem, Row, SourceRow};
+use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_value};
+use rowmill_types::{BadRow, Problem, ProblemCode, Row, SourceRow};
 
-use super::decode::value;
 use super::handoff::Handoff;
+use super::infer::{is_number, written_name};
 use super::shape::Shape;
 use super::table::{DatasetTable, Tap};
 use super::watch::Watch;
@@ -77,6 +78,11 @@ impl RowScan {
         }
     }
 
+    /// The JSON of a column in the row that the scan stands on.
+    fn json(&self, column: usize) -> Option<&str> {
+        self.row.as_ref()?.text().get(self.finder.place(column)?)
+    }
+
     fn refill(&mut self) -> Result<(), Problem> {
         let room = Room { rows: self.rows_at_once, bytes: MOST_BYTES };
         self.rows_at_once = (self.rows_at_once * 2).min(MOST_ROWS);
@@ -106,13 +112,40 @@ impl Scan for RowScan {
         }
     }
 
-    fn value(&self, column: usize) -> Value<'_> {
-        let (Some(row), Some(found)) = (&self.row, self.shape.columns.get(column)) else {
-            return Value::Null;
+    fn value(&self, column: usize) -> Result<Value<'_>, Problem> {
+        let (Some(json), Some(found)) = (self.json(column), self.shape.columns.get(column)) else {
+            return Ok(Value::Null);
         };
-        match self.finder.place(column).and_then(|place| row.text().get(place)) {
-            Some(json) => value(json, found.kind, self.shape.text),
-            None => Value::Null,
+        if self.shape.takes_all.get(column) == Some(&true) {
+            return Ok(text_value(json, self.shape.text));
+        }
+        column_value(json, &found.kind, self.shape.text).ok_or_else(|| {
+            let row = self.row.as_ref().map_or(0, Row::number);
+            broken_type(row, json, found, &self.shape)
+        })
+    }
+
+    fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
+        let json = self.json(column)?;
+        let kind = &self.shape.columns.get(column)?.kind;
+        if self.shape.text == FieldText::IsText {
+            return Some(Cow::Borrowed(json));
+        }
+        // A format that knows only text has numbers as strings, and nothing as an empty one.
+        match json.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some("") => None,
+            _ if *kind == SqlType::Varchar => Some(Cow::Borrowed(json)),
+            Some(_) if matches!(kind, SqlType::Json | SqlType::List(_) | SqlType::Struct(_)) => {
+                serde_json::from_str::<String>(json).ok().map(Cow::Owned)
+            }
+            Some(text)
+                if is_number(text)
+                    && matches!(kind, SqlType::BigInt | SqlType::Double | SqlType::HugeInt) =>
+            {
+                Some(Cow::Borrowed(text))
+            }
+            Some(text @ ("true" | "false")) if *kind == SqlType::Boolean => Some(Cow::Borrowed(text)),
+            _ => Some(Cow::Borrowed(json)),
         }
     }
 
@@ -128,6 +161,24 @@ impl Drop for RowScan {
             self.watch.left_out(self.bad, first);
         }
     }
+}
+
+/// How much of a value is shown in a message.
+const SHOWN: usize = 60;
+
+/// A value does not have the type of its column.
+fn broken_type(row: u64, json: &str, column: &Column, shape: &Shape) -> Problem {
+    let Column { name, kind, .. } = column;
+    let mut value: String = json.chars().take(SHOWN).collect();
+    if value.len() < json.len() {
+        value.push('…');
+    }
+    let source = if shape.declared { "the input declares" } else { "the first rows have" };
+    let message = format!("row {row} of the input has {value} in `{name}`, which is {kind} as {source}");
+    let written = written_name(name);
+    Problem::new(ProblemCode::ColumnTypeBroken, message).hint(format!(
+        "`--types {name}=text` reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values"
+    ))
 }
 
 /// Finds the columns of a table in rows, whose fields mostly stand in the same order.

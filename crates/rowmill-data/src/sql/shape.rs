@@ -3,17 +3,25 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use rowmill_core::json_text::decode_string;
 use rowmill_core::ports::{ColumnKind, Dataset};
-use rowmill_sql::{Column, Kind};
-use rowmill_types::Problem;
+use rowmill_sql::{Column, FieldText, SqlType, nearest};
+use rowmill_types::{Problem, ProblemCode};
 
-use super::decode::{Text, is_number, is_whole};
+use super::infer::SeenValues;
 use super::sample::sample;
 use super::watch::{Notice, Watch};
 
-/// The most columns that a table of SQLite can have.
+/// The most columns that queries can use.
 const MOST_COLUMNS: usize = 2000;
+
+/// A column and the type that it is said to have: `--types zip=text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnType {
+    /// The name of the column.
+    pub column: String,
+    /// The name of the type, as DuckDB has it.
+    pub type_name: String,
+}
 
 /// The columns of an input.
 #[derive(Debug)]
@@ -22,8 +30,10 @@ pub(crate) struct Shape {
     pub(crate) columns: Vec<Column>,
     /// The fields that they are, in the same order.
     pub(crate) fields: Vec<String>,
+    /// Whether columns take every value as text, in the same order.
+    pub(crate) takes_all: Vec<bool>,
     /// How text is read.
-    pub(crate) text: Text,
+    pub(crate) text: FieldText,
     /// Whether the input declares its columns.
     pub(crate) declared: bool,
     /// What the user should know about them.
@@ -32,27 +42,36 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Finds the columns of an input, with whoever tells what a query cannot see of it.
-    pub(crate) fn watched(input: &dyn Dataset, notice: Notice) -> Result<(Arc<Self>, Arc<Watch>), Problem> {
-        let shape = Self::of(input)?;
+    pub(crate) fn watched(
+        input: &dyn Dataset,
+        types: &[ColumnType],
+        notice: Notice,
+    ) -> Result<(Arc<Self>, Arc<Watch>), Problem> {
+        let mut shape = Self::of(input)?;
+        shape.declare(types)?;
         let watch = Watch::new(notice);
         shape.notices.iter().for_each(|text| watch.tell(text.clone()));
         Ok((Arc::new(shape), Arc::new(watch)))
     }
 
     /// Finds the columns of an input.
-    pub(crate) fn of(input: &dyn Dataset) -> Result<Self, Problem> {
+    fn of(input: &dyn Dataset) -> Result<Self, Problem> {
         if let Some(columns) = input.columns()? {
-            let known = columns.into_iter().map(|column| (column.name, kind_of(column.kind))).collect();
-            return Ok(Self::named(known, Text::IsText, true));
+            let types = input.sql_types()?.unwrap_or_default();
+            let known = columns.into_iter().enumerate().map(|(at, column)| {
+                let declared = types.get(at).map(|name| SqlType::declared(name));
+                (column.name, declared.unwrap_or_else(|| declared_type(column.kind)))
+            });
+            return Ok(Self::named(known.collect(), FieldText::IsText, true));
         }
-        let text = if input.untyped() { Text::MayBeNumber } else { Text::IsText };
+        let text = if input.untyped() { FieldText::MayBeAnything } else { FieldText::IsText };
         let mut places: HashMap<String, usize> = HashMap::new();
-        let mut seen: Vec<(String, Seen)> = Vec::new();
+        let mut seen: Vec<(String, SeenValues)> = Vec::new();
         sample(input, &mut |row| {
             for (name, json) in row.fields() {
                 let place = places.get(name).copied().unwrap_or_else(|| {
                     places.insert(name.to_owned(), seen.len());
-                    seen.push((name.to_owned(), Seen::default()));
+                    seen.push((name.to_owned(), SeenValues::default()));
                     seen.len() - 1
                 });
                 if let Some((_, seen)) = seen.get_mut(place) {
@@ -61,17 +80,57 @@ impl Shape {
             }
             true
         })?;
-        let known = seen.into_iter().map(|(name, seen)| (name, seen.kind(text))).collect();
-        Ok(Self::named(known, text, false))
+        let known = seen.iter().map(|(name, seen)| (name.clone(), seen.kind(text))).collect();
+        let mut shape = Self::named(known, text, false);
+        for (column, (_, seen)) in shape.columns.iter_mut().zip(&seen) {
+            column.note = seen.text_note(&column.name).filter(|_| column.kind == SqlType::Varchar);
+        }
+        Ok(shape)
     }
 
-    /// Gives every field a name that SQLite tells from the others: it takes `a` and `A` for the same.
-    fn named(known: Vec<(String, Kind)>, text: Text, declared: bool) -> Self {
-        let mut shape = Self { columns: Vec::new(), fields: Vec::new(), text, declared, notices: Vec::new() };
+    /// Gives columns the types that they are said to have.
+    fn declare(&mut self, types: &[ColumnType]) -> Result<(), Problem> {
+        for ColumnType { column: name, type_name } in types {
+            let named = |column: &Column| column.name.eq_ignore_ascii_case(name);
+            let at = self.columns.iter().position(named).ok_or_else(|| self.unknown(name))?;
+            let kind = SqlType::named(type_name).ok_or_else(|| {
+                let message = format!("`--types` gives `{name}` the type `{type_name}`, which there is not");
+                Problem::new(ProblemCode::InvalidTypes, message).hint(
+                    "there are text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, and lists such as bigint[]",
+                )
+            })?;
+            if let (Some(column), Some(takes_all)) = (self.columns.get_mut(at), self.takes_all.get_mut(at)) {
+                *takes_all = kind == SqlType::Varchar;
+                column.has_raw = true;
+                column.kind = kind;
+                column.note = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> Problem {
+        let names = || self.columns.iter().map(|column| column.name.as_str());
+        let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let listed: Vec<_> = names().take(12).map(|name| format!("`{name}`")).collect();
+        let message = format!("`--types` names `{name}`, which the input does not have");
+        Problem::new(ProblemCode::InvalidTypes, message).hint(format!("{near}columns: {}", listed.join(", ")))
+    }
+
+    /// Gives every field a name that SQL tells from the others: it takes `a` and `A` for the same.
+    fn named(known: Vec<(String, SqlType)>, text: FieldText, declared: bool) -> Self {
+        let mut shape = Self {
+            columns: Vec::new(),
+            fields: Vec::new(),
+            takes_all: Vec::new(),
+            text,
+            declared,
+            notices: Vec::new(),
+        };
         let mut taken = HashSet::new();
         let mut left_out = 0;
         for (field, kind) in known {
-            if field.contains('\0') || shape.columns.len() >= MOST_COLUMNS {
+            if shape.columns.len() >= MOST_COLUMNS {
                 left_out += 1;
                 continue;
             }
@@ -85,8 +144,11 @@ impl Shape {
                 let what = "because SQL does not tell upper from lower case";
                 shape.notices.push(format!("the field `{field}` is the column `{name}` in queries, {what}"));
             }
-            shape.columns.push(Column { name, kind });
+            // What only the first rows tell may be otherwise further down, and is passed on all the same.
+            let has_raw = !declared || !is_written_back(&kind);
+            shape.columns.push(Column { name, kind, has_raw, note: None });
             shape.fields.push(field);
+            shape.takes_all.push(false);
         }
         if left_out > 0 {
             let most = format!("queries can use {MOST_COLUMNS} columns");
@@ -98,76 +160,30 @@ impl Shape {
     }
 }
 
-fn kind_of(kind: ColumnKind) -> Kind {
+/// Whether a value of a type is written as it was read, so that its JSON need not be kept.
+fn is_written_back(kind: &SqlType) -> bool {
+    matches!(
+        kind,
+        SqlType::Varchar
+            | SqlType::Boolean
+            | SqlType::TinyInt
+            | SqlType::SmallInt
+            | SqlType::Integer
+            | SqlType::BigInt
+            | SqlType::UTinyInt
+            | SqlType::USmallInt
+            | SqlType::UInteger
+    )
+}
+
+fn declared_type(kind: ColumnKind) -> SqlType {
     match kind {
-        ColumnKind::Text => Kind::Text,
-        ColumnKind::Integer => Kind::Integer,
-        ColumnKind::Real => Kind::Real,
-        ColumnKind::Decimal(digits, scale) => Kind::Decimal(digits, scale),
-        ColumnKind::Boolean => Kind::Boolean,
-        ColumnKind::Nested => Kind::Nested,
-        ColumnKind::Mixed => Kind::Mixed,
-    }
-}
-
-/// Which values were seen in a column.
-#[derive(Debug, Default)]
-struct Seen {
-    text: bool,
-    whole: bool,
-    /// Whole numbers that do not fit into 64 bits.
-    wide: bool,
-    real: bool,
-    boolean: bool,
-    nested: bool,
-}
-
-impl Seen {
-    fn add(&mut self, json: &str, text: Text) {
-        match json.as_bytes().first() {
-            Some(b'"') if text == Text::MayBeNumber => {
-                let Some(value) = decode_string(json) else { return };
-                match &*value {
-                    "" => {}
-                    "true" | "false" => self.boolean = true,
-                    value if is_number(value) => self.add_number(value),
-                    _ => self.text = true,
-                }
-            }
-            Some(b'"') => self.text = true,
-            Some(b't' | b'f') => self.boolean = true,
-            Some(b'[' | b'{') => self.nested = true,
-            Some(b'n') | None => {}
-            Some(_) => self.add_number(json),
-        }
-    }
-
-    fn add_number(&mut self, number: &str) {
-        if !is_whole(number) {
-            self.real = true;
-        } else if number.parse::<i64>().is_ok() {
-            self.whole = true;
-        } else {
-            self.wide = true;
-        }
-    }
-
-    /// What the column is. Text that is not all numbers or all truths stays text.
-    fn kind(&self, text: Text) -> Kind {
-        let number = self.whole || self.wide || self.real;
-        let others = [self.text, number, self.boolean, self.nested];
-        match others.iter().filter(|seen| **seen).count() {
-            0 if text == Text::IsText => Kind::Mixed,
-            1 if self.wide && text == Text::IsText => Kind::Wide,
-            1 if self.wide => Kind::Text,
-            1 if self.real => Kind::Real,
-            1 if self.whole => Kind::Integer,
-            1 if self.boolean => Kind::Boolean,
-            1 if self.nested => Kind::Nested,
-            1 => Kind::Text,
-            _ if text == Text::MayBeNumber => Kind::Text,
-            _ => Kind::Mixed,
-        }
+        ColumnKind::Text => SqlType::Varchar,
+        ColumnKind::Integer => SqlType::BigInt,
+        ColumnKind::Real => SqlType::Double,
+        ColumnKind::Decimal(digits, scale) => SqlType::declared(&format!("DECIMAL({digits},{scale})")),
+        ColumnKind::Boolean => SqlType::Boolean,
+        ColumnKind::Nested | ColumnKind::Mixed => SqlType::Json,
     }
 }
 
@@ -175,53 +191,26 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn kind(values: &[&str], text: Text) -> Kind {
-        let mut seen = Seen::default();
-        values.iter().for_each(|value| seen.add(value, text));
-        seen.kind(text)
-    }
-
-    #[test]
-    fn the_kind_of_a_json_column_follows_from_its_values() {
-        for (values, expected) in [
-            (&["1", "null", "-5"][..], Kind::Integer),
-            (&["1", "2.5"], Kind::Real),
-            (&["1", "18446744073709551615"], Kind::Wide),
-            (&["true", "null"], Kind::Boolean),
-            (&["[1]", "{}"], Kind::Nested),
-            (&["\"1\"", "\"x\""], Kind::Text),
-            (&["\"x\"", "1"], Kind::Mixed),
-            (&["true", "0"], Kind::Mixed),
-            (&["null"], Kind::Mixed),
-        ] {
-            assert_eq!(kind(values, Text::IsText), expected, "{values:?}");
-        }
-    }
-
-    #[test]
-    fn text_that_is_all_numbers_is_a_number_where_the_format_knows_only_text() {
-        for (values, expected) in [
-            (&[r#""1""#, r#""""#, r#""-5""#][..], Kind::Integer),
-            (&[r#""1""#, r#""2.50""#], Kind::Real),
-            (&[r#""01""#, r#""2""#], Kind::Text),
-            (&[r#""+1""#], Kind::Text),
-            (&[r#"" 1""#], Kind::Text),
-            (&[r#""18446744073709551615""#], Kind::Text),
-            (&[r#""true""#, r#""false""#], Kind::Boolean),
-            (&[r#""true""#, r#""1""#], Kind::Text),
-            (&[r#""""#, "null"], Kind::Text),
-        ] {
-            assert_eq!(kind(values, Text::MayBeNumber), expected, "{values:?}");
-        }
-    }
-
     #[test]
     fn fields_that_differ_only_in_case_get_names_that_differ() {
-        let known =
-            vec![("a".to_owned(), Kind::Text), ("A".to_owned(), Kind::Integer), ("b".to_owned(), Kind::Text)];
-        let shape = Shape::named(known, Text::IsText, false);
+        let known = ["a", "A", "b"].map(|name| (name.to_owned(), SqlType::Varchar)).to_vec();
+        let shape = Shape::named(known, FieldText::IsText, false);
         let names: Vec<_> = shape.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!((names, shape.fields), (vec!["a", "A_1", "b"], vec!["a".into(), "A".into(), "b".into()]));
         assert_eq!(shape.notices.len(), 1);
+    }
+
+    #[test]
+    fn a_declared_type_needs_a_column_and_a_type_that_there_are() {
+        let mut shape = Shape::named(vec![("zip".into(), SqlType::BigInt)], FieldText::IsText, false);
+        let declared = |column: &str, type_name: &str| {
+            [ColumnType { column: column.into(), type_name: type_name.into() }]
+        };
+        let unknown = shape.declare(&declared("zap", "text")).unwrap_err();
+        assert!(unknown.hint.unwrap().contains("did you mean `zip`?"));
+        assert_eq!(shape.declare(&declared("zip", "colour")).unwrap_err().code, ProblemCode::InvalidTypes);
+        shape.declare(&declared("ZIP", "text")).unwrap();
+        assert_eq!(shape.columns[0].kind, SqlType::Varchar);
+        assert!(shape.takes_all[0]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_core::ports::{Condition, Dataset, Part};
-use rowmill_sql::{Column, Kind, Scan, Table, Wanted};
+use rowmill_sql::{Column, Scan, SqlType, Table, Wanted};
 use rowmill_types::Problem;
 
 use super::handoff::Handoff;
@@ -63,9 +63,9 @@ impl DatasetTable {
         if fields.is_empty() {
             // Rows that are only counted still have to be read; a number costs least.
             let columns = self.shape.columns.iter();
-            let cheap = columns
-                .enumerate()
-                .find(|(_, column)| matches!(column.kind, Kind::Integer | Kind::Boolean | Kind::Real));
+            let cheap = columns.enumerate().find(|(_, column)| {
+                matches!(column.kind, SqlType::BigInt | SqlType::Integer | SqlType::Boolean | SqlType::Double)
+            });
             fields.insert(cheap.map_or(0, |(at, _)| at));
         }
         Some(fields.iter().filter_map(|at| self.shape.fields.get(*at)).cloned().collect())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_data::output::{LineSink, Part, result_rows};
 use rowmill_data::{
-    AttachmentSpec, DocumentIds, FileList, Format, InputFile, InputSpec, Location, attachments,
+    AttachmentSpec, DocumentIds, FileList, Format, InputFile, InputSpec, Location, SqlSettings, attachments,
     columns_dataset, dataset, sql_dataset, where_dataset,
 };
 use rowmill_testkit::conformance::{
@@ -127,7 +127,8 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
     let lines = of_file(&write(&folder, "rows.jsonl", LINES));
     let made = made_rows(&folder, "made.parquet", MadeFormat::Parquet);
     let query = |input: &Arc<dyn Dataset>, sql: &str| {
-        sql_dataset(input.clone(), sql, folder.path(), Arc::new(|_| ())).unwrap()
+        sql_dataset(input.clone(), sql, &SqlSettings { temp: folder.path(), types: &[] }, Arc::new(|_| ()))
+            .unwrap()
     };
     for (input, sql, rows) in [
         (&lines, "SELECT * FROM input", 6),
@@ -142,7 +143,13 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
         assert_kept(sql, &*query(input, sql), &facts);
     }
     let filtered = |input: &Arc<dyn Dataset>, condition: &str| {
-        where_dataset(input.clone(), condition, folder.path(), Arc::new(|_| ())).unwrap()
+        where_dataset(
+            input.clone(),
+            condition,
+            &SqlSettings { temp: folder.path(), types: &[] },
+            Arc::new(|_| ()),
+        )
+        .unwrap()
     };
     for (input, condition, rows, bad) in [
         (&lines, "n >= 2", 5, &[4, 6][..]),

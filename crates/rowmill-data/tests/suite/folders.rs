@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, StringArray};
 use rowmill_core::ports::{Column, ColumnKind, Comparison, Condition, Dataset, Part, Room, Scalar};
-use rowmill_data::{Format, InputSpec, Location, dataset, local_files};
+use rowmill_data::{Format, InputSpec, Location, SqlSettings, dataset, local_files, sql_dataset};
 use rowmill_types::ProblemCode;
 use tempfile::TempDir;
 
@@ -169,4 +169,29 @@ fn a_folder_of_parquet_is_read_as_its_files_are() {
     }
     fs::write(files.path("x.parquet/_SUCCESS"), "").unwrap();
     assert_eq!(all(&files.path("x.parquet")), [r#"{"t":"x"}"#, r#"{"t":"y"}"#]);
+}
+
+#[test]
+fn columns_that_folders_name_have_types_in_queries_over_parquet() {
+    let home = Folder::new();
+    for (year, lang, n) in [("2025", "de", 1), ("2026", "de", 2), ("2026", "en", 3)] {
+        fs::create_dir_all(home.path(&format!("rows.parquet/year={year}/lang={lang}"))).unwrap();
+        let name = format!("rows.parquet/year={year}/lang={lang}/part.parquet");
+        home.write(&name, vec![("n", array(Int64Array::from(vec![n])))]);
+    }
+    let (temp, input) = (TempDir::new().unwrap(), open(&home.path("rows.parquet")));
+    let query = |sql: &str| {
+        let settings = SqlSettings { temp: temp.path(), types: &[] };
+        rows(&*sql_dataset(Arc::clone(&input), sql, &settings, Arc::new(|_| ())).unwrap(), &Part::default())
+    };
+    assert_eq!(
+        query(
+            "SELECT n, year, typeof(year) AS y, typeof(lang) AS l FROM input WHERE year = 2026 AND lang = 'en'"
+        ),
+        [r#"{"n":3,"year":2026,"y":"BIGINT","l":"VARCHAR"}"#]
+    );
+    assert_eq!(
+        query("SELECT year + 1 AS y, sum(n) AS s FROM input GROUP BY ALL ORDER BY ALL"),
+        [r#"{"y":2026,"s":1}"#, r#"{"y":2027,"s":5}"#]
+    );
 }

@@ -1,16 +1,20 @@
 //! A table in memory that remembers what it was asked for.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use rowmill_sql::{Column, Kind, NamedTable, Output, Query, QueryText, Scan, Table, Value, Wanted};
+use rowmill_sql::{
+    Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value,
+};
 use rowmill_types::{Problem, ProblemCode};
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     columns: Vec<Column>,
-    rows: Vec<Vec<Value<'static>>>,
+    /// The JSON of every value.
+    rows: Vec<Vec<&'static str>>,
     /// The scan fails behind this many rows.
     fails_after: Option<usize>,
     /// What every scan was asked for.
@@ -18,28 +22,57 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Rows of an id, a name, a score, a truth and a list.
+    /// Rows of an id, a name, a score, a truth, a list, a price, a time and an object.
     pub(crate) fn people() -> Self {
         let columns = [
-            ("id", Kind::Integer),
-            ("name", Kind::Text),
-            ("score", Kind::Real),
-            ("ok", Kind::Boolean),
-            ("tags", Kind::Nested),
-            ("price", Kind::Decimal(10, 2)),
+            ("id", "BIGINT"),
+            ("name", "VARCHAR"),
+            ("score", "DOUBLE"),
+            ("ok", "BOOLEAN"),
+            ("tags", "VARCHAR[]"),
+            ("price", "DECIMAL(10,2)"),
+            ("at", "TIMESTAMP"),
+            ("meta", "STRUCT(lang VARCHAR, size BIGINT)"),
         ];
-        let row = |id: i64, name: &'static str, score: f64, tags: &'static str| {
-            let name = if name.is_empty() { Value::Null } else { Value::Text(name.into()) };
-            let tags = Value::Text(tags.into());
-            vec![Value::Integer(id), name, Value::Real(score), Value::Integer(id % 2), tags, Value::Real(2.5)]
+        let column = |(name, kind): (&str, &str)| {
+            let kind = SqlType::named(kind).unwrap();
+            let has_raw = !matches!(kind, SqlType::BigInt | SqlType::Varchar | SqlType::Boolean);
+            Column { name: name.into(), kind, has_raw, note: None }
         };
         Self {
-            columns: columns.map(|(name, kind)| Column { name: name.into(), kind }).into(),
+            columns: columns.map(column).into(),
             rows: vec![
-                row(1, "Ada", 1.5, "[1,2]"),
-                row(2, "Bo", -2.0, "[]"),
-                row(3, "", 7.25, r#"["x"]"#),
-                row(4, "Dee", 0.0, r#"[{"a":1}]"#),
+                vec![
+                    "1",
+                    "\"Ada\"",
+                    "1.50",
+                    "true",
+                    r#"["x", "y"]"#,
+                    "\"2.50\"",
+                    "\"2024-01-01T05:00:00\"",
+                    r#"{"size": 1, "lang": "de"}"#,
+                ],
+                vec![
+                    "2",
+                    "\"Bo\"",
+                    "-2.0",
+                    "false",
+                    "[]",
+                    "\"10.00\"",
+                    "\"2024-01-01 07:00:00\"",
+                    r#"{"lang":"en"}"#,
+                ],
+                vec!["3", "null", "7.25", "true", r#"["x"]"#, "null", "null", "null"],
+                vec![
+                    "4",
+                    "\"Dee\"",
+                    "0.0",
+                    "false",
+                    "null",
+                    "\"0.05\"",
+                    "\"2023-12-31 23:59:59.5\"",
+                    r#"{"lang":"de","size":7}"#,
+                ],
             ],
             fails_after: None,
             asked: Mutex::default(),
@@ -58,7 +91,8 @@ impl Memory {
 
 struct MemoryScan {
     columns: Vec<usize>,
-    rows: Vec<Vec<Value<'static>>>,
+    kinds: Vec<Column>,
+    rows: Vec<Vec<&'static str>>,
     next: usize,
     fails_after: Option<usize>,
 }
@@ -70,8 +104,8 @@ impl Table for Memory {
 
     fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem> {
         self.asked.lock().unwrap().push(wanted.clone());
-        let (columns, rows) = (wanted.columns.clone(), self.rows.clone());
-        Ok(Box::new(MemoryScan { columns, rows, next: 0, fails_after: self.fails_after }))
+        let (columns, rows, kinds) = (wanted.columns.clone(), self.rows.clone(), self.columns.clone());
+        Ok(Box::new(MemoryScan { columns, kinds, rows, next: 0, fails_after: self.fails_after }))
     }
 }
 
@@ -84,9 +118,15 @@ impl Scan for MemoryScan {
         Ok(self.next <= self.rows.len())
     }
 
-    fn value(&self, column: usize) -> Value<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, Problem> {
         assert!(self.columns.contains(&column), "column {column} was not wanted");
-        self.rows[self.next - 1][column].clone()
+        let json = self.rows[self.next - 1][column];
+        Ok(column_value(json, &self.kinds[column].kind, FieldText::IsText).unwrap())
+    }
+
+    fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
+        assert!(self.columns.contains(&column), "column {column} was not wanted");
+        Some(Cow::Borrowed(self.rows[self.next - 1][column]))
     }
 
     fn number(&self) -> u64 {
@@ -99,7 +139,7 @@ fn temp() -> PathBuf {
 }
 
 pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
-    let text = QueryText { before: "", text: sql.into(), after: "", flag: "--sql" };
+    let text = QueryText { text: sql.into(), flag: "--sql" };
     Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 
@@ -109,19 +149,13 @@ pub(crate) fn rows(table: &Arc<Memory>, sql: &str) -> Result<Vec<String>, Proble
     let count = query.columns().len();
     let mut rows = Vec::new();
     query.run(&Arc::default(), &mut |record| {
-        let values: Vec<_> = (0..count).map(|at| shown(record.value(at))).collect();
-        rows.push(values.join("|"));
+        let value = |at| {
+            let mut text = String::new();
+            record.write_json(at, &mut text);
+            text
+        };
+        rows.push((0..count).map(value).collect::<Vec<_>>().join("|"));
         ControlFlow::Continue(())
     })?;
     Ok(rows)
-}
-
-fn shown(value: Output<'_>) -> String {
-    match value {
-        Output::Null => "null".into(),
-        Output::Integer(number) => number.to_string(),
-        Output::Real(number) => format!("{number:?}"),
-        Output::Text(text) => text.into(),
-        Output::Bytes(bytes) => format!("{bytes:?}"),
-    }
 }

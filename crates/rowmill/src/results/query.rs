@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Room;
 use rowmill_data::output::result_rows;
-use rowmill_data::sql_dataset;
+use rowmill_data::{SqlSettings, sql_dataset};
 use rowmill_types::{Problem, ProblemCode, Row};
 
 use super::envelopes_of;
@@ -31,7 +31,8 @@ pub fn query(
     let temp = tempfile::tempdir().map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
     })?;
-    let rows = sql_dataset(result_rows(&envelopes_of(output)?)?, sql, temp.path(), notice)?;
+    let settings = SqlSettings { temp: temp.path(), types: &[] };
+    let rows = sql_dataset(result_rows(&envelopes_of(output)?)?, sql, &settings, notice)?;
     let mut source = rows.open()?;
     let mut batch = Vec::new();
     loop {

@@ -41,6 +41,11 @@ pub(crate) fn parquet_file(lines: &str) -> Vec<u8> {
         ("meta", meta(&rows)),
         ("note", text(&rows, "/note")),
     ];
+    parquet_of(columns)
+}
+
+/// A file of columns, in row groups of few rows, so that some can be left out.
+pub(crate) fn parquet_of(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     let columns = columns.into_iter().map(|(name, array)| (name, array, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(16)).build();

@@ -18,18 +18,18 @@ fn results_are_rows_with_ordinals_and_the_kinds_of_their_columns() {
     assert_eq!(
         texts(&*results),
         [
-            r#"{"id":7,"ok":true,"tags":[1, {"a":2}],"big":18446744073709551615,"x":1.5,"t":"[1]"}"#,
-            r#"{"id":8,"ok":false,"tags":null,"big":5,"x":2.0,"t":"b\n\"c"}"#,
+            r#"{"id":7,"ok":true,"tags":[1, {"a":2}],"big":18446744073709551615,"x":1.50,"t":"[1]"}"#,
+            r#"{"id":8,"ok":false,"tags":null,"big":5,"x":2,"t":"b\n\"c"}"#,
         ]
     );
     assert_eq!(numbers(&*results), [1, 2]);
     assert_eq!(
         input.rows("SELECT rowid AS \"row \"\"n\"\"\", x > 1 AS c, tags -> '$[1]' AS j FROM input"),
-        [r#"{"row \"n\"":1,"c":1,"j":{"a":2}}"#, r#"{"row \"n\"":3,"c":1,"j":null}"#]
+        [r#"{"row \"n\"":1,"c":true,"j":{"a":2}}"#, r#"{"row \"n\"":3,"c":true,"j":null}"#]
     );
     assert_eq!(
-        input.rows("SELECT x'00ff' AS b, x'616263' AS t, 9e999 AS i FROM input LIMIT 1"),
-        [r#"{"b":"AP8=","t":"abc","i":"Infinity"}"#]
+        input.rows("SELECT 'abc'::BLOB AS t, 9e999 AS i, 'nan'::DOUBLE AS n FROM input LIMIT 1"),
+        [r#"{"t":"abc","i":"Infinity","n":"NaN"}"#]
     );
     assert_eq!(
         input.rows("SELECT string_split('a-b', '-') AS parts FROM input LIMIT 1"),
@@ -56,8 +56,8 @@ fn values_of_csv_are_numbers_where_all_of_a_column_are() {
     assert_eq!(
         input.rows("SELECT *, n + 1 AS next, note IS NULL AS blank FROM input WHERE id >= 1"),
         [
-            r#"{"id":1,"zip":"01234","n":2.5,"ok":true,"note":null,"next":3.5,"blank":1}"#,
-            r#"{"id":2,"zip":"99999","n":-1.0,"ok":false,"note":"x","next":0.0,"blank":0}"#,
+            r#"{"id":1,"zip":"01234","n":2.50,"ok":true,"note":null,"next":3.5,"blank":true}"#,
+            r#"{"id":2,"zip":"99999","n":-1,"ok":false,"note":"x","next":0.0,"blank":false}"#,
         ]
     );
 }
@@ -156,7 +156,7 @@ fn a_query_that_fails_gives_the_rows_before_and_then_the_problem() {
         }
     };
     assert_eq!((rows.len(), problem.code), (2, ProblemCode::QueryFailed));
-    assert!(problem.message.contains("malformed JSON"), "{}", problem.message);
+    assert!(problem.message.contains("'broken' is no JSON"), "{}", problem.message);
 }
 
 #[test]
@@ -167,4 +167,42 @@ fn temporary_files_do_not_stay() {
         1
     );
     assert_eq!(std::fs::read_dir(input.temp()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_value_that_breaks_the_type_of_its_column_is_named_with_its_row_and_the_remedy() {
+    let mut text = "{\"x\":1,\"id\":7}\n".repeat(20_480);
+    text.push_str("{\"x\":\"n/a\",\"id\":8}\n");
+    let input = Input::new("rows.jsonl", &text);
+    let problem =
+        read_all(&mut *input.sql("SELECT id FROM input WHERE x > 8").unwrap().open().unwrap()).unwrap_err();
+    assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
+    assert!(
+        problem.message.contains("row 20481 of the input has \"n/a\" in `x`, which is BIGINT"),
+        "{}",
+        problem.message
+    );
+    assert!(problem.hint.as_ref().unwrap().contains("--types x=text"), "{:?}", problem.hint);
+    // A column that is only passed on is not looked at.
+    assert_eq!(input.rows("SELECT id FROM input WHERE id > 7"), [r#"{"id":8}"#]);
+    let typed = input
+        .typed_sql("SELECT x, id FROM input WHERE coalesce(TRY_CAST(x AS BIGINT), 9) > 8", &[("x", "text")]);
+    assert_eq!(texts(&*typed.unwrap()), [r#"{"x":"n/a","id":8}"#]);
+}
+
+#[test]
+fn mixed_columns_pass_on_every_value_and_are_compared_only_with_a_cast() {
+    let input = Input::new("rows.jsonl", "{\"x\":true}\n{\"x\":\"[1]\"}\n{\"x\":1.50}\n{\"x\":[1, 2]}\n");
+    let rows = [r#"{"x":true}"#, r#"{"x":"[1]"}"#, r#"{"x":1.50}"#, r#"{"x":[1, 2]}"#];
+    assert_eq!(input.rows("SELECT x FROM input"), rows);
+    let problem = input.sql("SELECT x FROM input WHERE x > 1").unwrap_err();
+    assert!(problem.message.contains("JSON and INTEGER do not meet"), "{}", problem.message);
+    assert!(problem.hint.as_ref().unwrap().contains("TRY_CAST"), "{:?}", problem.hint);
+    assert_eq!(input.rows("SELECT x FROM input WHERE TRY_CAST(x AS DOUBLE) > 1"), [r#"{"x":1.50}"#]);
+}
+
+#[test]
+fn times_are_compared_as_times_whatever_form_they_have() {
+    let input = Input::new("rows.csv", "id,t\n1,2024-01-01T05:00:00\n2,2024-01-01 07:00:00\n");
+    assert_eq!(input.rows("SELECT id FROM input WHERE t < '2024-01-01 06:00:00'"), [r#"{"id":1}"#]);
 }

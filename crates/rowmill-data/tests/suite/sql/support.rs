@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rowmill_core::ports::{Dataset, Room, RowSource};
-use rowmill_data::{InputSpec, Location, Notice, dataset};
+use rowmill_data::{ColumnType, InputSpec, Location, Notice, SqlSettings, dataset};
 use rowmill_types::{Problem, SourceRow};
 
 /// A folder with one input file, and what was said about it.
@@ -31,6 +31,10 @@ impl Input {
         dataset(&InputSpec::new(Location::File(self.path.clone()), None)).unwrap()
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn temp(&self) -> &Path {
         self.folder.path()
     }
@@ -45,11 +49,25 @@ impl Input {
     }
 
     pub(crate) fn sql(&self, sql: &str) -> Result<Arc<dyn Dataset>, Problem> {
-        rowmill_data::sql_dataset(self.dataset(), sql, self.temp(), self.notice())
+        self.typed_sql(sql, &[])
+    }
+
+    /// A query over columns that are said to have types.
+    pub(crate) fn typed_sql(&self, sql: &str, types: &[(&str, &str)]) -> Result<Arc<dyn Dataset>, Problem> {
+        let typed = |(column, type_name): &(&str, &str)| ColumnType {
+            column: (*column).to_owned(),
+            type_name: (*type_name).to_owned(),
+        };
+        let types: Vec<_> = types.iter().map(typed).collect();
+        rowmill_data::sql_dataset(self.dataset(), sql, &self.settings(&types), self.notice())
+    }
+
+    pub(crate) fn settings<'s>(&'s self, types: &'s [ColumnType]) -> SqlSettings<'s> {
+        SqlSettings { temp: self.temp(), types }
     }
 
     pub(crate) fn filtered(&self, condition: &str) -> Result<Arc<dyn Dataset>, Problem> {
-        rowmill_data::where_dataset(self.dataset(), condition, self.temp(), self.notice())
+        rowmill_data::where_dataset(self.dataset(), condition, &self.settings(&[]), self.notice())
     }
 
     /// The text of the rows that a query gives.

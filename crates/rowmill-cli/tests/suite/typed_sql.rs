@@ -1,0 +1,162 @@
+//! What the columns of a query are, what runs it, and what is said when a value is not what it should be.
+
+use std::path::Path;
+
+use crate::support::{Ended, Place, each, row_numbers};
+use serde_json::{Value, json};
+
+const ECHO: [&str; 4] = ["-m", "passthrough", "-p", "{{row_json}}"];
+
+/// Runs over an input, to `out.jsonl`.
+fn run(place: &Place, input: &str, flags: &[&str]) -> Ended {
+    place.run(&[&ECHO, &["-i", input, "-o", "out.jsonl"], flags].concat())
+}
+
+/// The rows that reached the model, in the order of the output.
+fn seen(place: &Place) -> Vec<Value> {
+    let parsed = |result: Value| serde_json::from_str(result.as_str().unwrap_or("null")).unwrap_or_default();
+    each(&place.json("out.jsonl"), "/result").into_iter().map(parsed).collect()
+}
+
+/// A place in which `python3` has the package `duckdb`.
+fn place_with_duckdb() -> Place {
+    let mut place = Place::new();
+    let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
+    assert!(environment.join("python3").exists(), "run `bash scripts/prepare-python` first");
+    place.set("PATH", &format!("{}:/usr/bin:/bin", environment.display()));
+    place
+}
+
+#[test]
+fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
+    let place = Place::new();
+    place.write("rows.csv", "zip,n\n00123,1\n9000,2\nn/a,3\n");
+    let query = "SELECT zip, n FROM input WHERE TRY_CAST(zip AS INTEGER) < 200";
+    let with_types =
+        |types: &str, mode: &str| run(&place, "rows.csv", &[mode, "--sql", query, "--types", types]);
+    with_types("zip=text", "--overwrite").ok();
+    assert_eq!(seen(&place), [json!({"zip": "00123", "n": 1})]);
+    with_types("zip=text", "--resume").ok();
+    with_types("zip=text,n=double", "--resume").code(1).says("query");
+    for (types, code, said) in [
+        ("zap=text", 1, "error[RM1061]"),
+        ("zip=colour", 1, "which there is not"),
+        ("zip", 2, "`zip` is not `column=type`"),
+    ] {
+        with_types(types, "--overwrite").code(code).says(said);
+    }
+    run(&place, "rows.csv", &["--overwrite", "--types", "zip=text"]).code(2).says("--types is for queries");
+}
+
+#[test]
+fn a_value_that_breaks_the_type_of_its_column_stops_the_run_with_its_row_and_the_remedy() {
+    let place = Place::new();
+    let rows: String = (1..=20_480).map(|n| format!("{{\"n\":{n},\"x\":{}}}\n", n % 3)).collect();
+    place.write("rows.jsonl", format!("{rows}{{\"n\":20481,\"x\":\"n/a\"}}\n"));
+    let ended = run(&place, "rows.jsonl", &["--where", "x > 8"]);
+    assert_ne!(ended.code, 0);
+    ended
+        .says("error[RM1060]: row 20481 of the input has \"n/a\" in `x`, which is BIGINT as the first rows have")
+        .says("`--types x=text`")
+        .says("TRY_CAST(x AS BIGINT)");
+    let condition = "TRY_CAST(x AS BIGINT) IS NULL";
+    run(&place, "rows.jsonl", &["--overwrite", "--types", "x=text", "--where", condition]).ok();
+    assert_eq!(row_numbers(&place.json("out.jsonl")), [20_481]);
+    assert_eq!(seen(&place), [json!({"n": 20481, "x": "n/a"})]);
+}
+
+#[test]
+fn a_condition_over_numbers_with_decimal_commas_is_refused_with_what_to_write() {
+    let place = Place::new();
+    place.write("prices.csv", "id;price\n1;1,50\n2;0,75\n3;12,00\n");
+    run(&place, "prices.csv", &["--where", "price > 1"])
+        .code(1)
+        .says("error[RM1020]")
+        .says("`price` is text because of values such as `1,50`")
+        .says("`CAST(replace(price, ',', '.') AS DOUBLE)`");
+    assert!(!place.exists("out.jsonl"));
+    run(&place, "prices.csv", &["--where", "CAST(replace(price, ',', '.') AS DOUBLE) > 1"]).ok();
+    assert_eq!(each(&seen(&place), "/id"), [json!("1"), json!("3")]);
+}
+
+#[test]
+fn columns_that_folders_name_are_columns_of_a_query() {
+    let place = Place::new();
+    for (year, region, rows) in
+        [(2025, "eu", "{\"n\":1}\n"), (2026, "eu", "{\"n\":2}\n"), (2026, "us", "{\"n\":3}\n")]
+    {
+        place.write(&format!("data.jsonl/year={year}/region={region}/part.jsonl"), rows);
+    }
+    run(&place, "data.jsonl", &["--where", "year > 2025 AND region = 'eu'"]).ok();
+    assert_eq!(each(&seen(&place), "/n"), [json!(2)]);
+    let query = "SELECT year, sum(n) AS s FROM input GROUP BY ALL ORDER BY year DESC";
+    run(&place, "data.jsonl", &["--overwrite", "--sql", query]).ok();
+    assert_eq!(seen(&place), [json!({"year": 2026, "s": 5}), json!({"year": 2025, "s": 1})]);
+}
+
+#[test]
+fn a_query_can_run_in_the_duckdb_of_the_user() {
+    let mut place = place_with_duckdb();
+    let cities = ["Bern", "Rome", "Oslo", "Bern"];
+    let row =
+        |(n, city): (usize, &&str)| format!("{{\"id\":{n},\"city\":\"{city}\",\"amount\":{}}}\n", n * 10);
+    place.write("rows.jsonl", cities.iter().enumerate().map(row).collect::<String>());
+    let query = "SELECT city, sum(amount) AS s FROM input GROUP BY ROLLUP (city) ORDER BY ALL";
+    let flags = ["--sql", query, "--sql-engine", "duckdb"];
+    run(&place, "rows.jsonl", &flags).ok();
+    assert_eq!(seen(&place).len(), 4);
+    assert_eq!(seen(&place)[0], json!({"city": "Bern", "s": 30}));
+    run(&place, "rows.jsonl", &["--sql", "SELECT idd FROM input", "--sql-engine", "duckdb", "--overwrite"])
+        .code(1)
+        .says("error[RM1020]")
+        .says("idd");
+    run(&place, "rows.jsonl", &["--where", "id = 1", "--sql-engine", "duckdb", "--overwrite"])
+        .code(2)
+        .says("--sql-engine duckdb");
+    run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "sqlite"])
+        .code(2)
+        .says("possible values: builtin, duckdb");
+    let shown = place.rowmill(&["head", "rows.jsonl", "--sql", query, "--sql-engine", "duckdb"]).ok().stdout;
+    assert!(shown.contains("Rome") && shown.contains("60"), "{shown}");
+    let without_duckdb = place.path("tmp");
+    place.set("PATH", &without_duckdb.to_string_lossy());
+    run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--overwrite"])
+        .code(1)
+        .says("error[RM1062]")
+        .says("pip install duckdb");
+}
+
+#[test]
+fn duckdb_reads_delimiters_types_and_folders_as_the_run_was_told() {
+    let place = place_with_duckdb();
+    place.write("rows.csv", "id|zip\n1|00123\n2|9000\n");
+    let query = "SELECT zip, length(zip) AS n FROM input WHERE id = 1";
+    let flags = ["--sql", query, "--sql-engine", "duckdb", "--delimiter", "|", "--types", "zip=text"];
+    run(&place, "rows.csv", &flags).ok();
+    assert_eq!(seen(&place), [json!({"zip": "00123", "n": 5})]);
+    place.write("data.jsonl/year=2025/a.jsonl", "{\"n\":1}\n");
+    place.write("data.jsonl/year=2026/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
+    let query = "SELECT year, n, n / 0 AS i FROM input WHERE year = 2026 ORDER BY n";
+    run(&place, "data.jsonl", &["--overwrite", "--sql", query, "--sql-engine", "duckdb"]).ok();
+    assert_eq!(
+        seen(&place),
+        [json!({"year": 2026, "n": 2, "i": "Infinity"}), json!({"year": 2026, "n": 3, "i": "Infinity"})]
+    );
+}
+
+#[test]
+fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the_run() {
+    let place = place_with_duckdb();
+    place.write_rows(20);
+    let query = "SELECT n FROM input WHERE n > 5";
+    let flags = ["--sql", query, "--sql-engine", "duckdb", "--limit", "3"];
+    run(&place, "rows.jsonl", &flags).ok();
+    assert_eq!(each(&seen(&place), "/n"), [json!(6), json!(7), json!(8)]);
+    let recorded = place.names(".out.jsonl.rowmill");
+    assert!(recorded.iter().any(|name| name.starts_with("rows-")), "{recorded:?}");
+    run(&place, "rows.jsonl", &["--sql", query, "--resume"]).code(1).says("query");
+    run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--resume"])
+        .ok()
+        .says("the rows are those that the query gave when the run began");
+    assert_eq!(seen(&place).len(), 15);
+}

@@ -1,0 +1,71 @@
+//! The types of columns as DuckDB names them.
+
+use arrow_schema::DataType;
+
+use super::shape::Shape;
+
+/// The type of a column that is decoded so.
+pub(super) fn sql_type(shape: &Shape, decoded: &DataType) -> String {
+    named(shape, Some(decoded))
+}
+
+/// The type of a column that files store differently.
+pub(super) fn joined_type(shape: &Shape) -> String {
+    named(shape, None)
+}
+
+fn named(shape: &Shape, decoded: Option<&DataType>) -> String {
+    use DataType as T;
+    let plain = match shape {
+        Shape::Null => "NULL",
+        Shape::Boolean => "BOOLEAN",
+        Shape::Integer => match decoded {
+            Some(T::Int8) => "TINYINT",
+            Some(T::Int16) => "SMALLINT",
+            Some(T::Int32) => "INTEGER",
+            Some(T::UInt8) => "UTINYINT",
+            Some(T::UInt16) => "USMALLINT",
+            Some(T::UInt32) => "UINTEGER",
+            Some(T::UInt64) => "UBIGINT",
+            Some(_) => "BIGINT",
+            None => "HUGEINT",
+        },
+        Shape::Real => match decoded {
+            Some(T::Float16 | T::Float32) => "FLOAT",
+            _ => "DOUBLE",
+        },
+        Shape::Decimal(digits, scale @ 0..) if *digits <= 38 => return format!("DECIMAL({digits},{scale})"),
+        Shape::Decimal(..) => "OTHER DECIMAL",
+        Shape::Text => "VARCHAR",
+        Shape::Bytes => "BLOB",
+        Shape::Uuid => "UUID",
+        Shape::Date => "DATE",
+        Shape::Time => "TIME",
+        Shape::Timestamp { utc: false } => "TIMESTAMP",
+        Shape::Timestamp { utc: true } => "TIMESTAMPTZ",
+        Shape::Duration | Shape::Interval => "INTERVAL",
+        Shape::Map(..) => "MAP",
+        Shape::List(item) => {
+            let decoded = match decoded {
+                Some(T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field)) => {
+                    Some(field)
+                }
+                Some(T::FixedSizeList(field, _)) => Some(field),
+                _ => None,
+            };
+            return format!("{}[]", named(item, decoded.map(|field| field.data_type())));
+        }
+        Shape::Struct(fields) => {
+            let decoded = |at: usize| match decoded {
+                Some(T::Struct(fields)) => fields.get(at).map(|field| field.data_type()),
+                _ => None,
+            };
+            let fields = fields.iter().enumerate();
+            let fields = fields.map(|(at, (name, shape))| {
+                format!("\"{}\" {}", name.replace('"', "\"\""), named(shape, decoded(at)))
+            });
+            return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));
+        }
+    };
+    plain.to_owned()
+}

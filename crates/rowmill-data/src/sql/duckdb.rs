@@ -1,0 +1,302 @@
+//! `--sql-engine duckdb`: the query runs in the user's own DuckDB, and its results are rows.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
+use rowmill_types::{Problem, ProblemCode, Row};
+
+use super::handoff::{Handoff, WorkedSource};
+use super::shape::ColumnType;
+use crate::{FieldDelimiter, FileList, Format};
+
+/// Runs statements with the Python package: the first prepares, the second gives rows.
+const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor statement in sys.argv[1:]:\n    connection.execute(statement)\n";
+
+/// How much of what DuckDB says is shown.
+const SHOWN: u64 = 4096;
+
+/// What runs a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SqlEngine {
+    /// The engine that is built in.
+    #[default]
+    BuiltIn,
+    /// The user's own DuckDB.
+    DuckDb,
+}
+
+/// What DuckDB reads, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct DuckDbInput<'i> {
+    /// The files and their format.
+    pub files: &'i (FileList, Format),
+    /// What stands between the values of a CSV input, where it was named.
+    pub delimiter: Option<FieldDelimiter>,
+    /// The types that columns are said to have.
+    pub types: &'i [ColumnType],
+}
+
+/// The ways to DuckDB, in the order in which they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DuckDbAccess {
+    Program,
+    PythonPackage,
+}
+
+/// The rows that a query over the table `input` gives in the user's own DuckDB, which reads the files
+/// itself.
+///
+/// # Errors
+///
+/// There is no DuckDB, it cannot read files of this format, or it does not take the query.
+pub fn duckdb_dataset(
+    input: Arc<dyn Dataset>,
+    read: &DuckDbInput<'_>,
+    sql: &str,
+) -> Result<Arc<dyn Dataset>, Problem> {
+    let access = found_duckdb()?;
+    let view = view_statement(read)?;
+    let query = sql.trim().trim_end_matches(';').to_owned();
+    let dataset = DuckDbDataset { input, access, view, query };
+    dataset.check()?;
+    Ok(Arc::new(dataset))
+}
+
+#[derive(Debug, Clone)]
+struct DuckDbDataset {
+    input: Arc<dyn Dataset>,
+    access: DuckDbAccess,
+    /// The statement that makes the view `input`.
+    view: String,
+    query: String,
+}
+
+/// The program `duckdb`, or the Python package.
+fn found_duckdb() -> Result<DuckDbAccess, Problem> {
+    let answers = |command: &mut Command| {
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if answers(Command::new("duckdb").arg("--version")) {
+        return Ok(DuckDbAccess::Program);
+    }
+    if answers(Command::new("python3").args(["-c", "import duckdb"])) {
+        return Ok(DuckDbAccess::PythonPackage);
+    }
+    let message =
+        "`--sql-engine duckdb` found neither the program `duckdb` nor the package `duckdb` of `python3`";
+    Err(Problem::new(ProblemCode::NoSqlEngine, message)
+        .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn view_statement(input: &DuckDbInput<'_>) -> Result<String, Problem> {
+    let (list, format) = input.files;
+    let paths: Vec<_> = list.files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
+    // Folders give columns where they do so without DuckDB, and nowhere else.
+    let is_partitioned = list.files.iter().any(|file| !file.partition.is_empty());
+    let shared =
+        format!("[{}], union_by_name = true, hive_partitioning = {is_partitioned}", paths.join(", "));
+    let source = match format {
+        Format::Jsonl => format!("read_json({shared}, format = 'newline_delimited')"),
+        Format::Json => format!("read_json({shared})"),
+        Format::Csv | Format::Tsv => format!("read_csv({shared}{})", csv_settings(input)),
+        Format::Parquet => format!("read_parquet({shared})"),
+        other => {
+            let message = format!("`--sql-engine duckdb` cannot read inputs of the format {}", other.name());
+            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
+        }
+    };
+    let cast = |one: &ColumnType| {
+        let name = format!("\"{}\"", one.column.replace('"', "\"\""));
+        format!("CAST({name} AS {}) AS {name}", one.type_name)
+    };
+    // What is read from text is read with its type at once, so that no other type loses any of it.
+    let is_text = matches!(format, Format::Csv | Format::Tsv);
+    let replaced: Vec<_> = input.types.iter().filter(|_| !is_text).map(cast).collect();
+    let replace =
+        if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
+    Ok(format!("CREATE VIEW input AS SELECT *{replace} FROM {source}"))
+}
+
+/// What `read_csv` is told beside the names of files.
+fn csv_settings(input: &DuckDbInput<'_>) -> String {
+    let mut settings = String::new();
+    let tab = (input.files.1 == Format::Tsv).then(|| "tab".to_owned());
+    if let Some(delimiter) = input.delimiter.map(|delimiter| delimiter.to_string()).or(tab) {
+        let sign = if delimiter == "tab" { "\t" } else { &delimiter };
+        settings.push_str(&format!(", delim = {}", quoted(sign)));
+    }
+    let types = input.types.iter();
+    let types: Vec<_> =
+        types.map(|one| format!("{}: {}", quoted(&one.column), quoted(&one.type_name))).collect();
+    if !types.is_empty() {
+        settings.push_str(&format!(", types = {{{}}}", types.join(", ")));
+    }
+    settings
+}
+
+impl DuckDbDataset {
+    /// DuckDB with statements to run; its results come through its standard output.
+    fn command(&self, last: &str) -> Command {
+        match self.access {
+            DuckDbAccess::Program => {
+                let mut command = Command::new("duckdb");
+                command.args(["-bail", "-c", &self.view, "-c", last]);
+                command
+            }
+            DuckDbAccess::PythonPackage => {
+                let mut command = Command::new("python3");
+                command.args(["-c", PROGRAM, &self.view, last]);
+                command
+            }
+        }
+    }
+
+    /// Asks DuckDB whether it takes the query.
+    fn check(&self) -> Result<(), Problem> {
+        let output = self
+            .command(&format!("EXPLAIN {}", self.query))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| not_started(&error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Problem::new(ProblemCode::InvalidQuery, format!("`--sql` cannot be run: {}", last_words(&said)))
+            .hint("correct the query; it runs in your own DuckDB"))
+    }
+
+    fn run(&self, handoff: &Handoff) -> Result<(), Problem> {
+        let copy = format!("COPY ({}\n) TO '/dev/stdout' (FORMAT json)", self.query);
+        let mut command = self.command(&copy);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = RunningDuckDb(command.spawn().map_err(|error| not_started(&error))?);
+        let Some(results) = running.0.stdout.take() else { return Ok(()) };
+        let mut number = 0;
+        for line in BufReader::new(results).lines() {
+            let line = line.map_err(|error| {
+                Problem::new(ProblemCode::QueryFailed, "the results of DuckDB cannot be read").cause(error)
+            })?;
+            number += 1;
+            if !handoff.push(Row::parse(number, quoted_numbers(line))) {
+                return Ok(());
+            }
+        }
+        running.finish()
+    }
+}
+
+/// DuckDB while it runs; it ends with whoever reads its results.
+struct RunningDuckDb(Child);
+
+impl RunningDuckDb {
+    fn finish(&mut self) -> Result<(), Problem> {
+        let mut said = Vec::new();
+        if let Some(errors) = self.0.stderr.take() {
+            // What cannot be read of a message is not in the message.
+            let _read = errors.take(SHOWN).read_to_end(&mut said);
+        }
+        let status = self.0.wait().map_err(|error| not_started(&error))?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&said);
+        Err(Problem::new(
+            ProblemCode::QueryFailed,
+            format!("`--sql` failed while it ran: {}", last_words(&said)),
+        )
+        .hint("correct the query; it runs in your own DuckDB"))
+    }
+}
+
+impl Drop for RunningDuckDb {
+    fn drop(&mut self) {
+        // A process that has ended already cannot be ended.
+        let _ended = self.0.kill();
+        let _waited = self.0.wait();
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Problem {
+    Problem::new(ProblemCode::NoSqlEngine, "DuckDB could not be started").cause(error)
+}
+
+/// A row with `NaN` and `Infinity` between quotes, as the built-in engine writes them: DuckDB writes
+/// words that are no JSON.
+fn quoted_numbers(line: String) -> String {
+    if !line.contains("NaN") && !line.contains("Infinity") {
+        return line;
+    }
+    let mut written = String::with_capacity(line.len() + 8);
+    let (mut rest, mut is_text) = (line.as_str(), false);
+    while let Some(first) = rest.chars().next() {
+        let word =
+            ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| !is_text && rest.starts_with(word));
+        let length = match (word, first) {
+            (Some(word), _) => {
+                written.extend(["\"", word, "\""]);
+                word.len()
+            }
+            (None, '\\') => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+            (None, other) => other.len_utf8(),
+        };
+        if word.is_none() {
+            is_text ^= first == '"';
+            written.push_str(rest.get(..length).unwrap_or_default());
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    written
+}
+
+/// What is wrong, without where in a program it was found.
+fn last_words(said: &str) -> String {
+    let lines: Vec<_> = said.lines().collect();
+    let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
+    let text = lines.get(start..).unwrap_or_default().join("\n    ");
+    let text = text.strip_prefix("_duckdb.").unwrap_or(&text).trim().to_owned();
+    if text.is_empty() { "DuckDB ended without a word".to_owned() } else { text }
+}
+
+impl Dataset for DuckDbDataset {
+    fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
+        let handoff = Arc::new(Handoff::default());
+        let (results, dataset) = (handoff.clone(), self.clone());
+        Ok(Box::new(WorkedSource::start(handoff, move || dataset.run(&results))?))
+    }
+
+    fn rereadable(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> Result<InputIdentity, Problem> {
+        self.input.identity()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.input.notice()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_numbers_are_quoted_where_they_are_no_text_already() {
+        for (line, expected) in [
+            (r#"{"a":NaN,"b":[-Infinity,1]}"#, r#"{"a":"NaN","b":["-Infinity",1]}"#),
+            (r#"{"NaN":"Infinity \" NaN","é":Infinity}"#, r#"{"NaN":"Infinity \" NaN","é":"Infinity"}"#),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            assert_eq!(quoted_numbers(line.to_owned()), expected);
+        }
+    }
+}

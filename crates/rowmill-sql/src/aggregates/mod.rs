@@ -1,0 +1,10 @@
+//! Functions of groups and windows, with DuckDB's meaning.
+
+mod bind;
+mod run;
+mod state;
+
+pub(crate) use bind::{
+    AggregateCall, AggregateKind, BoundAggregate, WindowUse, bind_aggregate, is_aggregate, names,
+};
+pub(crate) use run::register;

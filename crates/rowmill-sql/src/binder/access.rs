@@ -1,0 +1,185 @@
+//! Columns, and parts of values.
+
+use sqlparser::ast::Spanned as _;
+use sqlparser::ast::{AccessExpr, Expr, Ident, Subscript};
+
+use super::Binder;
+use super::scope::{RelationColumn, Scope, dotted};
+use crate::advice;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Leaf, Node, Typed};
+use crate::scalars::{element, slice, struct_field};
+use crate::values::sql_type::SqlType;
+
+/// A name that was found: the column, and how many parts of the name it took.
+struct FoundColumn<'s> {
+    column: RelationColumn,
+    parts: usize,
+    scope: &'s Scope<'s>,
+}
+
+impl Binder<'_> {
+    /// A column, or a field of one.
+    pub(super) fn bind_name(&mut self, parts: &[Ident], scope: &Scope<'_>) -> Bound<Typed> {
+        let place = parts.first().map_or(TextPlace::default(), |part| TextPlace::from(part.span));
+        let Some(found) = find_column(parts, scope, place)? else {
+            if let [only] = parts
+                && let Some((name, expression)) = scope.alias(&only.value).cloned()
+            {
+                // The entry itself must not see its own name.
+                let mut inner = scope.clone();
+                inner.aliases.retain(|(alias, _)| *alias != name);
+                return self.bind_expression(&expression, &inner);
+            }
+            return Err(unknown_column(parts, scope, place));
+        };
+        if let [only] = parts {
+            check_alias(only, scope, place)?;
+        }
+        let FoundColumn { column, parts: used, scope: owner } = found;
+        let is_key = |keys: &super::scope::GroupKeys| keys.columns.contains(&column.sql);
+        if owner.groups.as_ref().is_some_and(|keys| !is_key(keys)) {
+            let name = dotted(parts);
+            return Err(Refusal::new(
+                format!("`{name}` is neither grouped by nor inside of a function of a group"),
+                place,
+            )
+            .hint(format!("add it to `GROUP BY`, or write `any_value({name})`")));
+        }
+        let leaf = Leaf { sql: column.sql, raw: column.raw, note: column.note };
+        let mut typed = Typed { node: Node::Leaf(leaf), kind: column.kind, place };
+        for field in parts.iter().skip(used) {
+            typed = struct_field(typed, &field.value, TextPlace::from(field.span))?;
+        }
+        Ok(typed)
+    }
+
+    /// `x[1].name`.
+    pub(super) fn bind_access(
+        &mut self,
+        root: &Expr,
+        chain: &[AccessExpr],
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
+        // What looks like fields may be the name of a column.
+        let mut chain = chain;
+        let mut typed = match root {
+            Expr::Identifier(first) => {
+                let mut names = vec![first.clone()];
+                while let Some((AccessExpr::Dot(Expr::Identifier(name)), rest)) = chain.split_first() {
+                    names.push(name.clone());
+                    chain = rest;
+                }
+                self.bind_name(&names, scope)?
+            }
+            other => self.bind_expression(other, scope)?,
+        };
+        for access in chain {
+            let place = TextPlace::from(root.span());
+            typed = match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => {
+                    struct_field(typed, &name.value, TextPlace::from(name.span))?
+                }
+                AccessExpr::Subscript(Subscript::Index { index }) => {
+                    let index = self.bind_expression(index, scope)?;
+                    element(typed, index, place)?
+                }
+                AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
+                    let mut bound = |bound: &Option<Expr>| {
+                        bound.as_ref().map(|bound| self.bind_expression(bound, scope)).transpose()
+                    };
+                    let bounds = [bound(lower_bound)?, bound(upper_bound)?];
+                    slice(typed, bounds, place)?
+                }
+                _ => return Err(Refusal::new("that is no part of a value", place)),
+            };
+        }
+        Ok(typed)
+    }
+}
+
+/// Finds a column here or in the queries around.
+fn find_column<'s>(
+    parts: &[Ident],
+    scope: &'s Scope<'s>,
+    place: TextPlace,
+) -> Bound<Option<FoundColumn<'s>>> {
+    let mut level = Some(scope);
+    while let Some(scope) = level {
+        if let Some((column, used)) = find_in(parts, scope, place)? {
+            return Ok(Some(FoundColumn { column, parts: used, scope }));
+        }
+        // A name of the select list comes before a column of the query around.
+        if parts.len() == 1 && parts.first().is_some_and(|name| scope.alias(&name.value).is_some()) {
+            return Ok(None);
+        }
+        level = scope.parent;
+    }
+    Ok(None)
+}
+
+fn find_in(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Bound<Option<(RelationColumn, usize)>> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(None) };
+    if let (Some(relation), Some(second)) = (scope.relation(&first.value), rest.first()) {
+        if let Some(column) = relation.column(&second.value) {
+            return Ok(Some((column.clone(), 2)));
+        }
+        if let Some(number) = row_number(relation, &second.value) {
+            return Ok(Some((number, 2)));
+        }
+    }
+    let found = scope.columns(&first.value);
+    match found.as_slice() {
+        [column] => Ok(Some(((*column).clone(), 1))),
+        [] => {
+            let numbers = scope.relations.iter().filter_map(|relation| row_number(relation, &first.value));
+            Ok(numbers.map(|column| (column, 1)).next())
+        }
+        _ => {
+            let message = format!("`{}` is a column of several tables", first.value);
+            Err(Refusal::new(message, place).hint("write the table before it, such as `a.x`"))
+        }
+    }
+}
+
+/// The number of a row, where no column has that name.
+fn row_number(relation: &super::scope::Relation, name: &str) -> Option<RelationColumn> {
+    let is_number = name.eq_ignore_ascii_case("rowid") && relation.has_row_numbers;
+    is_number.then(|| RelationColumn {
+        name: "rowid".to_owned(),
+        kind: SqlType::BigInt,
+        sql: format!("{}.rowid", relation.alias),
+        raw: None,
+        note: None,
+        is_hidden: false,
+    })
+}
+
+/// Refuses a name that means a column and something else of the select list.
+fn check_alias(name: &Ident, scope: &Scope<'_>, place: TextPlace) -> Bound<()> {
+    let Some((_, expression)) = scope.alias(&name.value).filter(|_| scope.clause.prefers_neither()) else {
+        return Ok(());
+    };
+    let last = match expression {
+        Expr::Identifier(ident) => Some(ident),
+        Expr::CompoundIdentifier(parts) => parts.last(),
+        _ => None,
+    };
+    if last.is_some_and(|last| last.value.eq_ignore_ascii_case(&name.value)) {
+        return Ok(());
+    }
+    let message = format!("`{}` is a column, and something else in the select list", name.value);
+    Err(Refusal::new(message, place).hint("give the entry of the select list another name"))
+}
+
+fn unknown_column(parts: &[Ident], scope: &Scope<'_>, place: TextPlace) -> Refusal {
+    let name = dotted(parts);
+    let last = parts.last().map_or(name.as_str(), |part| part.value.as_str());
+    let names = scope.column_names();
+    if let [only] = parts
+        && scope.relation(&only.value).is_some()
+    {
+        return Refusal::new(format!("`{name}` is a table, not a column"), place).hint("name a column of it");
+    }
+    Refusal::new(format!("no such column: {name}"), place).hint(advice::for_column(last, &names))
+}

@@ -1,0 +1,220 @@
+//! Calls of functions.
+
+use sqlparser::ast::{
+    CeilFloorKind, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Spanned as _, TrimWhereField,
+};
+
+use super::Binder;
+use super::expressions::single_name;
+use super::scope::{Clause, Scope};
+use crate::advice;
+use crate::aggregates::{AggregateCall, BoundAggregate, bind_aggregate, is_aggregate};
+use crate::expression::coerce::{condition, folded};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::Typed;
+use crate::scalars::{FunctionCall, bind_function};
+
+/// The arguments of a call as they are written.
+pub(super) struct WrittenArguments<'f> {
+    pub(super) values: Vec<&'f Expr>,
+    pub(super) is_distinct: bool,
+    clauses: &'f [FunctionArgumentClause],
+}
+
+/// The arguments of a call; `count(*)` has none.
+pub(super) fn written_arguments(function: &Function, place: TextPlace) -> Bound<WrittenArguments<'_>> {
+    let mut written = WrittenArguments { values: Vec::new(), is_distinct: false, clauses: &[] };
+    let list = match &function.args {
+        FunctionArguments::None => return Ok(written),
+        FunctionArguments::List(list) => list,
+        FunctionArguments::Subquery(_) => {
+            return Err(Refusal::new("a subquery is no argument here", place).hint("put brackets round it"));
+        }
+    };
+    written.is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    written.clauses = &list.clauses;
+    for argument in &list.args {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => written.values.push(value),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
+                let is_count = single_name(&function.name.0)
+                    .is_some_and(|name| name.value.eq_ignore_ascii_case("count"));
+                if !is_count || list.args.len() != 1 {
+                    return Err(Refusal::new("`*` is an argument only of `count`", place));
+                }
+            }
+            _ => return Err(Refusal::new("arguments with names are not taken here", place)),
+        }
+    }
+    Ok(written)
+}
+
+impl Binder<'_> {
+    /// A call of a function.
+    pub(super) fn bind_call(&mut self, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
+        let place = TextPlace::from(function.name.span());
+        let name = single_name(&function.name.0).map(|name| name.value.to_ascii_lowercase());
+        let name = name.ok_or_else(|| Refusal::new(format!("no such function: {}", function.name), place))?;
+        let has_parameters = !matches!(function.parameters, FunctionArguments::None);
+        if has_parameters || !function.within_group.is_empty() {
+            return Err(Refusal::new(format!("this form of `{name}` is not taken here"), place));
+        }
+        if function.over.is_some() {
+            return self.bind_window(&name, function, scope);
+        }
+        if is_aggregate(&name) {
+            return self.bind_group_function(&name, function, scope);
+        }
+        if name == "unnest" {
+            return Err(Refusal::new("`unnest` stands alone in a select list, or in `FROM`", place)
+                .hint("write `SELECT unnest(list) AS x`, and use `x` in a query around it"));
+        }
+        let written = written_arguments(function, place)?;
+        if written.is_distinct || function.filter.is_some() || !written.clauses.is_empty() {
+            return Err(Refusal::new(format!("`{name}` is no function of a group"), place));
+        }
+        let arguments = written.values.into_iter().map(|value| self.bind_expression(value, scope));
+        let call = FunctionCall { name, arguments: arguments.collect::<Bound<_>>()?, place };
+        bind_call(&call)
+    }
+
+    /// Functions with a form of their own: `TRIM(BOTH 'x' FROM y)`.
+    pub(super) fn bind_special_call(
+        &mut self,
+        expression: &Expr,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
+        let (name, values): (&str, Vec<&Expr>) = match expression {
+            Expr::Ceil {
+                expr,
+                field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime),
+            } => ("ceil", vec![expr]),
+            Expr::Floor {
+                expr,
+                field: CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime),
+            } => ("floor", vec![expr]),
+            Expr::Position { expr, r#in } => ("strpos", vec![r#in, expr]),
+            Expr::Substring { expr, substring_from: Some(from), substring_for, .. } => {
+                ("substr", [expr, from].into_iter().chain(substring_for).map(|part| &**part).collect())
+            }
+            Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+                let name = match trim_where {
+                    None | Some(TrimWhereField::Both) => "trim",
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                };
+                let characters = trim_characters.iter().flatten().chain(trim_what.as_deref());
+                (name, std::iter::once(&**expr).chain(characters).collect())
+            }
+            other => {
+                let text: String = other.to_string().chars().take(60).collect();
+                return Err(Refusal::new(format!("`{text}` is not taken here"), place)
+                    .hint("`docs/sql.md` lists what a query can use"));
+            }
+        };
+        let arguments = values.into_iter().map(|value| self.bind_expression(value, scope));
+        let call = FunctionCall { name: name.to_owned(), arguments: arguments.collect::<Bound<_>>()?, place };
+        bind_call(&call)
+    }
+
+    /// A function of a group.
+    fn bind_group_function(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
+        let place = TextPlace::from(function.name.span());
+        if !scope.clause.takes_aggregates() || (scope.clause == Clause::WindowPart && scope.groups.is_none())
+        {
+            let clause = scope.clause.name();
+            let hint = if scope.clause == Clause::Where {
+                "filter groups with `HAVING`"
+            } else {
+                "compute it in a subquery"
+            };
+            return Err(Refusal::new(format!("`{name}` cannot be used in {clause}"), place).hint(hint));
+        }
+        let inner = scope.of_rows(Clause::GroupArgument);
+        let written = written_arguments(function, place)?;
+        let bound = self.bind_group_arguments(name, &written, &inner, place)?;
+        let order = self.bind_group_order(&written, &inner, place)?;
+        let distinct = if written.is_distinct { "DISTINCT " } else { "" };
+        let kind = bound.result.clone();
+        let sql = self.group_call_text(bound, distinct, &order)?;
+        let filter = self.filter_text(function, &inner)?;
+        Ok(Typed::leaf(sql + &filter, kind, place))
+    }
+
+    /// The arguments of a function of a group.
+    pub(super) fn bind_group_arguments(
+        &mut self,
+        name: &str,
+        written: &WrittenArguments<'_>,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<BoundAggregate> {
+        let arguments = written.values.iter().map(|value| self.bind_expression(value, scope));
+        let bound = bind_aggregate(name, arguments.collect::<Bound<_>>()?, place)?;
+        let is_comparable =
+            bound.arguments.len() == 1 && bound.arguments.iter().all(|typed| typed.kind.is_ordered());
+        if written.is_distinct && !is_comparable {
+            return Err(Refusal::new(
+                format!("`{name}(DISTINCT …)` takes one value that can be compared"),
+                place,
+            ));
+        }
+        Ok(bound)
+    }
+
+    fn bind_group_order(
+        &mut self,
+        written: &WrittenArguments<'_>,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<String> {
+        match written.clauses {
+            [] => Ok(String::new()),
+            [FunctionArgumentClause::OrderBy(order)] => {
+                let terms = self.order_terms(order, scope)?;
+                Ok(format!(" ORDER BY {terms}"))
+            }
+            _ => Err(Refusal::new("this part of a call is not taken here", place)),
+        }
+    }
+
+    /// The text of a call, with a function of ours where SQLite has none that means the same.
+    pub(super) fn group_call_text(
+        &mut self,
+        bound: BoundAggregate,
+        distinct: &str,
+        order: &str,
+    ) -> Bound<String> {
+        let arguments = self.emitted.list(&bound.arguments)?;
+        let name = match bound.function {
+            Ok("count") if bound.arguments.is_empty() => return Ok("count(*)".to_owned()),
+            Ok(name) => name.to_owned(),
+            Err(kind) => {
+                let name = format!("a{}", self.emitted.aggregates.len());
+                let arguments = bound.arguments.iter().map(|typed| typed.kind.clone()).collect();
+                let call = AggregateCall { name: name.clone(), kind, arguments, result: bound.result };
+                self.emitted.aggregates.push(call);
+                name
+            }
+        };
+        Ok(format!("{name}({distinct}{arguments}{order})"))
+    }
+
+    pub(super) fn filter_text(&mut self, function: &Function, scope: &Scope<'_>) -> Bound<String> {
+        let Some(filter) = &function.filter else { return Ok(String::new()) };
+        let filter = condition(self.bind_expression(filter, scope)?)?;
+        Ok(format!(" FILTER (WHERE {})", self.emitted.sql(&filter)?))
+    }
+}
+
+/// Binds a call of a function of one row.
+fn bind_call(call: &FunctionCall) -> Bound<Typed> {
+    bind_function(call)
+        .unwrap_or_else(|| {
+            let refusal = Refusal::new(format!("no such function: {}", call.name), call.place);
+            Err(refusal.hint(advice::for_function(&call.name)))
+        })
+        .and_then(folded)
+}

@@ -1,0 +1,105 @@
+//! `GROUP BY`.
+
+use sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Spanned as _};
+
+use super::Binder;
+use super::detect::CalledFunctions;
+use super::expressions::written_count;
+use super::scope::{Clause, GroupKeys, Scope};
+use super::windows::ordered;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::Node;
+
+/// What a query is grouped by.
+#[derive(Debug, Clone)]
+pub(super) struct Grouping {
+    pub(super) keys: GroupKeys,
+    /// The text of `GROUP BY`, empty for one group of all rows.
+    pub(super) text: String,
+}
+
+impl Binder<'_> {
+    /// What a query is grouped by; `None` where it is not grouped.
+    pub(super) fn bind_grouping(
+        &mut self,
+        select: &Select,
+        has_aggregates: bool,
+        scope: &Scope<'_>,
+    ) -> Bound<Option<Grouping>> {
+        let place = TextPlace::from(select.select_token.0.span);
+        let written: Vec<Expr> = match &select.group_by {
+            GroupByExpr::All(modifiers) if modifiers.is_empty() => grouped_by_all(&select.projection, place)?,
+            GroupByExpr::Expressions(written, modifiers) if modifiers.is_empty() => written.clone(),
+            _ => return Err(Refusal::new("this form of `GROUP BY` is not taken here", place)),
+        };
+        let is_grouped =
+            has_aggregates || !written.is_empty() || matches!(select.group_by, GroupByExpr::All(_));
+        if !is_grouped && select.having.is_none() {
+            return Ok(None);
+        }
+        let scope = scope.within(Clause::GroupBy);
+        let (mut keys, mut texts) = (GroupKeys::default(), Vec::new());
+        for expression in written {
+            let expression = entry(&expression, &select.projection)?;
+            let typed = ordered(self.bind_expression(&expression, &scope)?, "GROUP BY")?;
+            if !typed.uses_rows() {
+                return Err(Refusal::new(
+                    "the query is grouped by what is the same in all rows",
+                    typed.place,
+                )
+                .hint("leave it out of `GROUP BY`, or out of the select list where it says `ALL`"));
+            }
+            keys.written.push(expression.to_string());
+            if let Node::Leaf(leaf) = &typed.node {
+                keys.columns.push(leaf.sql.clone());
+            }
+            if let Expr::Identifier(name) = &expression
+                && let Some((_, meant)) = scope.alias(&name.value)
+            {
+                keys.written.push(meant.to_string());
+            }
+            texts.push(self.emitted.sql(&typed)?);
+        }
+        let text = if texts.is_empty() { String::new() } else { format!(" GROUP BY {}", texts.join(", ")) };
+        Ok(Some(Grouping { keys, text }))
+    }
+}
+
+/// The expression that is grouped by; a number stands for an entry of the select list.
+fn entry(expression: &Expr, projection: &[SelectItem]) -> Bound<Expr> {
+    if matches!(expression, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_)) {
+        return Err(Refusal::new(
+            "`ROLLUP`, `CUBE` and `GROUPING SETS` are not taken here",
+            expression.span(),
+        )
+        .hint("join queries with different groups by `UNION ALL`"));
+    }
+    let Some(number) = written_count(expression) else { return Ok(expression.clone()) };
+    let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    match at.and_then(|at| projection.get(at)) {
+        Some(SelectItem::UnnamedExpr(found) | SelectItem::ExprWithAlias { expr: found, .. }) => {
+            Ok(found.clone())
+        }
+        _ => Err(Refusal::new(format!("there is no entry {number} to group by"), expression.span())),
+    }
+}
+
+/// `GROUP BY ALL`: the entries of the select list without functions of groups.
+fn grouped_by_all(projection: &[SelectItem], place: TextPlace) -> Bound<Vec<Expr>> {
+    let mut keys = Vec::new();
+    for entry in projection {
+        match entry {
+            SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+                if !CalledFunctions::of(expression).of_groups {
+                    keys.push(expression.clone());
+                }
+            }
+            _ => {
+                return Err(
+                    Refusal::new("`GROUP BY ALL` is not taken with `*`", place).hint("name the columns")
+                );
+            }
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,89 @@
+//! Spans, objects, and times in a time zone.
+
+use sqlparser::ast::Interval;
+
+use super::Binder;
+use super::scope::Scope;
+use crate::expression::coerce::{adapted, cast_to, folded};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::scalars::interval_of;
+use crate::values::datum::Datum;
+use crate::values::interval::Interval as Span;
+use crate::values::sql_type::SqlType;
+
+/// Units of spans, by the beginning of their names.
+const UNITS: &[&str] = &[
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "decade",
+    "century",
+];
+
+impl Binder<'_> {
+    pub(super) fn bind_interval(
+        &mut self,
+        interval: &Interval,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
+        let Some(unit) = &interval.leading_field else {
+            let text = self.bind_expression(&interval.value, scope)?;
+            return cast_to(text, &SqlType::Interval, CastMode::Fail);
+        };
+        let unit = unit.to_string().to_ascii_lowercase();
+        let unit = UNITS.iter().copied().find(|known| unit.starts_with(*known));
+        let wrong = Refusal::new("that is no unit of a span", place);
+        let unit = unit.filter(|unit| Span::of_unit(1, unit).is_some()).ok_or(wrong)?;
+        let count = self.bind_expression(&interval.value, scope)?;
+        let wrong =
+            Refusal::new("a span has a whole number of units", count.place).hint("write `INTERVAL 3 DAY`");
+        let count = adapted(count, &SqlType::BigInt).ok_or(wrong)??;
+        interval_of(count, unit, place)
+    }
+
+    pub(super) fn bind_object(
+        &mut self,
+        fields: &[sqlparser::ast::DictionaryField],
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
+        let mut kinds = Vec::new();
+        let mut values = Vec::new();
+        for field in fields {
+            let value = self.bind_expression(&field.value, scope)?;
+            let kind = if value.kind == SqlType::Null { SqlType::Integer } else { value.kind.clone() };
+            values.push(cast_to(value, &kind, CastMode::Fail)?);
+            kinds.push((field.key.value.clone(), kind));
+        }
+        let made = |arguments: Arguments<'_, '_>| {
+            Ok(Datum::Struct(arguments.iter().map(|datum| datum.clone().into_owned()).collect()))
+        };
+        folded(Typed::call_with_nulls(made, values, SqlType::Struct(kinds), place))
+    }
+}
+
+/// `x AT TIME ZONE 'UTC'`: between instants and times.
+pub(super) fn at_utc(value: Typed, zone: &Typed, place: TextPlace) -> Bound<Typed> {
+    if zone.literal_text() != Some("UTC") {
+        return Err(Refusal::new("only the time zone 'UTC' is known here", zone.place)
+            .hint("move the time by an interval, such as `t + INTERVAL 2 HOUR`"));
+    }
+    let kind = match value.kind {
+        SqlType::TimestampTz => SqlType::Timestamp,
+        SqlType::Timestamp => SqlType::TimestampTz,
+        _ => return Err(Refusal::new(format!("{} has no time zone", value.kind), place)),
+    };
+    let same = |arguments: Arguments<'_, '_>| {
+        Ok(arguments.first().map_or(Datum::Null, |datum| datum.clone().into_owned()))
+    };
+    folded(Typed::call(same, vec![value], kind, place))
+}

@@ -1,0 +1,188 @@
+//! The text of a `SELECT`, put together.
+
+use super::Binder;
+use super::order::{SortKey, SortTarget};
+use super::outputs::{OutputColumn, OutputItem, Purpose};
+use crate::expression::refusal::Bound;
+
+/// The parts of a `SELECT` whose names are resolved.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SelectParts {
+    pub(super) items: Vec<OutputItem>,
+    pub(super) from: String,
+    /// What stands behind `FROM`: `WHERE`, `GROUP BY` and `HAVING`.
+    pub(super) rest: String,
+    pub(super) sort: Vec<SortKey>,
+    pub(super) limit: String,
+}
+
+/// How the rows of a `SELECT` are thinned out once they are computed.
+#[derive(Debug, Clone)]
+pub(super) enum Thinning {
+    None,
+    Distinct,
+    /// The first row for each value of these.
+    DistinctOn(Vec<String>),
+    /// The rows for which this is true.
+    Qualify(String),
+}
+
+/// A text and the columns that it gives.
+pub(super) type TextAndColumns = (String, Vec<OutputColumn>);
+
+impl Binder<'_> {
+    /// The text of a `SELECT`.
+    pub(super) fn select_text(
+        &mut self,
+        parts: &SelectParts,
+        thinning: &Thinning,
+        purpose: &Purpose,
+    ) -> Bound<TextAndColumns> {
+        let has_raw = parts.items.iter().any(|item| item.typed.raw().is_some());
+        match thinning {
+            Thinning::None => self.plain_text(parts, "", purpose),
+            Thinning::Distinct if !has_raw => self.plain_text(parts, "DISTINCT ", purpose),
+            Thinning::Distinct => self.distinct_text(parts, purpose),
+            Thinning::DistinctOn(keys) => {
+                let extra: Vec<_> =
+                    keys.iter().enumerate().map(|(at, key)| format!("{key} AS d{at}")).collect();
+                let places: Vec<_> = (0..keys.len()).map(|at| format!("d{at}")).collect();
+                self.filtered_text(parts, &extra, &Filtering::FirstOf(places), purpose)
+            }
+            Thinning::Qualify(condition) => {
+                self.filtered_text(parts, &[format!("{condition} AS k")], &Filtering::Where, purpose)
+            }
+        }
+    }
+
+    fn plain_text(
+        &mut self,
+        parts: &SelectParts,
+        distinct: &str,
+        purpose: &Purpose,
+    ) -> Bound<TextAndColumns> {
+        let (listed, columns) = self.listed(&parts.items, purpose)?;
+        let mut keys = Vec::new();
+        for key in &parts.sort {
+            let text = match &key.by {
+                SortTarget::Output(at) => {
+                    match parts.items.get(*at).filter(|item| item.typed.raw().is_some()) {
+                        Some(item) => self.emitted.sql(&item.typed)?,
+                        None => format!("c{at}"),
+                    }
+                }
+                SortTarget::Expression(typed) => self.emitted.sql(typed)?,
+            };
+            keys.push(format!("{text} {}", key.direction));
+        }
+        let order = order_text(&keys);
+        let from = if parts.from.is_empty() { String::new() } else { format!(" FROM {}", parts.from) };
+        let sql = format!("SELECT {distinct}{listed}{from}{}{order}{}", parts.rest, parts.limit);
+        Ok((sql, columns))
+    }
+
+    /// The select list: in a result the input's JSON takes the place of values, elsewhere it stands beside them.
+    fn listed(&mut self, items: &[OutputItem], purpose: &Purpose) -> Bound<TextAndColumns> {
+        let mut listed = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let is_result = *purpose == Purpose::Result;
+            match item.typed.raw() {
+                Some(raw) if is_result => listed.push(format!("{raw} AS c{at}")),
+                raw => {
+                    listed.push(format!("{} AS c{at}", self.emitted.sql(&item.typed)?));
+                    listed.extend(raw.map(|raw| format!("{raw} AS q{at}")));
+                }
+            }
+        }
+        Ok((listed.join(", "), items.iter().map(OutputItem::column).collect()))
+    }
+
+    /// `DISTINCT` by values, with the input's JSON of one of the rows.
+    fn distinct_text(&mut self, parts: &SelectParts, purpose: &Purpose) -> Bound<TextAndColumns> {
+        let inner = SelectParts { sort: Vec::new(), limit: String::new(), ..parts.clone() };
+        let (inner, columns) = self.plain_text(&inner, "", &Purpose::Table)?;
+        let alias = self.alias();
+        let keys: Vec<_> = (0..columns.len()).map(|at| format!("{alias}.c{at}")).collect();
+        let order = order_text(&sort_places(parts, &alias));
+        let listed = passed_on(&columns, &alias, purpose);
+        let sql = format!(
+            "SELECT {listed} FROM ({inner}) AS {alias} GROUP BY {}{order}{}",
+            keys.join(", "),
+            parts.limit
+        );
+        Ok((sql, columns))
+    }
+
+    /// A `SELECT` whose rows are filtered by something that is computed with them.
+    fn filtered_text(
+        &mut self,
+        parts: &SelectParts,
+        extra: &[String],
+        filtering: &Filtering,
+        purpose: &Purpose,
+    ) -> Bound<TextAndColumns> {
+        let (listed, columns) = self.listed(&parts.items, &Purpose::Table)?;
+        let mut listed = vec![listed];
+        listed.extend(extra.iter().cloned());
+        for (at, key) in parts.sort.iter().enumerate() {
+            if let SortTarget::Expression(typed) = &key.by {
+                listed.push(format!("{} AS s{at}", self.emitted.sql(typed)?));
+            }
+        }
+        let from = if parts.from.is_empty() { String::new() } else { format!(" FROM {}", parts.from) };
+        let mut inner = format!("SELECT {}{from}{}", listed.join(", "), parts.rest);
+        let mut alias = self.alias();
+        let condition = match filtering {
+            Filtering::Where => "k",
+            Filtering::FirstOf(places) => {
+                let order = order_text(&sort_places(parts, &alias));
+                let keys = places.join(", ");
+                inner = format!(
+                    "SELECT *, row_number() OVER (PARTITION BY {keys}{order}) AS n FROM ({inner}) AS {alias}"
+                );
+                alias = self.alias();
+                "n = 1"
+            }
+        };
+        let order = order_text(&sort_places(parts, &alias));
+        let listed = passed_on(&columns, &alias, purpose);
+        let sql =
+            format!("SELECT {listed} FROM ({inner}) AS {alias} WHERE {condition}{order}{}", parts.limit);
+        Ok((sql, columns))
+    }
+}
+
+/// How computed rows are filtered.
+enum Filtering {
+    Where,
+    FirstOf(Vec<String>),
+}
+
+/// The sort keys of a query that computes them as columns.
+fn sort_places(parts: &SelectParts, alias: &str) -> Vec<String> {
+    let places = parts.sort.iter().enumerate().map(|(at, key)| match key.by {
+        SortTarget::Output(output) => format!("{alias}.c{output} {}", key.direction),
+        SortTarget::Expression(_) => format!("{alias}.s{at} {}", key.direction),
+    });
+    places.collect()
+}
+
+pub(super) fn order_text(keys: &[String]) -> String {
+    if keys.is_empty() { String::new() } else { format!(" ORDER BY {}", keys.join(", ")) }
+}
+
+/// The columns of a query, passed on by the query around it.
+pub(super) fn passed_on(columns: &[OutputColumn], alias: &str, purpose: &Purpose) -> String {
+    let mut listed = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        if column.has_raw && *purpose == Purpose::Result {
+            listed.push(format!("{alias}.q{at} AS c{at}"));
+            continue;
+        }
+        listed.push(format!("{alias}.c{at} AS c{at}"));
+        if column.has_raw {
+            listed.push(format!("{alias}.q{at} AS q{at}"));
+        }
+    }
+    listed.join(", ")
+}

@@ -1,0 +1,34 @@
+//! Names of types in casts.
+
+use sqlparser::ast::DataType;
+
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::values::sql_type::SqlType;
+
+/// The type that is written in a cast.
+pub(super) fn sql_type(written: &DataType, place: TextPlace) -> Bound<SqlType> {
+    let text = written.to_string();
+    // The length of text is no part of its type.
+    let is_text = matches!(
+        written,
+        DataType::Varchar(_) | DataType::Char(_) | DataType::CharVarying(_) | DataType::Character(_)
+    );
+    if is_text {
+        return Ok(SqlType::Varchar);
+    }
+    let found = match written {
+        DataType::Array(_) => SqlType::named(&text),
+        DataType::TinyIntUnsigned(_) | DataType::UTinyInt => Some(SqlType::UTinyInt),
+        DataType::USmallInt => Some(SqlType::USmallInt),
+        DataType::UBigInt => Some(SqlType::UBigInt),
+        DataType::HugeInt => Some(SqlType::HugeInt),
+        DataType::Int8(_) => Some(SqlType::BigInt),
+        DataType::Float(_) => Some(SqlType::Float),
+        _ => SqlType::named(&text),
+    };
+    found.ok_or_else(|| {
+        Refusal::new(format!("the type `{text}` is not known here"), place).hint(
+            "there are BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, FLOAT, DECIMAL(w,s), VARCHAR, DATE, TIME, TIMESTAMP, INTERVAL, JSON, and lists such as BIGINT[]",
+        )
+    })
+}

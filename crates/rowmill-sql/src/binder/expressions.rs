@@ -1,0 +1,344 @@
+//! Expressions.
+
+use sqlparser::ast::{
+    BinaryOperator, CastKind, DateTimeField, Expr, Ident, LambdaFunction, OneOrManyWithParens, Spanned as _,
+    UnaryOperator, Value,
+};
+
+use super::Binder;
+use super::composed::at_utc;
+use super::data_types::sql_type;
+use super::literals::literal;
+use super::outputs::Purpose;
+use super::scope::Scope;
+use crate::expression::coerce::{cast_to, comparison, comparison_type_of_all, condition, folded};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{CastMode, Node, Operator, Typed};
+use crate::scalars::{
+    Arithmetic, PatternCase, arithmetic, case, concatenated, json_part, like, list_of, matches_wholly,
+    negated, part_of,
+};
+use crate::values::datum::Datum;
+use crate::values::sql_type::SqlType;
+
+impl Binder<'_> {
+    /// Binds an expression. Where the query is grouped, what it is grouped by can be used whole.
+    pub(super) fn bind_expression(&mut self, expression: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
+        if let Some(keys) = &scope.groups
+            && keys.written.contains(&expression.to_string())
+        {
+            return self.bind_inner(expression, &scope.of_rows(scope.clause));
+        }
+        self.bind_inner(expression, scope)
+    }
+
+    fn bind_inner(&mut self, expression: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
+        let place = TextPlace::from(expression.span());
+        match expression {
+            Expr::Identifier(name) => self.bind_name(std::slice::from_ref(name), scope),
+            Expr::CompoundIdentifier(parts) => self.bind_name(parts, scope),
+            Expr::CompoundFieldAccess { root, access_chain } => self.bind_access(root, access_chain, scope),
+            Expr::Nested(inner) => self.bind_expression(inner, scope),
+            Expr::Value(value) => literal(value),
+            Expr::TypedString(typed) => {
+                let text = literal(&typed.value)?;
+                let kind = sql_type(&typed.data_type, place)?;
+                cast_to(text, &kind, CastMode::Fail)
+            }
+            Expr::BinaryOp { left, op, right } => self.bind_binary([left, right], op, scope),
+            Expr::UnaryOp { op, expr } => self.bind_unary(op, expr, scope),
+            Expr::Cast { kind, expr, data_type, format: None } => {
+                let value = self.bind_expression(expr, scope)?;
+                let wanted = sql_type(data_type, value.place)?;
+                let mode = match kind {
+                    CastKind::TryCast | CastKind::SafeCast => CastMode::GiveNull,
+                    CastKind::Cast | CastKind::DoubleColon => CastMode::Fail,
+                };
+                cast_to(value, &wanted, mode)
+            }
+            Expr::Function(function) => self.bind_call(function, scope),
+            // The parser takes `column -> '$.a'` for a function without a name.
+            Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::One(column), body, .. }) => {
+                let found = self.bind_name(std::slice::from_ref(&column.name), scope)?;
+                let path = self.bind_expression(body, scope)?;
+                json_part(found, &path, SqlType::Json, place)
+            }
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+            }
+            Expr::Array(array) => {
+                let values = array.elem.iter().map(|value| self.bind_expression(value, scope));
+                list_of(values.collect::<Bound<_>>()?, place)
+            }
+            Expr::Dictionary(fields) => self.bind_object(fields, scope, place),
+            Expr::Interval(interval) => self.bind_interval(interval, scope, place),
+            Expr::Subquery(query) => self.bind_scalar_query(query, scope, place),
+            Expr::Exists { subquery, negated } => {
+                let bound = self.bind_query(subquery, Some(scope), &Purpose::Table)?;
+                let found = Typed::leaf(format!("EXISTS ({})", bound.sql), SqlType::Boolean, place);
+                Ok(if *negated { found.not() } else { found })
+            }
+            Expr::InSubquery { expr, subquery, negated } => {
+                let found = self.bind_in_query(expr, subquery, scope)?;
+                Ok(if *negated { found.not() } else { found })
+            }
+            other => self.bind_test(other, scope, place),
+        }
+    }
+
+    /// Tests: `IS NULL`, `IN`, `BETWEEN`, `LIKE` and the like; and functions with a form of their own.
+    fn bind_test(&mut self, expression: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+        let negate = |typed: Typed, negated: bool| if negated { typed.not() } else { typed };
+        match expression {
+            Expr::IsNull(inner) | Expr::IsUnknown(inner) => self.bind_is_null(inner, scope, place),
+            Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => {
+                Ok(self.bind_is_null(inner, scope, place)?.not())
+            }
+            Expr::IsTrue(inner) => self.bind_is(inner, true, Operator::NotDistinct, scope),
+            Expr::IsNotTrue(inner) => self.bind_is(inner, true, Operator::Distinct, scope),
+            Expr::IsFalse(inner) => self.bind_is(inner, false, Operator::NotDistinct, scope),
+            Expr::IsNotFalse(inner) => self.bind_is(inner, false, Operator::Distinct, scope),
+            Expr::IsDistinctFrom(left, right) => {
+                self.bind_comparison(Operator::Distinct, [left, right], scope)
+            }
+            Expr::IsNotDistinctFrom(left, right) => {
+                self.bind_comparison(Operator::NotDistinct, [left, right], scope)
+            }
+            Expr::InList { expr, list, negated } => {
+                Ok(negate(self.bind_in_list(expr, list, scope, place)?, *negated))
+            }
+            Expr::Between { expr, negated, low, high } => {
+                let value = self.bind_expression(expr, scope)?;
+                let bounds = [self.bind_expression(low, scope)?, self.bind_expression(high, scope)?];
+                Ok(negate(between(value, bounds, place)?, *negated))
+            }
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                let operands = [self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?];
+                let escape = self.bind_escape(escape_char.as_deref(), scope)?;
+                Ok(negate(like(operands, PatternCase::Kept, escape, place)?, *negated))
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                let operands = [self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?];
+                let escape = self.bind_escape(escape_char.as_deref(), scope)?;
+                Ok(negate(like(operands, PatternCase::Ignored, escape, place)?, *negated))
+            }
+            Expr::SimilarTo { negated, expr, pattern, escape_char: None } => {
+                let (text, pattern) =
+                    (self.bind_expression(expr, scope)?, self.bind_expression(pattern, scope)?);
+                Ok(negate(matches_wholly(text, &pattern, place)?, *negated))
+            }
+            Expr::Extract { field, expr, .. } => {
+                let part = match field {
+                    DateTimeField::Custom(name) => name.value.clone(),
+                    other => other.to_string(),
+                };
+                let value = self.bind_expression(expr, scope)?;
+                part_of(part.trim_matches('\''), value, place)
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                let (value, zone) =
+                    (self.bind_expression(timestamp, scope)?, self.bind_expression(time_zone, scope)?);
+                at_utc(value, &zone, place)
+            }
+            other => self.bind_special_call(other, scope, place),
+        }
+    }
+
+    fn bind_binary(
+        &mut self,
+        operands: [&Expr; 2],
+        operator: &BinaryOperator,
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
+        use BinaryOperator as B;
+        let place = TextPlace::from(operands[0].span());
+        let compare = match operator {
+            B::Eq => Some(Operator::Equal),
+            B::NotEq => Some(Operator::NotEqual),
+            B::Lt => Some(Operator::Less),
+            B::LtEq => Some(Operator::AtMost),
+            B::Gt => Some(Operator::Greater),
+            B::GtEq => Some(Operator::AtLeast),
+            _ => None,
+        };
+        if let Some(compare) = compare {
+            return self.bind_comparison(compare, operands, scope);
+        }
+        let operation = match operator {
+            B::Plus => Some(Arithmetic::Add),
+            B::Minus => Some(Arithmetic::Subtract),
+            B::Multiply => Some(Arithmetic::Multiply),
+            B::Divide => Some(Arithmetic::Divide),
+            B::DuckIntegerDivide => Some(Arithmetic::DivideWhole),
+            B::Modulo => Some(Arithmetic::Remainder),
+            B::BitwiseXor | B::PGExp => Some(Arithmetic::Power),
+            _ => None,
+        };
+        let [left, right] = operands;
+        let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
+        if let Some(operation) = operation {
+            return arithmetic(operation, left, right, place);
+        }
+        match operator {
+            B::And => Ok(joined([left, right], Node::And, place)?),
+            B::Or => Ok(joined([left, right], Node::Or, place)?),
+            B::StringConcat => concatenated(left, right, place),
+            B::Arrow => json_part(left, &right, SqlType::Json, place),
+            B::LongArrow => json_part(left, &right, SqlType::Varchar, place),
+            B::PGRegexMatch | B::PGRegexNotMatch => {
+                let message = format!("`{operator}` does not mean the same in all versions of DuckDB");
+                let other = "`regexp_full_match` wants all of it to match";
+                Err(Refusal::new(message, place)
+                    .hint(format!("`regexp_matches(x, pattern)` looks anywhere in a text, {other}")))
+            }
+            other => Err(Refusal::new(format!("the operator `{other}` is not known here"), place)
+                .hint("`docs/sql.md` lists the operators")),
+        }
+    }
+
+    fn bind_comparison(
+        &mut self,
+        operator: Operator,
+        operands: [&Expr; 2],
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
+        let [left, right] = operands;
+        let place = TextPlace::from(left.span());
+        if is_comparison(left) || is_comparison(right) {
+            return Err(Refusal::new("comparisons cannot be chained", place)
+                .hint("join them with `AND`, or put brackets round one"));
+        }
+        let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
+        comparison(operator, left, right, place)
+    }
+
+    fn bind_unary(&mut self, operator: &UnaryOperator, operand: &Expr, scope: &Scope<'_>) -> Bound<Typed> {
+        let value = self.bind_expression(operand, scope)?;
+        let place = value.place;
+        match operator {
+            UnaryOperator::Minus => negated(value, place),
+            UnaryOperator::Plus if value.kind.is_number() => Ok(value),
+            UnaryOperator::Not | UnaryOperator::BangNot => folded(condition(value)?.not()),
+            other => Err(Refusal::new(format!("the operator `{other}` is not known here"), place)),
+        }
+    }
+
+    fn bind_is_null(&mut self, inner: &Expr, scope: &Scope<'_>, place: TextPlace) -> Bound<Typed> {
+        let value = self.bind_expression(inner, scope)?;
+        folded(Typed { node: Node::IsNull(Box::new(value)), kind: SqlType::Boolean, place })
+    }
+
+    fn bind_is(&mut self, inner: &Expr, truth: bool, operator: Operator, scope: &Scope<'_>) -> Bound<Typed> {
+        let value = condition(self.bind_expression(inner, scope)?)?;
+        let place = value.place;
+        let truth = Typed::constant(Datum::Boolean(truth), SqlType::Boolean, place);
+        comparison(operator, value, truth, place)
+    }
+
+    fn bind_in_list(
+        &mut self,
+        value: &Expr,
+        list: &[Expr],
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
+        let value = self.bind_expression(value, scope)?;
+        let items: Vec<_> =
+            list.iter().map(|item| self.bind_expression(item, scope)).collect::<Bound<_>>()?;
+        let kind = comparison_type_of_all(&value, &items.iter().collect::<Vec<_>>())?;
+        let value = cast_to(value, &kind, CastMode::Fail)?;
+        let items =
+            items.into_iter().map(|item| cast_to(item, &kind, CastMode::Fail)).collect::<Bound<_>>()?;
+        folded(Typed { node: Node::In(Box::new(value), items), kind: SqlType::Boolean, place })
+    }
+
+    fn bind_case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[sqlparser::ast::CaseWhen],
+        otherwise: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Bound<Typed> {
+        let mut branches = Vec::new();
+        for branch in conditions {
+            let test = match operand {
+                Some(operand) => {
+                    self.bind_comparison(Operator::Equal, [operand, &branch.condition], scope)?
+                }
+                None => self.bind_expression(&branch.condition, scope)?,
+            };
+            branches.push((test, self.bind_expression(&branch.result, scope)?));
+        }
+        let otherwise = otherwise.map(|result| self.bind_expression(result, scope)).transpose()?;
+        let place = branches.first().map_or(TextPlace::default(), |(test, _)| test.place);
+        case(branches, otherwise, place)
+    }
+
+    fn bind_escape(&mut self, escape: Option<&Expr>, scope: &Scope<'_>) -> Bound<Option<char>> {
+        let Some(escape) = escape else { return Ok(None) };
+        let value = self.bind_expression(escape, scope)?;
+        let mut letters = value.literal_text().unwrap_or_default().chars();
+        match (letters.next(), letters.next()) {
+            (Some(letter), None) => Ok(Some(letter)),
+            _ => Err(Refusal::new("behind `ESCAPE` there must be one character", value.place)),
+        }
+    }
+}
+
+fn is_comparison(expression: &Expr) -> bool {
+    use BinaryOperator as B;
+    match expression {
+        Expr::BinaryOp { op, .. } => {
+            matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq)
+        }
+        Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => true,
+        _ => false,
+    }
+}
+
+/// `AND` and `OR`, of any number of conditions.
+fn joined(operands: [Typed; 2], join: fn(Vec<Typed>) -> Node, place: TextPlace) -> Bound<Typed> {
+    let mut parts = Vec::new();
+    for operand in operands {
+        let operand = condition(operand)?;
+        let is_same = matches!(
+            (&join(Vec::new()), &operand.node),
+            (Node::And(_), Node::And(_)) | (Node::Or(_), Node::Or(_))
+        );
+        match operand.node {
+            Node::And(inner) | Node::Or(inner) if is_same => parts.extend(inner),
+            node => parts.push(Typed { node, kind: operand.kind, place: operand.place }),
+        }
+    }
+    folded(Typed { node: join(parts), kind: SqlType::Boolean, place })
+}
+
+fn between(value: Typed, bounds: [Typed; 2], place: TextPlace) -> Bound<Typed> {
+    let [low, high] = bounds;
+    let kind = comparison_type_of_all(&value, &[&low, &high])?;
+    let cast = |typed: Typed| cast_to(typed, &kind, CastMode::Fail);
+    let (value, low, high) = (cast(value)?, cast(low)?, cast(high)?);
+    let above = comparison(Operator::AtLeast, value.clone(), low, place)?;
+    let below = comparison(Operator::AtMost, value, high, place)?;
+    joined([above, below], Node::And, place)
+}
+
+/// The name of a function, and whether it stands alone.
+pub(super) fn single_name(parts: &[sqlparser::ast::ObjectNamePart]) -> Option<&Ident> {
+    match parts {
+        [part] => part.as_ident(),
+        _ => None,
+    }
+}
+
+/// A whole number that is written in the query.
+pub(super) fn written_count(expression: &Expr) -> Option<u64> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.replace('_', "").parse().ok(),
+            _ => None,
+        },
+        Expr::Nested(inner) => written_count(inner),
+        _ => None,
+    }
+}

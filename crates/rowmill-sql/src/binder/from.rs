@@ -1,0 +1,245 @@
+//! `FROM`: tables, subqueries, lists and joins.
+
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName, Spanned as _,
+    TableAlias, TableFactor, TableWithJoins,
+};
+
+use super::Binder;
+use super::expressions::single_name;
+use super::outputs::Purpose;
+use super::scope::{Clause, Relation, RelationColumn, Scope};
+use super::tables::{query_columns, renamed};
+use crate::expression::coerce::{comparison, condition};
+use crate::expression::emit::ElementTable;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Leaf, Node, Operator, Typed};
+use crate::values::sql_type::SqlType;
+
+/// What `FROM` gives: its text, and the tables in it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BoundFrom {
+    pub(super) sql: String,
+    pub(super) relations: Vec<Relation>,
+}
+
+impl Binder<'_> {
+    pub(super) fn bind_from(
+        &mut self,
+        tables: &[TableWithJoins],
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<BoundFrom> {
+        let mut from = BoundFrom::default();
+        for table in tables {
+            let comma = if from.sql.is_empty() { "" } else { ", " };
+            from.sql.push_str(comma);
+            self.bind_joined(table, &mut from, parent)?;
+        }
+        Ok(from)
+    }
+
+    fn bind_joined(
+        &mut self,
+        table: &TableWithJoins,
+        from: &mut BoundFrom,
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<()> {
+        self.bind_factor(&table.relation, from, parent)?;
+        for join in &table.joins {
+            self.bind_join(join, from, parent)?;
+        }
+        Ok(())
+    }
+
+    fn bind_factor(
+        &mut self,
+        factor: &TableFactor,
+        from: &mut BoundFrom,
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<()> {
+        let place = TextPlace::from(factor.span());
+        let (relation, sql) = match factor {
+            TableFactor::Table { name, alias, args: None, sample: None, .. } => {
+                self.bind_table_name(name, alias.as_ref())?
+            }
+            TableFactor::Table { name, alias, args: Some(arguments), .. } => {
+                check_unnest(name)?;
+                self.bind_unnest(&plain_arguments(&arguments.args), alias.as_ref(), from, parent)?
+            }
+            TableFactor::Function { name, args, alias, .. } => {
+                check_unnest(name)?;
+                self.bind_unnest(&plain_arguments(args), alias.as_ref(), from, parent)?
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality: false, ..
+            } => {
+                let lists: Vec<_> = array_exprs.iter().collect();
+                self.bind_unnest(&lists, alias.as_ref(), from, parent)?
+            }
+            TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
+                let bound = self.bind_query(subquery, parent, &Purpose::Table)?;
+                let sql_alias = self.alias();
+                let columns = query_columns(&bound.columns, &sql_alias);
+                let sql = format!("({}) AS {sql_alias}", bound.sql);
+                let relation = Relation { alias: sql_alias, name: None, columns, has_row_numbers: false };
+                (renamed(relation, alias.as_ref())?, sql)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                let mut inner = BoundFrom::default();
+                self.bind_joined(table_with_joins, &mut inner, parent)?;
+                from.sql.push_str(&format!("({})", inner.sql));
+                from.relations.extend(inner.relations);
+                return Ok(());
+            }
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                return Err(
+                    Refusal::new("samples are not taken here", place).hint("`--sample N` takes a sample")
+                );
+            }
+            _ => {
+                return Err(Refusal::new("this cannot stand in `FROM` here", place)
+                    .hint("`docs/sql.md` lists what a query can use"));
+            }
+        };
+        from.sql.push_str(&sql);
+        from.relations.push(relation);
+        Ok(())
+    }
+
+    /// A row for each element of a list.
+    fn bind_unnest(
+        &mut self,
+        lists: &[&Expr],
+        alias: Option<&TableAlias>,
+        from: &BoundFrom,
+        parent: Option<&Scope<'_>>,
+    ) -> Bound<(Relation, String)> {
+        let [list] = lists else {
+            return Err(Refusal::new("`unnest` takes one list", TextPlace::default()));
+        };
+        let scope = Scope::new(from.relations.clone(), parent).within(Clause::Join);
+        let list = self.bind_expression(list, &scope)?;
+        let (leaf, sql) = self.element_table(&list)?;
+        let sql_alias = leaf.0;
+        let column = RelationColumn {
+            name: "unnest".to_owned(),
+            kind: leaf.1,
+            sql: format!("{sql_alias}.value"),
+            raw: None,
+            note: None,
+            is_hidden: false,
+        };
+        let name = Some("unnest".to_owned());
+        let mut relation = Relation { alias: sql_alias, name, columns: vec![column], has_row_numbers: false };
+        // `FROM unnest(list) AS x` names the table, and its column too where that has no other name.
+        if let (Some(alias), Some(column)) = (alias, relation.columns.first_mut()) {
+            column.name.clone_from(&alias.name.value);
+        }
+        Ok((renamed(relation, alias)?, sql))
+    }
+
+    /// The table of the elements of a list: its name and their type, and the text for `FROM`.
+    pub(super) fn element_table(&mut self, list: &Typed) -> Bound<((String, SqlType), String)> {
+        let SqlType::List(item) = &list.kind else {
+            let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
+            return Err(match list.kind {
+                SqlType::Json => refusal
+                    .hint("the column has values of several kinds; `--types x=JSON[]` reads it as a list"),
+                _ => refusal,
+            });
+        };
+        let item = (**item).clone();
+        let name = format!("u{}", self.emitted.element_tables.len());
+        self.emitted.element_tables.push(ElementTable { name: name.clone(), item: item.clone() });
+        let alias = self.alias();
+        let sql = format!("{name}({}) AS {alias}", self.emitted.sql(list)?);
+        Ok(((alias, item), sql))
+    }
+
+    fn bind_join(&mut self, join: &Join, from: &mut BoundFrom, parent: Option<&Scope<'_>>) -> Bound<()> {
+        let place = TextPlace::from(join.relation.span());
+        let (word, constraint) = match &join.join_operator {
+            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("JOIN", constraint),
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("LEFT JOIN", constraint),
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                ("RIGHT JOIN", constraint)
+            }
+            JoinOperator::FullOuter(constraint) => ("FULL JOIN", constraint),
+            JoinOperator::CrossJoin(constraint) => ("CROSS JOIN", constraint),
+            _ => {
+                return Err(Refusal::new("this kind of join is not taken here", place)
+                    .hint("write `EXISTS (SELECT …)` or `NOT EXISTS (SELECT …)` for semi and anti joins"));
+            }
+        };
+        let before = from.relations.len();
+        from.sql.push_str(&format!(" {word} "));
+        self.bind_factor(&join.relation, from, parent)?;
+        let on = match constraint {
+            JoinConstraint::None if word == "CROSS JOIN" => return Ok(()),
+            JoinConstraint::None => return Err(Refusal::new("a join needs `ON` or `USING`", place)),
+            JoinConstraint::On(condition) => {
+                let scope = Scope::new(from.relations.clone(), parent).within(Clause::Join);
+                self.bind_expression(condition, &scope)?
+            }
+            JoinConstraint::Using(_) if matches!(word, "RIGHT JOIN" | "FULL JOIN") => {
+                return Err(Refusal::new(format!("`USING` with `{word}` is not taken here"), place)
+                    .hint("write `ON a.x = b.x`"));
+            }
+            JoinConstraint::Using(names) => {
+                let names: Vec<_> = names
+                    .iter()
+                    .filter_map(|name| single_name(&name.0))
+                    .map(|name| name.value.clone())
+                    .collect();
+                using(&names, from, before, place)?
+            }
+            JoinConstraint::Natural => {
+                return Err(
+                    Refusal::new("`NATURAL JOIN` is not taken here", place).hint("write `USING (x, y)`")
+                );
+            }
+        };
+        let on = condition(on)?;
+        from.sql.push_str(&format!(" ON {}", self.emitted.sql(&on)?));
+        Ok(())
+    }
+}
+
+/// Refuses functions in `FROM` that do not make rows of a list.
+fn check_unnest(name: &ObjectName) -> Bound<()> {
+    if single_name(&name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest")) {
+        return Ok(());
+    }
+    let written = name.to_string();
+    Err(Refusal::new(format!("no such table function: {written}"), name.span())
+        .hint(crate::advice::for_table(&written)))
+}
+
+fn plain_arguments(arguments: &[FunctionArg]) -> Vec<&Expr> {
+    let plain = arguments.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+        _ => None,
+    });
+    plain.collect()
+}
+
+/// The condition of `USING`; the second of each two columns is hidden.
+fn using(names: &[String], from: &mut BoundFrom, before: usize, place: TextPlace) -> Bound<Typed> {
+    let mut conditions = Vec::new();
+    for name in names {
+        let (left, right) = from.relations.split_at_mut(before);
+        let unknown = || Refusal::new(format!("`{name}` of `USING` is not in both tables"), place);
+        let visible = |column: &&RelationColumn| !column.is_hidden && column.name.eq_ignore_ascii_case(name);
+        let left = left.iter().flat_map(|relation| &relation.columns).find(visible).ok_or_else(unknown)?;
+        let named = |column: &&mut RelationColumn| column.name.eq_ignore_ascii_case(name);
+        let right =
+            right.iter_mut().flat_map(|relation| &mut relation.columns).find(named).ok_or_else(unknown)?;
+        let leaf = |column: &RelationColumn| {
+            let leaf = Leaf { sql: column.sql.clone(), raw: None, note: column.note.clone() };
+            Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place }
+        };
+        conditions.push(comparison(Operator::Equal, leaf(left), leaf(right), place)?);
+        right.is_hidden = true;
+    }
+    Ok(Typed { node: Node::And(conditions), kind: SqlType::Boolean, place })
+}

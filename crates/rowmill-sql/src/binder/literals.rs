@@ -1,0 +1,61 @@
+//! Values that are written in a query.
+
+use sqlparser::ast::{Value, ValueWithSpan};
+
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Node, Typed};
+use crate::values::datum::Datum;
+use crate::values::number_text::{parse_decimal, parse_real};
+use crate::values::sql_type::SqlType;
+
+/// The type of a whole number that is written in a query.
+pub(crate) fn whole_kind(number: i128) -> SqlType {
+    if i32::try_from(number).is_ok() {
+        SqlType::Integer
+    } else if i64::try_from(number).is_ok() {
+        SqlType::BigInt
+    } else {
+        SqlType::HugeInt
+    }
+}
+
+/// A value that is written in a query.
+pub(super) fn literal(value: &ValueWithSpan) -> Bound<Typed> {
+    let place = TextPlace::from(value.span);
+    let typed = |node, kind| Ok(Typed { node, kind, place });
+    match &value.value {
+        Value::Null => typed(Node::Literal(Datum::Null), SqlType::Null),
+        Value::Boolean(truth) => typed(Node::Constant(Datum::Boolean(*truth)), SqlType::Boolean),
+        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+            typed(Node::Literal(Datum::Text(text.clone())), SqlType::Varchar)
+        }
+        Value::DollarQuotedString(text) => {
+            typed(Node::Literal(Datum::Text(text.value.clone())), SqlType::Varchar)
+        }
+        Value::Number(text, _) => number(text, place),
+        other => Err(Refusal::new(format!("`{other}` is not taken here"), place)),
+    }
+}
+
+fn number(text: &str, place: TextPlace) -> Bound<Typed> {
+    let plain = text.replace('_', "");
+    let wrong = || Refusal::new(format!("`{text}` is no number"), place);
+    if let Ok(whole) = plain.parse::<i128>() {
+        return Ok(Typed { node: Node::Literal(Datum::Whole(whole)), kind: whole_kind(whole), place });
+    }
+    let real = || parse_real(&plain).ok_or_else(wrong);
+    if plain.contains(['e', 'E']) || !plain.contains('.') {
+        return Ok(Typed::constant(Datum::Real(real()?), SqlType::Double, place));
+    }
+    let digits = plain.bytes().filter(u8::is_ascii_digit).count();
+    let scale = plain.split('.').nth(1).map_or(0, str::len);
+    let size = u8::try_from(digits).ok().zip(u8::try_from(scale).ok()).filter(|(digits, _)| *digits <= 38);
+    let decimal =
+        size.and_then(|(digits, scale)| Some((parse_decimal(&plain, digits, scale)?, digits, scale)));
+    Ok(match decimal {
+        Some((number, digits, scale)) => {
+            Typed::constant(Datum::Decimal(number), SqlType::Decimal(digits, scale), place)
+        }
+        None => Typed::constant(Datum::Real(real()?), SqlType::Double, place),
+    })
+}

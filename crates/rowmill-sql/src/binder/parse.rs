@@ -1,0 +1,113 @@
+//! Reading the text of a query.
+
+use sqlparser::ast::{Expr, SetExpr, Statement};
+use sqlparser::dialect::DuckDbDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, Tokenizer};
+
+use super::Binder;
+use super::outputs::{BoundQuery, Purpose};
+use crate::expression::coerce::condition;
+use crate::expression::emit::Emitted;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::table::NamedTable;
+
+/// How deep brackets may be nested.
+const DEPTH: usize = 60;
+
+/// Binds a query.
+pub(crate) fn bind_sql(text: &str, tables: &[NamedTable]) -> Bound<(BoundQuery, Emitted)> {
+    let mut parser = parser(text)?;
+    let statement = parser.parse_statement().map_err(|error| refusal(&error, text))?;
+    while parser.consume_token(&Token::SemiColon) {}
+    let behind = parser.peek_token();
+    if behind.token != Token::EOF {
+        let hint = "write one query that begins with `SELECT`, `WITH` or `FROM`";
+        return Err(Refusal::new("there is something behind the query", behind.span).hint(hint));
+    }
+    let query = match statement {
+        Statement::Query(query) => query,
+        _ => {
+            return Err(Refusal::new("it must be exactly one `SELECT`", TextPlace::default())
+                .hint("write one query that begins with `SELECT`, `WITH` or `FROM`; it can only read"));
+        }
+    };
+    if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*query.body {
+        return Err(Refusal::new("a query may only read", TextPlace::default()));
+    }
+    let mut binder = Binder::new(tables);
+    let bound = binder.bind_query(&query, None, &Purpose::Result)?;
+    Ok((bound, binder.emitted))
+}
+
+/// Binds a condition over the rows of a table; the query gives a row for each that it holds for.
+pub(crate) fn bind_condition(
+    text: &str,
+    rows: &NamedTable,
+    tables: &[NamedTable],
+) -> Bound<(BoundQuery, Emitted)> {
+    let mut parser = parser(text)?;
+    let expression: Expr = parser.parse_expr().map_err(|error| refusal(&error, text))?;
+    let behind = parser.peek_token();
+    if behind.token != Token::EOF {
+        let hint = "write what would stand behind `WHERE`, such as `split = 'eval' AND score > 0.5`";
+        return Err(Refusal::new("it must be exactly one condition", behind.span).hint(hint));
+    }
+    let mut binder = Binder::new(tables);
+    let (scope, from) = binder.rows_scope(rows);
+    let bound = binder.bind_expression(&expression, &scope).and_then(condition)?;
+    let sql = binder.emitted.sql(&bound)?;
+    let sql = format!("SELECT 1 AS c0 FROM {from} WHERE {sql}");
+    Ok((BoundQuery { sql, columns: Vec::new(), is_single_row: false }, binder.emitted))
+}
+
+fn parser(text: &str) -> Bound<Parser<'static>> {
+    const DIALECT: DuckDbDialect = DuckDbDialect {};
+    if let Some(at) = text.find('\0') {
+        let place = TextPlace(location(text, at));
+        return Err(Refusal::new("it holds a NUL character", place));
+    }
+    let tokens = Tokenizer::new(&DIALECT, text)
+        .tokenize_with_location()
+        .map_err(|error| Refusal::new(error.message, TextPlace(Some(error.location))))?;
+    let placeholder = tokens.iter().find(|token| matches!(token.token, Token::Placeholder(_)));
+    if let Some(token) = placeholder {
+        return Err(Refusal::new("it has places for values, such as `?`", token.span)
+            .hint("write the values into the query"));
+    }
+    let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH);
+    Ok(parser.with_tokens_with_locations(tokens))
+}
+
+fn location(text: &str, at: usize) -> Option<Location> {
+    let before = text.get(..at)?;
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next()?.chars().count() + 1;
+    Some(Location { line: u64::try_from(line).ok()?, column: u64::try_from(column).ok()? })
+}
+
+/// What the parser says: the place stands at the end of its message.
+fn refusal(error: &ParserError, text: &str) -> Refusal {
+    let message = match error {
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message.clone(),
+        ParserError::RecursionLimitExceeded => {
+            return Refusal::new("brackets are nested too deep", TextPlace::default());
+        }
+    };
+    let (what, place) = match message.split_once(" at Line: ") {
+        Some((what, place)) => (what.to_owned(), place_in(place)),
+        None => (message, TextPlace::default()),
+    };
+    let what = what.replace("Expected: ", "expected ").replace(", found: ", ", found `");
+    let what = if what.contains(", found `") { format!("{what}`") } else { what };
+    let what = what.replace("`EOF`", "the end");
+    let place =
+        if what.ends_with("the end") { TextPlace(location(text, text.trim_end().len())) } else { place };
+    Refusal::new(what, place)
+}
+
+fn place_in(text: &str) -> TextPlace {
+    let numbers = text.split(", Column: ").map(|number| number.trim().parse().ok());
+    let mut numbers = numbers.collect::<Option<Vec<u64>>>().unwrap_or_default().into_iter();
+    TextPlace(numbers.next().zip(numbers.next()).map(|(line, column)| Location { line, column }))
+}

@@ -1,0 +1,218 @@
+//! Queries: `WITH`, what they are made of, and what stands behind them.
+
+use sqlparser::ast::{Cte, Query, SetExpr, SetOperator, SetQuantifier, Spanned as _, TableAlias, Values};
+
+use super::Binder;
+use super::core_text::{order_text, passed_on};
+use super::order::{SortTarget, limit_text};
+use super::outputs::{BoundQuery, OutputColumn, OutputItem, Purpose};
+use super::scope::{Clause, Scope};
+use super::select::SelectTail;
+use super::tables::CommonTable;
+use crate::expression::coerce::{cast_to, meeting_type};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{CastMode, Typed};
+use crate::values::sql_type::SqlType;
+
+impl Binder<'_> {
+    /// Binds a query, inside of another one where there is a parent.
+    pub(super) fn bind_query(
+        &mut self,
+        query: &Query,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
+        let place = TextPlace::from(query.span());
+        let has_other = query.fetch.is_some()
+            || !query.locks.is_empty()
+            || query.for_clause.is_some()
+            || query.settings.is_some()
+            || query.format_clause.is_some()
+            || !query.pipe_operators.is_empty();
+        if has_other {
+            return Err(
+                Refusal::new("this form of query is not taken here", place).hint("use `LIMIT` and `OFFSET`")
+            );
+        }
+        let outer = self.common.len();
+        let mut with = Vec::new();
+        if let Some(tables) = &query.with {
+            for table in &tables.cte_tables {
+                with.push(self.bind_common(table, tables.recursive, parent)?);
+            }
+        }
+        let mut bound = self.bind_body(query, parent, purpose)?;
+        self.common.truncate(outer);
+        if !with.is_empty() {
+            bound.sql = format!("WITH {} {}", with.join(", "), bound.sql);
+        }
+        Ok(bound)
+    }
+
+    fn bind_body(
+        &mut self,
+        query: &Query,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
+        let limit = limit_text(query)?;
+        if let SetExpr::Select(select) = &*query.body {
+            let tail = SelectTail { order: query.order_by.as_ref(), limit };
+            return self.bind_select(select, tail, parent, purpose);
+        }
+        if query.order_by.is_none() && limit.is_empty() {
+            return self.bind_set(&query.body, parent, purpose);
+        }
+        let inner = match purpose {
+            Purpose::Result => &Purpose::Table,
+            other => other,
+        };
+        let bound = self.bind_set(&query.body, parent, inner)?;
+        let alias = self.alias();
+        let item = |(at, column): (usize, &OutputColumn)| {
+            let typed = Typed::leaf(format!("{alias}.c{at}"), column.kind.clone(), TextPlace::default());
+            OutputItem { name: column.name.clone(), typed, written: None }
+        };
+        let items: Vec<_> = bound.columns.iter().enumerate().map(item).collect();
+        let keys = self.sort_keys(query.order_by.as_ref(), &items, None)?;
+        let keys = keys.iter().filter_map(|key| match key.by {
+            SortTarget::Output(at) => Some(format!("{alias}.c{at} {}", key.direction)),
+            SortTarget::Expression(_) => None,
+        });
+        let order = order_text(&keys.collect::<Vec<_>>());
+        let listed = passed_on(&bound.columns, &alias, purpose);
+        let sql = format!("SELECT {listed} FROM ({}) AS {alias}{order}{limit}", bound.sql);
+        Ok(BoundQuery { sql, columns: bound.columns, is_single_row: false })
+    }
+
+    /// Anything that gives rows, without an order.
+    pub(super) fn bind_set(
+        &mut self,
+        body: &SetExpr,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
+        match body {
+            SetExpr::Select(select) => {
+                let tail = SelectTail { order: None, limit: String::new() };
+                self.bind_select(select, tail, parent, purpose)
+            }
+            SetExpr::Query(query) => self.bind_query(query, parent, purpose),
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                self.bind_operation([left, right], *op, *set_quantifier, parent, purpose)
+            }
+            SetExpr::Values(values) => self.bind_values(values, parent, purpose),
+            other => Err(Refusal::new("a query may only read", TextPlace::from(other.span()))),
+        }
+    }
+
+    fn bind_values(
+        &mut self,
+        values: &Values,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
+        let scope = Scope::new(Vec::new(), parent).within(Clause::Values);
+        let mut rows: Vec<Vec<Typed>> = Vec::new();
+        for row in &values.rows {
+            let row = row.content.iter().map(|value| self.bind_expression(value, &scope));
+            rows.push(row.collect::<Bound<_>>()?);
+        }
+        let count = rows.first().map_or(0, Vec::len);
+        if let Some(place) =
+            rows.iter().find(|row| row.len() != count).and_then(|row| row.first()).map(|value| value.place)
+        {
+            return Err(Refusal::new("all rows of `VALUES` must have as many values", place));
+        }
+        let mut kinds = Vec::new();
+        for at in 0..count {
+            let column: Vec<_> = rows.iter().filter_map(|row| row.get(at)).collect();
+            kinds.push(match purpose {
+                Purpose::TypedTable(kinds) => kinds.get(at).cloned().unwrap_or(SqlType::Null),
+                _ => meeting_type(&column, "a column of `VALUES`")?,
+            });
+        }
+        let mut texts = Vec::new();
+        for row in rows {
+            let row: Vec<_> = row
+                .into_iter()
+                .zip(&kinds)
+                .map(|(value, kind)| cast_to(value, kind, CastMode::Fail))
+                .collect::<Bound<_>>()?;
+            texts.push(format!("({})", self.emitted.list(&row)?));
+        }
+        let alias = self.alias();
+        let listed: Vec<_> = (0..count).map(|at| format!("{alias}.column{} AS c{at}", at + 1)).collect();
+        let sql = format!("SELECT {} FROM (VALUES {}) AS {alias}", listed.join(", "), texts.join(", "));
+        let column = |(at, kind)| OutputColumn { name: format!("col{at}"), kind, has_raw: false };
+        let columns = kinds.into_iter().enumerate().map(column).collect();
+        Ok(BoundQuery { sql, columns, is_single_row: false })
+    }
+
+    /// A table of `WITH`, which can be used from there on; the text that `WITH` needs.
+    fn bind_common(&mut self, table: &Cte, is_recursive: bool, parent: Option<&Scope<'_>>) -> Bound<String> {
+        let place = TextPlace::from(table.alias.name.span);
+        let sql_name = format!("w{}", self.alias());
+        if is_recursive
+            && let SetExpr::SetOperation { left, op: SetOperator::Union, set_quantifier, right } =
+                &*table.query.body
+        {
+            let all = match set_quantifier {
+                SetQuantifier::All => "UNION ALL",
+                SetQuantifier::None | SetQuantifier::Distinct => "UNION",
+                _ => return Err(Refusal::new("`BY NAME` is not taken here", place)),
+            };
+            // Only values go round; the input's JSON would be another column.
+            let plain = self.bind_set(left, parent, &Purpose::Table)?;
+            let kinds: Vec<_> = plain.columns.iter().map(|column| column.kind.clone()).collect();
+            let purpose = Purpose::TypedTable(kinds.clone());
+            let first = self.bind_set(left, parent, &purpose)?;
+            let columns = renamed_columns(first.columns, &table.alias, place)?;
+            let columns: Vec<_> =
+                columns.into_iter().map(|column| OutputColumn { has_raw: false, ..column }).collect();
+            let common =
+                CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
+            self.common.push(common);
+            let again = self.bind_set(right, parent, &Purpose::Table)?;
+            let is_same = again.columns.iter().map(|column| &column.kind).eq(&kinds);
+            if !is_same {
+                let shown = |kinds: Vec<String>| kinds.join(", ");
+                let (found, wanted) = (
+                    shown(again.columns.iter().map(|column| column.kind.to_string()).collect()),
+                    shown(kinds.iter().map(ToString::to_string).collect()),
+                );
+                return Err(Refusal::new(
+                    format!("the recursive part gives {found}, and the first part {wanted}"),
+                    place,
+                )
+                .hint("cast the columns of one part"));
+            }
+            let again = self.bind_set(right, parent, &purpose)?;
+            let names: Vec<_> = (0..kinds.len()).map(|at| format!("c{at}")).collect();
+            return Ok(format!("{sql_name}({}) AS ({} {all} {})", names.join(", "), first.sql, again.sql));
+        }
+        let bound = self.bind_query(&table.query, parent, &Purpose::Table)?;
+        let columns = renamed_columns(bound.columns, &table.alias, place)?;
+        let common =
+            CommonTable { name: table.alias.name.value.clone(), sql_name: sql_name.clone(), columns };
+        self.common.push(common);
+        Ok(format!("{sql_name} AS ({})", bound.sql))
+    }
+}
+
+fn renamed_columns(
+    mut columns: Vec<OutputColumn>,
+    alias: &TableAlias,
+    place: TextPlace,
+) -> Bound<Vec<OutputColumn>> {
+    if alias.columns.len() > columns.len() {
+        return Err(Refusal::new(
+            format!("`{}` has only {} columns", alias.name.value, columns.len()),
+            place,
+        ));
+    }
+    for (column, name) in columns.iter_mut().zip(&alias.columns) {
+        column.name.clone_from(&name.name.value);
+    }
+    Ok(columns)
+}

@@ -1,0 +1,159 @@
+//! The names that an expression can use.
+
+use sqlparser::ast::{Expr, Ident, NamedWindowDefinition};
+
+use crate::values::sql_type::SqlType;
+
+/// A table that a query reads, under a name of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    /// Its name in the query of SQLite.
+    pub(super) alias: String,
+    /// Its name in the query that was written.
+    pub(super) name: Option<String>,
+    pub(super) columns: Vec<RelationColumn>,
+    /// Whether its rows have numbers.
+    pub(super) has_row_numbers: bool,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(super) struct RelationColumn {
+    pub(super) name: String,
+    pub(super) kind: SqlType,
+    pub(super) sql: String,
+    pub(super) raw: Option<String>,
+    pub(super) note: Option<String>,
+    /// Whether only its full name means it: the second of two columns that `USING` joins.
+    pub(super) is_hidden: bool,
+}
+
+/// The part of a query that an expression stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    Select,
+    Where,
+    Join,
+    GroupBy,
+    Having,
+    Qualify,
+    OrderBy,
+    /// Inside of a function of a group.
+    GroupArgument,
+    /// Inside of `OVER`, or of a function with it.
+    WindowPart,
+    Values,
+}
+
+impl Clause {
+    pub(super) fn takes_aggregates(self) -> bool {
+        matches!(self, Self::Select | Self::Having | Self::Qualify | Self::OrderBy | Self::WindowPart)
+    }
+
+    pub(super) fn takes_windows(self) -> bool {
+        matches!(self, Self::Select | Self::Qualify | Self::OrderBy)
+    }
+
+    /// Whether a name could mean a column or an entry of the select list.
+    pub(super) fn prefers_neither(self) -> bool {
+        matches!(self, Self::GroupBy | Self::Having | Self::Qualify | Self::OrderBy)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Select => "SELECT",
+            Self::Where => "WHERE",
+            Self::Join => "ON",
+            Self::GroupBy => "GROUP BY",
+            Self::Having => "HAVING",
+            Self::Qualify => "QUALIFY",
+            Self::OrderBy => "ORDER BY",
+            Self::GroupArgument => "a function of a group",
+            Self::WindowPart => "OVER",
+            Self::Values => "VALUES",
+        }
+    }
+}
+
+/// What a query is grouped by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GroupKeys {
+    /// The expressions as they are written.
+    pub(super) written: Vec<String>,
+    /// The columns among them.
+    pub(super) columns: Vec<String>,
+}
+
+/// The names that an expression can use.
+#[derive(Debug, Clone)]
+pub(super) struct Scope<'p> {
+    pub(super) relations: Vec<Relation>,
+    pub(super) parent: Option<&'p Self>,
+    pub(super) clause: Clause,
+    /// The entries of the select list that have names.
+    pub(super) aliases: Vec<(String, Expr)>,
+    /// What the query is grouped by, where only that can be used.
+    pub(super) groups: Option<GroupKeys>,
+    pub(super) windows: Vec<NamedWindowDefinition>,
+}
+
+impl<'p> Scope<'p> {
+    pub(super) fn new(relations: Vec<Relation>, parent: Option<&'p Self>) -> Self {
+        let clause = Clause::Select;
+        Self { relations, parent, clause, aliases: Vec::new(), groups: None, windows: Vec::new() }
+    }
+
+    /// The same names in another part of the query.
+    pub(super) fn within(&self, clause: Clause) -> Self {
+        Self { clause, ..self.clone() }
+    }
+
+    /// The same names, with all columns of each row.
+    pub(super) fn of_rows(&self, clause: Clause) -> Self {
+        Self { clause, groups: None, ..self.clone() }
+    }
+
+    /// The columns that a name can mean here.
+    pub(super) fn columns(&self, name: &str) -> Vec<&RelationColumn> {
+        let columns = self.relations.iter().flat_map(|relation| &relation.columns);
+        columns.filter(|column| !column.is_hidden && column.name.eq_ignore_ascii_case(name)).collect()
+    }
+
+    /// The table that has a name here.
+    pub(super) fn relation(&self, name: &str) -> Option<&Relation> {
+        let named = |relation: &&Relation| {
+            relation.name.as_ref().is_some_and(|known| known.eq_ignore_ascii_case(name))
+        };
+        self.relations.iter().find(named)
+    }
+
+    pub(super) fn alias(&self, name: &str) -> Option<&(String, Expr)> {
+        self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+    }
+
+    /// All names of columns, for messages.
+    pub(super) fn column_names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self
+            .relations
+            .iter()
+            .flat_map(|relation| &relation.columns)
+            .map(|column| column.name.as_str())
+            .collect();
+        if let Some(parent) = self.parent {
+            names.extend(parent.column_names());
+        }
+        names.dedup();
+        names
+    }
+}
+
+impl Relation {
+    pub(super) fn column(&self, name: &str) -> Option<&RelationColumn> {
+        self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The names of a dotted name.
+pub(super) fn dotted(parts: &[Ident]) -> String {
+    parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
+}

@@ -1,0 +1,349 @@
+//! `SELECT`.
+
+use sqlparser::ast::{
+    Distinct, ExcludeSelectItem, Expr, Ident, OrderBy, RenameSelectItem, ReplaceSelectItem, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, Spanned as _, WildcardAdditionalOptions,
+};
+
+use super::Binder;
+use super::clauses::Grouping;
+use super::core_text::{SelectParts, Thinning};
+use super::detect::CalledFunctions;
+use super::expressions::single_name;
+use super::from::BoundFrom;
+use super::outputs::{BoundQuery, OutputItem, Purpose};
+use super::scope::{Clause, Relation, Scope};
+use super::windows::ordered;
+use crate::expression::coerce::{cast_to, condition};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{CastMode, Leaf, Node, Typed};
+
+/// What stands behind a `SELECT` in its query.
+pub(super) struct SelectTail<'q> {
+    pub(super) order: Option<&'q OrderBy>,
+    pub(super) limit: String,
+}
+
+impl Binder<'_> {
+    pub(super) fn bind_select(
+        &mut self,
+        select: &Select,
+        tail: SelectTail<'_>,
+        parent: Option<&Scope<'_>>,
+        purpose: &Purpose,
+    ) -> Bound<BoundQuery> {
+        check_forms(select)?;
+        let mut from = self.bind_from(&select.from, parent)?;
+        let called = CalledFunctions::of(&select.projection)
+            .and(CalledFunctions::of(&select.having))
+            .and(CalledFunctions::of(&select.qualify))
+            .and(CalledFunctions::of(&tail.order.cloned()));
+        let mut scope = Scope::new(from.relations.clone(), parent);
+        scope.aliases = aliases(&select.projection);
+        scope.windows.clone_from(&select.named_window);
+        let mut rest = String::new();
+        if let Some(selection) = &select.selection {
+            let bound = condition(self.bind_expression(selection, &scope.within(Clause::Where))?)?;
+            rest.push_str(&format!(" WHERE {}", self.emitted.sql(&bound)?));
+        }
+        let grouping = self.bind_grouping(select, called.of_groups, &scope)?;
+        if let Some(Grouping { keys, text }) = &grouping {
+            scope.groups = Some(keys.clone());
+            rest.push_str(text);
+        }
+        if let Some(having) = &select.having {
+            let bound = condition(self.bind_expression(having, &scope.within(Clause::Having))?)?;
+            rest.push_str(&format!(" HAVING {}", self.emitted.sql(&bound)?));
+        }
+        let is_plain = grouping.is_none() && !called.of_windows;
+        let items = self.bind_projection(select, &scope, &mut from, is_plain)?;
+        let items = typed_items(items, purpose)?;
+        let thinning = self.bind_thinning(select, &items, &scope)?;
+        let sort = self.sort_keys(tail.order, &items, Some(&scope))?;
+        check_distinct_order(&thinning, &sort)?;
+        let is_single_row =
+            grouping.is_some_and(|grouping| grouping.text.is_empty()) && select.having.is_none();
+        let parts = SelectParts { items, from: from.sql, rest, sort, limit: tail.limit };
+        let (sql, columns) = self.select_text(&parts, &thinning, purpose)?;
+        Ok(BoundQuery { sql, columns, is_single_row: is_single_row && parts.limit.is_empty() })
+    }
+
+    /// How rows are thinned out: `DISTINCT`, `DISTINCT ON` or `QUALIFY`.
+    fn bind_thinning(&mut self, select: &Select, items: &[OutputItem], scope: &Scope<'_>) -> Bound<Thinning> {
+        let distinct = match &select.distinct {
+            None | Some(Distinct::All) => None,
+            Some(other) => Some(other),
+        };
+        match (distinct, &select.qualify) {
+            (Some(_), Some(qualify)) => {
+                Err(Refusal::new("`DISTINCT` and `QUALIFY` are not taken together", qualify.span())
+                    .hint("put one of them into a subquery"))
+            }
+            (None, None) => Ok(Thinning::None),
+            (None, Some(qualify)) => {
+                let bound = condition(self.bind_expression(qualify, &scope.within(Clause::Qualify))?)?;
+                Ok(Thinning::Qualify(self.emitted.sql(&bound)?))
+            }
+            (Some(Distinct::On(keys)), None) => {
+                let mut texts = Vec::new();
+                for key in keys {
+                    let bound =
+                        ordered(self.bind_expression(key, &scope.within(Clause::OrderBy))?, "DISTINCT ON")?;
+                    texts.push(self.emitted.sql(&bound)?);
+                }
+                Ok(Thinning::DistinctOn(texts))
+            }
+            (Some(_), None) => {
+                for item in items {
+                    ordered(item.typed.clone(), "DISTINCT")?;
+                }
+                Ok(Thinning::Distinct)
+            }
+        }
+    }
+
+    /// The select list, with `*` and `unnest` resolved.
+    fn bind_projection(
+        &mut self,
+        select: &Select,
+        scope: &Scope<'_>,
+        from: &mut BoundFrom,
+        is_plain: bool,
+    ) -> Bound<Vec<OutputItem>> {
+        let mut items = Vec::new();
+        if select.projection.is_empty() {
+            return Ok(all_columns(scope.relations.iter(), true));
+        }
+        for entry in &select.projection {
+            match entry {
+                SelectItem::UnnamedExpr(expression) => {
+                    let typed = self.bind_entry(expression, scope, from, is_plain)?;
+                    items.push(OutputItem {
+                        name: entry_name(expression),
+                        typed,
+                        written: Some(expression.clone()),
+                    });
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let typed = self.bind_entry(expr, scope, from, is_plain)?;
+                    items.push(OutputItem { name: alias.value.clone(), typed, written: Some(expr.clone()) });
+                }
+                SelectItem::Wildcard(options) => {
+                    let columns = all_columns(scope.relations.iter(), true);
+                    items.extend(self.bind_star(columns, options, scope)?);
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    let relation = single_name(&name.0).and_then(|name| scope.relation(&name.value));
+                    let relation = relation
+                        .ok_or_else(|| Refusal::new(format!("no such table: {name}"), name.span()))?;
+                    let columns = all_columns(std::iter::once(relation), false);
+                    items.extend(self.bind_star(columns, options, scope)?);
+                }
+                other => {
+                    return Err(Refusal::new("this entry of a select list is not taken here", other.span()));
+                }
+            }
+        }
+        self.check_star_groups(&items, scope)?;
+        Ok(items)
+    }
+
+    /// An entry of a select list; `unnest` becomes a join with the elements of its list.
+    fn bind_entry(
+        &mut self,
+        expression: &Expr,
+        scope: &Scope<'_>,
+        from: &mut BoundFrom,
+        is_plain: bool,
+    ) -> Bound<Typed> {
+        let Some(list) = unnested(expression) else { return self.bind_expression(expression, scope) };
+        let place = TextPlace::from(expression.span());
+        if !is_plain || from.sql.contains(ELEMENTS) {
+            return Err(Refusal::new(
+                "`unnest` cannot be used beside groups, windows or another `unnest`",
+                place,
+            )
+            .hint("use it alone in a subquery"));
+        }
+        let list = self.bind_expression(list, &scope.within(Clause::Join))?;
+        let ((alias, kind), sql) = self.element_table(&list)?;
+        let comma = if from.sql.is_empty() { "" } else { ", " };
+        from.sql.push_str(&format!("{comma}{ELEMENTS}{sql}"));
+        Ok(Typed::leaf(format!("{alias}.value"), kind, place))
+    }
+
+    /// `*` without the columns that `EXCLUDE` names, with those that `REPLACE` and `RENAME` change.
+    fn bind_star(
+        &mut self,
+        columns: Vec<OutputItem>,
+        options: &WildcardAdditionalOptions,
+        scope: &Scope<'_>,
+    ) -> Bound<Vec<OutputItem>> {
+        let place = TextPlace::from(options.wildcard_token.0.span);
+        if options.opt_ilike.is_some() || options.opt_except.is_some() || options.opt_alias.is_some() {
+            return Err(
+                Refusal::new("this form of `*` is not taken here", place).hint("use `EXCLUDE` and `REPLACE`")
+            );
+        }
+        let mut columns = columns;
+        for name in excluded(options.opt_exclude.as_ref()) {
+            let before = columns.len();
+            columns.retain(|column| !column.name.eq_ignore_ascii_case(&name.value));
+            if columns.len() == before {
+                return Err(Refusal::new(
+                    format!("there is no column `{}` to leave out", name.value),
+                    name.span,
+                ));
+            }
+        }
+        for replacement in options.opt_replace.iter().flat_map(|ReplaceSelectItem { items }| items) {
+            let typed = self.bind_expression(&replacement.expr, scope)?;
+            let name = &replacement.column_name;
+            let column = columns.iter_mut().find(|column| column.name.eq_ignore_ascii_case(&name.value));
+            match column {
+                Some(column) => column.typed = typed,
+                None => {
+                    return Err(Refusal::new(
+                        format!("there is no column `{}` to replace", name.value),
+                        name.span,
+                    ));
+                }
+            }
+        }
+        let renames = match &options.opt_rename {
+            None => Vec::new(),
+            Some(RenameSelectItem::Single(one)) => vec![one],
+            Some(RenameSelectItem::Multiple(several)) => several.iter().collect(),
+        };
+        for rename in renames {
+            let named = |column: &&mut OutputItem| column.name.eq_ignore_ascii_case(&rename.ident.value);
+            match columns.iter_mut().find(named) {
+                Some(column) => column.name.clone_from(&rename.alias.value),
+                None => {
+                    let message = format!("there is no column `{}` to rename", rename.ident.value);
+                    return Err(Refusal::new(message, rename.ident.span));
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    /// Refuses columns of `*` that a grouped query cannot give.
+    fn check_star_groups(&self, items: &[OutputItem], scope: &Scope<'_>) -> Bound<()> {
+        let Some(keys) = &scope.groups else { return Ok(()) };
+        let stars = items.iter().filter(|item| item.written.is_none());
+        for item in stars {
+            if let Node::Leaf(leaf) = &item.typed.node
+                && !keys.columns.contains(&leaf.sql)
+            {
+                let message = format!(
+                    "`{}` of `*` is neither grouped by nor inside of a function of a group",
+                    item.name
+                );
+                return Err(Refusal::new(message, TextPlace::default()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Marks the elements of lists in the text of `FROM`.
+const ELEMENTS: &str = "/*elements*/";
+
+fn check_forms(select: &Select) -> Bound<()> {
+    let place = TextPlace::from(select.select_token.0.span);
+    let has_other = select.top.is_some()
+        || select.into.is_some()
+        || !select.lateral_views.is_empty()
+        || select.prewhere.is_some()
+        || !select.connect_by.is_empty()
+        || !select.cluster_by.is_empty()
+        || !select.distribute_by.is_empty()
+        || !select.sort_by.is_empty()
+        || select.value_table_mode.is_some()
+        || select.exclude.is_some();
+    if has_other {
+        return Err(Refusal::new("this form of `SELECT` is not taken here", place));
+    }
+    Ok(())
+}
+
+/// `DISTINCT` leaves only the result to sort by.
+fn check_distinct_order(thinning: &Thinning, sort: &[super::order::SortKey]) -> Bound<()> {
+    if !matches!(thinning, Thinning::Distinct) {
+        return Ok(());
+    }
+    for key in sort {
+        if let super::order::SortTarget::Expression(typed) = &key.by {
+            return Err(Refusal::new(
+                "with `DISTINCT` only columns of the result can be sorted by",
+                typed.place,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The entries that have a name.
+fn aliases(projection: &[SelectItem]) -> Vec<(String, Expr)> {
+    let named = projection.iter().filter_map(|entry| match entry {
+        SelectItem::ExprWithAlias { expr, alias } => Some((alias.value.clone(), expr.clone())),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// The list of an entry that is nothing but `unnest(list)`.
+fn unnested(expression: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = expression else { return None };
+    let is_unnest =
+        single_name(&function.name.0).is_some_and(|name| name.value.eq_ignore_ascii_case("unnest"));
+    let written = super::calls::written_arguments(function, TextPlace::default()).ok()?;
+    match written.values.as_slice() {
+        [list] if is_unnest => Some(list),
+        _ => None,
+    }
+}
+
+/// The name of an entry that has got none: that of the column, or what is written.
+fn entry_name(expression: &Expr) -> String {
+    match expression {
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, |last| last.value.clone()),
+        Expr::Nested(inner) => entry_name(inner),
+        other => other.to_string(),
+    }
+}
+
+fn all_columns<'r>(relations: impl Iterator<Item = &'r Relation>, hides: bool) -> Vec<OutputItem> {
+    let columns =
+        relations.flat_map(|relation| &relation.columns).filter(|column| !(hides && column.is_hidden));
+    let item = |column: &super::scope::RelationColumn| {
+        let leaf = Leaf { sql: column.sql.clone(), raw: column.raw.clone(), note: column.note.clone() };
+        let typed = Typed { node: Node::Leaf(leaf), kind: column.kind.clone(), place: TextPlace::default() };
+        OutputItem { name: column.name.clone(), typed, written: None }
+    };
+    columns.map(item).collect()
+}
+
+fn excluded(exclude: Option<&ExcludeSelectItem>) -> Vec<&Ident> {
+    let names = match exclude {
+        None => return Vec::new(),
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names.as_slice(),
+    };
+    names.iter().filter_map(|name| single_name(&name.0)).collect()
+}
+
+/// The entries in the types that are wanted of them; the input's JSON does not go with those.
+fn typed_items(items: Vec<OutputItem>, purpose: &Purpose) -> Bound<Vec<OutputItem>> {
+    let Purpose::TypedTable(kinds) = purpose else { return Ok(items) };
+    let typed = items.into_iter().zip(kinds).map(|(item, kind)| {
+        let mut typed = cast_to(item.typed, kind, CastMode::Fail)?;
+        if let Node::Leaf(leaf) = &mut typed.node {
+            leaf.raw = None;
+        }
+        Ok(OutputItem { typed, ..item })
+    });
+    typed.collect()
+}

@@ -1,0 +1,67 @@
+//! Subqueries in expressions.
+
+use sqlparser::ast::{Expr, Query};
+
+use super::Binder;
+use super::outputs::Purpose;
+use super::scope::Scope;
+use crate::aggregates::{AggregateCall, AggregateKind};
+use crate::expression::coerce::{cast_to, comparison_type};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{CastMode, Typed};
+use crate::values::sql_type::SqlType;
+
+impl Binder<'_> {
+    /// `x IN (SELECT …)`.
+    pub(super) fn bind_in_query(&mut self, value: &Expr, query: &Query, scope: &Scope<'_>) -> Bound<Typed> {
+        let value = self.bind_expression(value, scope)?;
+        let place = value.place;
+        let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
+        let [column] = bound.columns.as_slice() else {
+            return Err(Refusal::new("a subquery behind `IN` must give one column", place));
+        };
+        let alias = self.alias();
+        let element = Typed::leaf(format!("{alias}.c0"), column.kind.clone(), place);
+        let kind = comparison_type(&value, &element)?;
+        let value = cast_to(value, &kind, CastMode::Fail)?;
+        let element = cast_to(element, &kind, CastMode::Fail)?;
+        if !kind.is_ordered() {
+            return Err(Refusal::new(format!("values of type {kind} cannot be looked for"), place));
+        }
+        let (value, element) = (self.emitted.sql(&value)?, self.emitted.sql(&element)?);
+        let sql = format!("({value} IN (SELECT {element} FROM ({}) AS {alias}))", bound.sql);
+        Ok(Typed::leaf(sql, SqlType::Boolean, place))
+    }
+
+    /// A subquery that stands for a value: null without rows, an error with several.
+    pub(super) fn bind_scalar_query(
+        &mut self,
+        query: &Query,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<Typed> {
+        let bound = self.bind_query(query, Some(scope), &Purpose::Table)?;
+        let [column] = bound.columns.as_slice() else {
+            return Err(Refusal::new("a subquery that stands for a value must give one column", place));
+        };
+        let kind = column.kind.clone();
+        let alias = self.alias();
+        if bound.is_single_row {
+            return Ok(Typed::leaf(
+                format!("(SELECT {alias}.c0 FROM ({}) AS {alias})", bound.sql),
+                kind,
+                place,
+            ));
+        }
+        let name = format!("a{}", self.emitted.aggregates.len());
+        let call = AggregateCall {
+            name: name.clone(),
+            kind: AggregateKind::Only,
+            arguments: vec![kind.clone()],
+            result: kind.clone(),
+        };
+        self.emitted.aggregates.push(call);
+        let sql = format!("(SELECT {name}({alias}.c0) FROM ({}) AS {alias})", bound.sql);
+        Ok(Typed::leaf(sql, kind, place))
+    }
+}

@@ -1,0 +1,187 @@
+//! Functions with `OVER`.
+
+use sqlparser::ast::{
+    Function, Ident, NamedWindowExpr, Spanned as _, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowSpec, WindowType,
+};
+
+use super::Binder;
+use super::calls::{WrittenArguments, written_arguments};
+use super::expressions::written_count;
+use super::scope::{Clause, Scope};
+use crate::aggregates::{WindowUse, is_aggregate};
+use crate::expression::coerce::adapted;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::Typed;
+use crate::values::sql_type::SqlType;
+
+impl Binder<'_> {
+    /// A function with `OVER`.
+    pub(super) fn bind_window(&mut self, name: &str, function: &Function, scope: &Scope<'_>) -> Bound<Typed> {
+        let place = TextPlace::from(function.name.span());
+        if !scope.clause.takes_windows() {
+            let message = format!("`{name}(…) OVER` cannot be used in {}", scope.clause.name());
+            return Err(
+                Refusal::new(message, place).hint("filter with `QUALIFY`, or compute it in a subquery")
+            );
+        }
+        if function.null_treatment.is_some() {
+            return Err(Refusal::new("`IGNORE NULLS` and `RESPECT NULLS` are not taken here", place));
+        }
+        let inner = scope.within(Clause::WindowPart);
+        let written = written_arguments(function, place)?;
+        if written.is_distinct {
+            return Err(Refusal::new("`DISTINCT` cannot be used with `OVER`", place));
+        }
+        let (call, kind) = if is_aggregate(name) {
+            self.group_window(name, &written, &inner, place)?
+        } else {
+            self.rank_window(name, &written, &inner, place)?
+        };
+        let filter = self.filter_text(function, &inner)?;
+        let over = match &function.over {
+            Some(WindowType::WindowSpec(spec)) => self.window_text(spec, &inner, place)?,
+            Some(WindowType::NamedWindow(name)) => {
+                let spec = named_window(name, scope)?;
+                self.window_text(&spec, &inner, place)?
+            }
+            None => String::new(),
+        };
+        Ok(Typed::leaf(format!("{call}{filter} OVER ({over})"), kind, place))
+    }
+
+    fn group_window(
+        &mut self,
+        name: &str,
+        written: &WrittenArguments<'_>,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<(String, SqlType)> {
+        let bound = self.bind_group_arguments(name, written, scope, place)?;
+        if bound.window == WindowUse::Refused {
+            return Err(Refusal::new(format!("`{name}` cannot be used with `OVER`"), place)
+                .hint("compute it by groups in a subquery, and join that"));
+        }
+        let kind = bound.result.clone();
+        Ok((self.group_call_text(bound, "", "")?, kind))
+    }
+
+    fn rank_window(
+        &mut self,
+        name: &str,
+        written: &WrittenArguments<'_>,
+        scope: &Scope<'_>,
+        place: TextPlace,
+    ) -> Bound<(String, SqlType)> {
+        let arguments: Vec<_> =
+            written.values.iter().map(|value| self.bind_expression(value, scope)).collect::<Bound<_>>()?;
+        let wrong = || Refusal::new(format!("`{name}` takes other arguments"), place);
+        let kind = match (name, arguments.as_slice()) {
+            ("row_number" | "rank" | "dense_rank", []) => SqlType::BigInt,
+            ("percent_rank" | "cume_dist", []) => SqlType::Double,
+            ("ntile", [count]) if count.kind.is_whole() => SqlType::BigInt,
+            ("lag" | "lead", [value] | [value, _]) => value.kind.clone(),
+            ("lag" | "lead", [value, count, otherwise]) => {
+                let otherwise = adapted(otherwise.clone(), &value.kind).ok_or_else(wrong)??;
+                let sql = self.emitted.list(&[value.clone(), count.clone(), otherwise])?;
+                return Ok((format!("{name}({sql})"), value.kind.clone()));
+            }
+            ("first_value" | "last_value", [value]) | ("nth_value", [value, _]) => value.kind.clone(),
+            (
+                "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "ntile" | "lag"
+                | "lead" | "first_value" | "last_value" | "nth_value",
+                _,
+            ) => return Err(wrong()),
+            _ => {
+                return Err(Refusal::new(format!("there is no `{name}` with `OVER`"), place).hint(
+                    "there are `row_number`, `rank`, `lag`, `lead`, `first_value`, `sum`, `count` and others",
+                ));
+            }
+        };
+        let counted = arguments.iter().skip(1).find(|count| !count.kind.is_whole());
+        if counted.is_some() {
+            return Err(wrong());
+        }
+        Ok((format!("{name}({})", self.emitted.list(&arguments)?), kind))
+    }
+
+    fn window_text(&mut self, spec: &WindowSpec, scope: &Scope<'_>, place: TextPlace) -> Bound<String> {
+        let mut parts = Vec::new();
+        let base = spec.window_name.as_ref().map(|name| named_window(name, scope)).transpose()?;
+        let inherited = base.as_ref().filter(|_| spec.partition_by.is_empty()).unwrap_or(spec);
+        if !inherited.partition_by.is_empty() {
+            let mut keys = Vec::new();
+            for key in &inherited.partition_by {
+                let key = self.bind_expression(key, scope)?;
+                keys.push(ordered(key, "PARTITION BY")?);
+            }
+            parts.push(format!("PARTITION BY {}", self.emitted.list(&keys)?));
+        }
+        let order = if spec.order_by.is_empty() {
+            base.as_ref().map(|base| &base.order_by)
+        } else {
+            Some(&spec.order_by)
+        };
+        if let Some(order) = order.filter(|order| !order.is_empty()) {
+            parts.push(format!("ORDER BY {}", self.order_terms(order, scope)?));
+        }
+        if let Some(frame) = &spec.window_frame {
+            parts.push(frame_text(frame, place)?);
+        }
+        Ok(parts.join(" "))
+    }
+}
+
+/// An expression that rows are sorted or grouped by.
+pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
+    if typed.kind.is_ordered() {
+        return Ok(typed);
+    }
+    let refusal = Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place);
+    Err(match typed.kind {
+        SqlType::Json => {
+            refusal.hint("take a value out with `x ->> '$.name'`, or write `CAST(x AS VARCHAR)`")
+        }
+        _ => refusal,
+    })
+}
+
+/// The window that a name stands for.
+fn named_window(name: &Ident, scope: &Scope<'_>) -> Bound<WindowSpec> {
+    let known = scope.windows.iter().find(|window| window.0.value.eq_ignore_ascii_case(&name.value));
+    match known.map(|window| &window.1) {
+        Some(NamedWindowExpr::WindowSpec(spec)) => Ok(spec.clone()),
+        Some(NamedWindowExpr::NamedWindow(other)) if other.value != name.value => named_window(other, scope),
+        _ => Err(Refusal::new(format!("there is no window `{}`", name.value), name.span)),
+    }
+}
+
+fn frame_text(frame: &WindowFrame, place: TextPlace) -> Bound<String> {
+    let units = match frame.units {
+        WindowFrameUnits::Rows => "ROWS",
+        WindowFrameUnits::Range => "RANGE",
+        WindowFrameUnits::Groups => "GROUPS",
+    };
+    let bound = |bound: &WindowFrameBound| {
+        let offset = |offset: &Option<Box<sqlparser::ast::Expr>>, side: &str| match offset {
+            None => Ok(format!("UNBOUNDED {side}")),
+            Some(offset) if frame.units != WindowFrameUnits::Range => match written_count(offset) {
+                Some(count) => Ok(format!("{count} {side}")),
+                None => Err(Refusal::new("the bounds of a window are whole numbers", place)),
+            },
+            Some(_) => {
+                Err(Refusal::new("`RANGE` with distances is not taken here", place).hint("use `ROWS`"))
+            }
+        };
+        match bound {
+            WindowFrameBound::CurrentRow => Ok("CURRENT ROW".to_owned()),
+            WindowFrameBound::Preceding(count) => offset(count, "PRECEDING"),
+            WindowFrameBound::Following(count) => offset(count, "FOLLOWING"),
+        }
+    };
+    let start = bound(&frame.start_bound)?;
+    Ok(match &frame.end_bound {
+        Some(end) => format!("{units} BETWEEN {start} AND {}", bound(end)?),
+        None => format!("{units} {start}"),
+    })
+}

@@ -1,0 +1,211 @@
+//! Bringing expressions to types: what DuckDB casts without being told, and nothing else.
+
+use super::evaluate::evaluate;
+use super::refusal::{Bound, Refusal, TextPlace};
+use super::typed::{CastMode, Node, Operator, Typed};
+use crate::values::cast::can_cast;
+use crate::values::common_type::{common_type, compared_decimal};
+use crate::values::datum::Datum;
+use crate::values::moment_text::parse_date;
+use crate::values::sql_type::SqlType;
+
+/// Computes an expression that needs no row.
+pub(crate) fn folded(typed: Typed) -> Bound<Typed> {
+    let is_known = |part: &&Typed| part.known_value().is_some();
+    let is_repeatable = !matches!(&typed.node, Node::Call(call) if !call.is_repeatable);
+    let parts = typed.parts();
+    let has_parts = !parts.is_empty() || matches!(typed.node, Node::Call(_));
+    if !has_parts || !is_repeatable || !parts.iter().all(is_known) {
+        return Ok(typed);
+    }
+    let datum = evaluate(&typed, &[]).map_err(|failure| {
+        let refusal = Refusal::new(failure.message, failure.place);
+        match failure.hint {
+            Some(hint) => refusal.hint(hint),
+            None => refusal,
+        }
+    })?;
+    let datum = datum.into_owned();
+    Ok(Typed { node: Node::Constant(datum), kind: typed.kind, place: typed.place })
+}
+
+/// A cast that is written in the query, or that two types meet by.
+pub(crate) fn cast_to(typed: Typed, kind: &SqlType, mode: CastMode) -> Bound<Typed> {
+    if typed.kind == *kind {
+        // A literal that is cast is no literal any more.
+        let node = match typed.node {
+            Node::Literal(datum) => Node::Constant(datum),
+            node => node,
+        };
+        return Ok(Typed { node, ..typed });
+    }
+    if !can_cast(&typed.kind, kind) {
+        return Err(cannot_cast(&typed, kind));
+    }
+    let place = typed.place;
+    folded(Typed { node: Node::Cast(Box::new(typed), mode), kind: kind.clone(), place })
+}
+
+fn cannot_cast(typed: &Typed, kind: &SqlType) -> Refusal {
+    let refusal = Refusal::new(format!("{} cannot be cast to {kind}", typed.kind), typed.place);
+    match (&typed.kind, kind) {
+        (from, SqlType::Varchar) if from.is_nested() => {
+            refusal.hint("`to_json(x)` writes lists and objects as JSON")
+        }
+        (SqlType::TimestampTz, _) => refusal.hint("write `x AT TIME ZONE 'UTC'` first"),
+        (SqlType::Varchar, SqlType::List(_)) => refusal.hint("`string_split(x, ',')` makes a list of text"),
+        (from, SqlType::Date | SqlType::Timestamp) if from.is_number() => {
+            refusal.hint("`make_timestamp(x)` takes microseconds since 1970, `epoch_ms(x)` milliseconds")
+        }
+        _ => refusal.hint("`docs/sql.md` lists the casts that there are"),
+    }
+}
+
+/// Whether a value may take a type without a cast that is written down.
+pub(crate) fn adapts(typed: &Typed, kind: &SqlType) -> bool {
+    match (&typed.kind, kind) {
+        (from, to) if from == to => true,
+        (SqlType::Null, _) => true,
+        (SqlType::Varchar, to) => typed.literal_text().is_some() && can_cast(&SqlType::Varchar, to),
+        (from, to) if from.is_whole() && to.is_whole() => {
+            let known = typed.known_value().filter(|_| typed.is_literal()).and_then(Datum::as_whole);
+            let range = to.whole_range();
+            let fits =
+                |number: i128| range.is_some_and(|(least, greatest)| number >= least && number <= greatest);
+            known.is_some_and(fits) || common_type(from, to).as_ref() == Some(to)
+        }
+        (from, to) if from.is_number() && to.is_number() => {
+            to.is_real() && !(from == &SqlType::Double)
+                || matches!(to, SqlType::Decimal(..)) && from.is_whole()
+        }
+        (SqlType::Date, SqlType::Timestamp) | (SqlType::Json, SqlType::Varchar) => true,
+        (SqlType::List(from), SqlType::List(to)) => {
+            **from == SqlType::Null || common_type(from, to).as_ref() == Some(to)
+        }
+        _ => false,
+    }
+}
+
+/// Brings an argument to the type that is wanted of it.
+pub(crate) fn adapted(typed: Typed, kind: &SqlType) -> Option<Bound<Typed>> {
+    adapts(&typed, kind).then(|| cast_to(typed, kind, CastMode::Fail))
+}
+
+/// The type that several values are brought to, in words that name what they are for.
+pub(crate) fn meeting_type(values: &[&Typed], purpose: &str) -> Bound<SqlType> {
+    let mut met = SqlType::Null;
+    let literals = |value: &&&Typed| value.literal_text().is_none();
+    for value in values.iter().filter(literals) {
+        let adapted = value.is_literal() && value.kind.is_whole() && met.is_whole() && adapts(value, &met);
+        if adapted {
+            continue;
+        }
+        met =
+            common_type(&met, &value.kind).ok_or_else(|| cannot_meet(&met, value, purpose).noting(values))?;
+    }
+    // A whole number that is written first takes the type of the others as well.
+    let others: Vec<_> = values.iter().filter(literals).filter(|value| !value.is_literal()).collect();
+    if met.is_whole() && !others.is_empty() && others.len() < values.len() {
+        let mut narrow = SqlType::Null;
+        for value in others {
+            narrow = common_type(&narrow, &value.kind).unwrap_or_else(|| met.clone());
+        }
+        if narrow.is_whole() && values.iter().all(|value| adapts(value, &narrow)) {
+            met = narrow;
+        }
+    }
+    let is_text = values.iter().any(|value| value.literal_text().is_some());
+    if is_text && met == SqlType::Null {
+        return Ok(SqlType::Varchar);
+    }
+    Ok(met)
+}
+
+fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
+    let message = format!("{met} and {} do not meet in {purpose} without a cast", value.kind);
+    let refusal = Refusal::new(message, value.place);
+    match (met, &value.kind) {
+        (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_number() => refusal
+            .hint(format!("write `TRY_CAST(x AS {})` for the text, or quote the number", double_for(other))),
+        (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_moment() => {
+            refusal.hint(format!("write `TRY_CAST(x AS {other})` for the text"))
+        }
+        (SqlType::Json, _) | (_, SqlType::Json) => refusal.hint(
+            "the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say `--types x=text`",
+        ),
+        (SqlType::TimestampTz, _) | (_, SqlType::TimestampTz) => {
+            refusal.hint("write `x AT TIME ZONE 'UTC'`, or quote a time with its distance from UTC")
+        }
+        _ => refusal.hint("write `CAST(x AS type)` for one of them"),
+    }
+}
+
+/// The type that text is best cast to when it meets a number.
+fn double_for(number: &SqlType) -> &'static str {
+    if number.is_whole() { "BIGINT" } else { "DOUBLE" }
+}
+
+/// A comparison of two values.
+pub(crate) fn comparison(operator: Operator, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let met = comparison_type(&left, &right)?;
+    let left = cast_to(left, &met, CastMode::Fail)?;
+    let right = cast_to(right, &met, CastMode::Fail)?;
+    let node = Node::Compare(operator, Box::new(left), Box::new(right));
+    folded(Typed { node, kind: SqlType::Boolean, place })
+}
+
+/// The type that two values are compared in.
+pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
+    let with_truth = |truth: &Typed, number: &Typed| truth.kind == SqlType::Boolean && number.kind.is_whole();
+    if with_truth(left, right) {
+        return Ok(right.kind.clone());
+    }
+    if with_truth(right, left) {
+        return Ok(left.kind.clone());
+    }
+    let met = meeting_type(&[left, right], "a comparison")?;
+    // Times as text have the order of times only where all have one form.
+    let is_moment = |typed: &Typed| typed.literal_text().is_some_and(|text| parse_date(text).is_ok());
+    let compares_texts =
+        left.note().is_some() && is_moment(right) || right.note().is_some() && is_moment(left);
+    if met == SqlType::Varchar && compares_texts {
+        let message = "text of several forms is not compared with a day or a time";
+        return Err(Refusal::new(message, left.place).noting(&[left, right]));
+    }
+    if matches!(met, SqlType::Json | SqlType::Other(_)) {
+        let refusal = Refusal::new(format!("values of type {met} cannot be compared"), left.place);
+        return Err(match met {
+            SqlType::Json => refusal.hint(
+                "take a value out with `x ->> '$.name'`, or write `TRY_CAST(x AS DOUBLE)`; `--types x=text` reads the column as text",
+            ),
+            _ => refusal.hint("write `CAST(x AS VARCHAR)`"),
+        });
+    }
+    Ok(match met {
+        SqlType::Decimal(..) => compared_decimal(&left.kind, &right.kind).unwrap_or(met),
+        met => met,
+    })
+}
+
+/// The type that a value is compared in with each of several others.
+pub(crate) fn comparison_type_of_all(value: &Typed, others: &[&Typed]) -> Bound<SqlType> {
+    let mut met: Option<Typed> = None;
+    for other in others {
+        let kind = comparison_type(met.as_ref().unwrap_or(value), other)?;
+        met = Some(Typed::leaf(String::new(), kind, value.place));
+    }
+    Ok(met.map_or(SqlType::Null, |met| met.kind))
+}
+
+/// A condition: a truth, or a number that is none where it is 0.
+pub(crate) fn condition(typed: Typed) -> Bound<Typed> {
+    match &typed.kind {
+        SqlType::Boolean => Ok(typed),
+        SqlType::Null => cast_to(typed, &SqlType::Boolean, CastMode::Fail),
+        kind if kind.is_number() => cast_to(typed, &SqlType::Boolean, CastMode::Fail),
+        kind => {
+            let message = format!("a condition must be true or false, and this is {kind}");
+            Err(Refusal::new(message, typed.place).hint("compare it with something"))
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Telling SQLite of expressions: what it can compute as it is, and functions for the rest.
+
+use rusqlite::types::Value;
+
+use super::refusal::{Bound, Refusal};
+use super::typed::{Leaf, Node, Operator, Typed};
+use crate::aggregates::AggregateCall;
+use crate::values::encoding::encode;
+use crate::values::sql_type::SqlType;
+
+/// The most arguments that SQLite lets a function have.
+const MOST_ARGUMENTS: usize = 100;
+
+/// An expression that became a function of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct ComputedFunction {
+    pub(crate) name: String,
+    /// The types of its arguments.
+    pub(crate) arguments: Vec<SqlType>,
+    pub(crate) body: Typed,
+    pub(crate) is_repeatable: bool,
+}
+
+/// A table function that gives the elements of lists.
+#[derive(Debug, Clone)]
+pub(crate) struct ElementTable {
+    pub(crate) name: String,
+    pub(crate) item: SqlType,
+}
+
+/// What SQLite must know before it takes a query.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Emitted {
+    pub(crate) functions: Vec<ComputedFunction>,
+    pub(crate) aggregates: Vec<AggregateCall>,
+    pub(crate) element_tables: Vec<ElementTable>,
+    /// The names under which tables are scanned, with the names of the tables.
+    pub(crate) scans: Vec<(String, &'static str)>,
+    /// The values of `?1`, `?2` and so on.
+    pub(crate) parameters: Vec<Value>,
+}
+
+impl Emitted {
+    /// The text of an expression.
+    pub(crate) fn sql(&mut self, typed: &Typed) -> Bound<String> {
+        Ok(match &typed.node {
+            Node::Leaf(leaf) => leaf.sql.clone(),
+            Node::Literal(datum) | Node::Constant(datum) => match encode(datum.clone(), &typed.kind) {
+                Value::Null => "NULL".to_owned(),
+                value => self.parameter(value),
+            },
+            Node::And(parts) => self.joined(parts, " AND ")?,
+            Node::Or(parts) => self.joined(parts, " OR ")?,
+            Node::Not(part) => format!("(NOT {})", self.sql(part)?),
+            Node::IsNull(part) => format!("({} IS NULL)", self.sql(part)?),
+            Node::Compare(operator, left, right) if is_simple(left) && is_simple(right) => {
+                format!("({} {} {})", self.sql(left)?, sign(*operator), self.sql(right)?)
+            }
+            Node::In(value, list) if is_simple(value) && list.iter().all(is_simple) => {
+                format!("({} IN ({}))", self.sql(value)?, self.list(list)?)
+            }
+            _ => self.computed(typed)?,
+        })
+    }
+
+    /// Texts of expressions, between commas.
+    pub(crate) fn list(&mut self, parts: &[Typed]) -> Bound<String> {
+        let parts: Vec<_> = parts.iter().map(|part| self.sql(part)).collect::<Bound<_>>()?;
+        Ok(parts.join(", "))
+    }
+
+    fn joined(&mut self, parts: &[Typed], with: &str) -> Bound<String> {
+        let parts: Vec<_> = parts.iter().map(|part| self.sql(part)).collect::<Bound<_>>()?;
+        Ok(format!("({})", parts.join(with)))
+    }
+
+    fn parameter(&mut self, value: Value) -> String {
+        let known = self.parameters.iter().position(|known| *known == value);
+        let at = known.unwrap_or_else(|| {
+            self.parameters.push(value);
+            self.parameters.len() - 1
+        });
+        format!("?{}", at + 1)
+    }
+
+    /// Makes a function of an expression, whose arguments are what SQLite knows.
+    fn computed(&mut self, typed: &Typed) -> Bound<String> {
+        let mut leaves = Vec::new();
+        let mut body = typed.clone();
+        let is_repeatable = replace_leaves(&mut body, &mut leaves);
+        if leaves.len() > MOST_ARGUMENTS {
+            return Err(Refusal::new("an expression uses too many columns", typed.place)
+                .hint("compute parts of it in a subquery"));
+        }
+        let name = format!("x{}", self.functions.len());
+        let texts: Vec<_> = leaves.iter().map(|(leaf, _)| leaf.sql.clone()).collect();
+        let arguments = leaves.into_iter().map(|(_, kind)| kind).collect();
+        let call = format!("{name}({})", texts.join(", "));
+        self.functions.push(ComputedFunction { name, arguments, body, is_repeatable });
+        Ok(call)
+    }
+}
+
+/// Puts numbers in the place of leaves; whether the expression always gives the same for the same.
+fn replace_leaves(typed: &mut Typed, leaves: &mut Vec<(Leaf, SqlType)>) -> bool {
+    if let Node::Leaf(leaf) = &typed.node {
+        let at = leaves.iter().position(|(known, _)| known.sql == leaf.sql).unwrap_or_else(|| {
+            leaves.push((leaf.clone(), typed.kind.clone()));
+            leaves.len() - 1
+        });
+        typed.node = Node::Argument(at);
+        return true;
+    }
+    let own = !matches!(&typed.node, Node::Call(call) if !call.is_repeatable);
+    let parts = typed.parts_mut().into_iter().map(|part| replace_leaves(part, leaves));
+    parts.fold(own, |all, one| all && one)
+}
+
+/// Whether SQLite can compare it as it is encoded.
+fn is_simple(typed: &Typed) -> bool {
+    typed.kind.is_ordered() && matches!(typed.node, Node::Leaf(_) | Node::Literal(_) | Node::Constant(_))
+}
+
+fn sign(operator: Operator) -> &'static str {
+    match operator {
+        Operator::Equal => "=",
+        Operator::NotEqual => "<>",
+        Operator::Less => "<",
+        Operator::AtMost => "<=",
+        Operator::Greater => ">",
+        Operator::AtLeast => ">=",
+        Operator::Distinct => "IS NOT",
+        Operator::NotDistinct => "IS",
+    }
+}

@@ -1,0 +1,217 @@
+//! Parts of days and times, and what moves them.
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::moments::{DatePart, truncated};
+use crate::expression::coerce::{adapted, cast_to, folded};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::values::calendar::{
+    CivilDay, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, moved, split,
+};
+use crate::values::datum::Datum;
+use crate::values::interval::{Interval, singular};
+use crate::values::sql_type::SqlType;
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["date_part", "datepart"], bind: date_part },
+    BoundFunction { names: &["date_trunc", "datetrunc"], bind: date_trunc },
+    BoundFunction { names: &["date_diff", "datediff"], bind: date_diff },
+    BoundFunction { names: &["date_add"], bind: date_add },
+    BoundFunction { names: &["to_years"], bind: |call| span(call, "year") },
+    BoundFunction { names: &["to_months"], bind: |call| span(call, "month") },
+    BoundFunction { names: &["to_weeks"], bind: |call| span(call, "week") },
+    BoundFunction { names: &["to_days"], bind: |call| span(call, "day") },
+    BoundFunction { names: &["to_hours"], bind: |call| span(call, "hour") },
+    BoundFunction { names: &["to_minutes"], bind: |call| span(call, "minute") },
+];
+
+const TOO_FAR: &str = "the day or time is too far away";
+
+fn timestamp(arguments: Arguments<'_, '_>, at: usize) -> i64 {
+    match arguments.get(at).map(|datum| &**datum) {
+        Some(Datum::Timestamp(timestamp)) => *timestamp,
+        _ => 0,
+    }
+}
+
+/// An argument that is a day or a time, as a timestamp.
+fn moment(call: &FunctionCall, at: usize) -> Bound<Typed> {
+    let found = call.arguments.get(at).cloned().ok_or_else(|| call.wrong_count("more"))?;
+    if found.kind.is_moment() || found.kind == SqlType::Null {
+        return cast_to(found, &SqlType::Timestamp, CastMode::Fail);
+    }
+    let hint = match found.kind {
+        SqlType::TimestampTz => "write `x AT TIME ZONE 'UTC'`",
+        _ => "write `CAST(x AS DATE)` or `CAST(x AS TIMESTAMP)`",
+    };
+    Err(call.wrong_types(hint))
+}
+
+/// The part that a call names with its first argument.
+fn named_part(call: &FunctionCall) -> Bound<DatePart> {
+    let name = call.known_text(0)?;
+    DatePart::named(&singular(name)).ok_or_else(|| {
+        let place = call.arguments.first().map_or(call.place, |argument| argument.place);
+        Refusal::new(format!("`{name}` is no part of a day or time"), place).hint(
+            "there are `year`, `quarter`, `month`, `week`, `day`, `hour`, `minute`, `second` and others",
+        )
+    })
+}
+
+fn date_part(call: &FunctionCall) -> Bound<Typed> {
+    let part = named_part(call)?;
+    let [_, _] = call.exactly()?;
+    let moment = moment(call, 1)?;
+    let kind = if part == DatePart::Epoch { SqlType::Double } else { SqlType::BigInt };
+    Ok(Typed::call(move |arguments| Ok(part.of(timestamp(arguments, 0))), vec![moment], kind, call.place))
+}
+
+/// `EXTRACT(part FROM moment)`.
+pub(crate) fn part_of(part: &str, moment: Typed, place: TextPlace) -> Bound<Typed> {
+    let name = Typed::constant(Datum::Text(part.to_owned()), SqlType::Varchar, place);
+    let call = FunctionCall { name: "extract".to_owned(), arguments: vec![name, moment], place };
+    date_part(&call).and_then(folded)
+}
+
+fn date_trunc(call: &FunctionCall) -> Bound<Typed> {
+    let part = named_part(call)?;
+    let [_, _] = call.exactly()?;
+    if truncated(part, 0).is_none() {
+        return Err(Refusal::new("times cannot be cut off there", call.place));
+    }
+    let moment = moment(call, 1)?;
+    let cut = move |arguments: Arguments<'_, '_>| {
+        truncated(part, timestamp(arguments, 0)).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
+    };
+    Ok(Typed::call(cut, vec![moment], SqlType::Timestamp, call.place))
+}
+
+fn date_diff(call: &FunctionCall) -> Bound<Typed> {
+    let part = named_part(call)?;
+    let [_, _, _] = call.exactly()?;
+    if boundaries(part, 0).is_none() {
+        return Err(Refusal::new("differences are not counted in that", call.place)
+            .hint("count days: `date_diff('day', a, b) // 7`"));
+    }
+    let difference = move |arguments: Arguments<'_, '_>| {
+        let count = |at: usize| boundaries(part, timestamp(arguments, at)).unwrap_or_default();
+        Ok(Datum::Whole(i128::from(count(1) - count(0))))
+    };
+    Ok(Typed::call(difference, vec![moment(call, 1)?, moment(call, 2)?], SqlType::BigInt, call.place))
+}
+
+/// How many beginnings of a part lie before a time, counted from some time.
+fn boundaries(part: DatePart, timestamp: i64) -> Option<i64> {
+    let (days, _) = split(timestamp);
+    let day = CivilDay::of_days(days);
+    Some(match part {
+        DatePart::Year => day.year,
+        DatePart::Quarter => day.year * 4 + (day.month - 1) / 3,
+        DatePart::Month => day.year * 12 + day.month,
+        DatePart::Day => days,
+        DatePart::Hour => timestamp.div_euclid(MICROS_PER_HOUR),
+        DatePart::Minute => timestamp.div_euclid(MICROS_PER_MINUTE),
+        DatePart::Second => timestamp.div_euclid(MICROS_PER_SECOND),
+        DatePart::Millisecond => timestamp.div_euclid(1000),
+        DatePart::Microsecond => timestamp,
+        _ => return None,
+    })
+}
+
+fn span(call: &FunctionCall, unit: &'static str) -> Bound<Typed> {
+    let [count] = call.exactly()?;
+    let count =
+        adapted(count, &SqlType::Integer).ok_or_else(|| call.wrong_types("it takes a whole number"))??;
+    interval_of(count, unit, call.place)
+}
+
+/// So many of a unit, as a span.
+pub(crate) fn interval_of(count: Typed, unit: &'static str, place: TextPlace) -> Bound<Typed> {
+    let made = move |arguments: Arguments<'_, '_>| {
+        let count = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
+        let span = i64::try_from(count).ok().and_then(|count| Interval::of_unit(count, unit));
+        span.map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+    };
+    folded(Typed::call(made, vec![count], SqlType::Interval, place))
+}
+
+fn date_add(call: &FunctionCall) -> Bound<Typed> {
+    let [moment, by] = call.exactly()?;
+    if !moment.kind.is_moment() || by.kind != SqlType::Interval {
+        return Err(call.wrong_types("it takes a day or time, and an interval"));
+    }
+    moved_by(moment, by, 1, call.place)
+}
+
+/// A day, a time or a span, moved forward or back by a span.
+pub(super) fn moved_by(moment: Typed, by: Typed, sign: i64, place: TextPlace) -> Bound<Typed> {
+    let is_span = moment.kind == SqlType::Interval;
+    let kind = if is_span { SqlType::Interval } else { SqlType::Timestamp };
+    let moment = cast_to(moment, &kind, CastMode::Fail)?;
+    let computed = move |arguments: Arguments<'_, '_>| {
+        let Some(Datum::Interval(by)) = arguments.get(1).map(|datum| &**datum) else {
+            return Ok(Datum::Null);
+        };
+        let by = by.checked_mul(sign).ok_or(TOO_FAR)?;
+        match arguments.first().map(|datum| &**datum) {
+            Some(Datum::Interval(span)) => {
+                span.checked_add(by).map(Datum::Interval).ok_or_else(|| TOO_FAR.to_owned())
+            }
+            Some(Datum::Timestamp(at)) => {
+                moved(*at, by).map(Datum::Timestamp).ok_or_else(|| TOO_FAR.to_owned())
+            }
+            _ => Ok(Datum::Null),
+        }
+    };
+    Ok(Typed::call(computed, vec![moment, by], kind, place))
+}
+
+pub(super) fn add_days(day: Typed, count: Typed, sign: i128, place: TextPlace) -> Bound<Typed> {
+    let count = cast_to(count, &SqlType::Integer, CastMode::Fail)?;
+    let computed = move |arguments: Arguments<'_, '_>| {
+        let (Some(Datum::Date(day)), Some(count)) =
+            (arguments.first().map(|datum| &**datum), arguments.get(1).and_then(|datum| datum.as_whole()))
+        else {
+            return Ok(Datum::Null);
+        };
+        i32::try_from(i128::from(*day) + sign * count).map(Datum::Date).map_err(|_| TOO_FAR.to_owned())
+    };
+    Ok(Typed::call(computed, vec![day, count], SqlType::Date, place))
+}
+
+pub(super) fn day_difference(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let computed = |arguments: Arguments<'_, '_>| {
+        let day = |at: usize| match arguments.get(at).map(|datum| &**datum) {
+            Some(Datum::Date(day)) => i128::from(*day),
+            _ => 0,
+        };
+        Ok(Datum::Whole(day(0) - day(1)))
+    };
+    Ok(Typed::call(computed, vec![left, right], SqlType::BigInt, place))
+}
+
+/// The span between two times, in days and microseconds.
+pub(super) fn timestamp_difference(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let left = cast_to(left, &SqlType::Timestamp, CastMode::Fail)?;
+    let right = cast_to(right, &SqlType::Timestamp, CastMode::Fail)?;
+    let computed = |arguments: Arguments<'_, '_>| {
+        let micros = timestamp(arguments, 0).checked_sub(timestamp(arguments, 1)).ok_or(TOO_FAR)?;
+        let days = i32::try_from(micros / MICROS_PER_DAY).map_err(|_| TOO_FAR)?;
+        Ok(Datum::Interval(Interval { months: 0, days, micros: micros % MICROS_PER_DAY }))
+    };
+    Ok(Typed::call(computed, vec![left, right], SqlType::Interval, place))
+}
+
+pub(super) fn scaled_interval(span: Typed, factor: Typed, place: TextPlace) -> Bound<Typed> {
+    let factor = cast_to(factor, &SqlType::BigInt, CastMode::Fail)?;
+    let computed = |arguments: Arguments<'_, '_>| {
+        let (Some(Datum::Interval(span)), Some(factor)) =
+            (arguments.first().map(|datum| &**datum), arguments.get(1).and_then(|datum| datum.as_whole()))
+        else {
+            return Ok(Datum::Null);
+        };
+        let scaled = i64::try_from(factor).ok().and_then(|factor| span.checked_mul(factor));
+        scaled.map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+    };
+    Ok(Typed::call(computed, vec![span, factor], SqlType::Interval, place))
+}

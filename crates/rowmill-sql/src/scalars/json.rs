@@ -1,0 +1,157 @@
+//! JSON: parts of it, and what it is.
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::texts::{whole, word};
+use crate::expression::coerce::folded;
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Arguments, Leaf, Node, Typed};
+use crate::values::datum::Datum;
+use crate::values::json::{RawFields, minified, to_json};
+use crate::values::json_path::JsonPath;
+use crate::values::sql_type::SqlType;
+use serde_json::value::RawValue;
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction {
+        names: &["json_extract", "json_extract_path"],
+        bind: |call| extract(call, SqlType::Json),
+    },
+    BoundFunction {
+        names: &["json_extract_string", "json_extract_path_text"],
+        bind: |call| extract(call, SqlType::Varchar),
+    },
+    BoundFunction { names: &["json_array_length"], bind: array_length },
+    BoundFunction { names: &["json_type"], bind: kind_of },
+    BoundFunction { names: &["json_valid"], bind: is_valid },
+    BoundFunction { names: &["json_keys"], bind: keys },
+    BoundFunction { names: &["to_json"], bind: made_json },
+];
+
+/// A value as JSON text: what the input has, where it is a column of it.
+fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
+    if matches!(typed.kind, SqlType::Json | SqlType::Varchar | SqlType::Null) {
+        return Ok(typed);
+    }
+    if let (Some(raw), true) = (typed.raw(), typed.kind.is_nested()) {
+        let leaf = Leaf { sql: raw.to_owned(), raw: None, note: None };
+        return Ok(Typed { node: Node::Leaf(leaf), kind: SqlType::Json, place: typed.place });
+    }
+    if !typed.kind.is_nested() {
+        return Err(Refusal::new(format!("{} has no parts", typed.kind), place)
+            .hint("`->` and `->>` take parts out of JSON, lists and objects"));
+    }
+    written(typed, place)
+}
+
+fn written(typed: Typed, place: TextPlace) -> Bound<Typed> {
+    let kind = typed.kind.clone();
+    let made = move |arguments: Arguments<'_, '_>| {
+        let text = arguments.first().and_then(|datum| to_json(datum, &kind));
+        text.map(Datum::Text).ok_or_else(|| "the value cannot be written as JSON".to_owned())
+    };
+    folded(Typed::call(made, vec![typed], SqlType::Json, place))
+}
+
+fn made_json(call: &FunctionCall) -> Bound<Typed> {
+    let [value] = call.exactly()?;
+    if matches!(value.kind, SqlType::Json) {
+        return Ok(value);
+    }
+    if matches!(value.kind, SqlType::Blob | SqlType::Other(_) | SqlType::TimestampTz) {
+        return Err(call.wrong_types("there is no JSON for it"));
+    }
+    written(value, call.place)
+}
+
+/// `json -> path` gives JSON, `json ->> path` gives text.
+pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: TextPlace) -> Bound<Typed> {
+    let wrong = |message: &str| Refusal::new(message, path.place).hint("write it as `'$.name'` or `'$[0]'`");
+    let path = match path.known_value() {
+        Some(Datum::Text(text)) => JsonPath::parse(text).ok_or_else(|| wrong("that is no path into JSON"))?,
+        Some(Datum::Whole(at)) => JsonPath::element(i64::try_from(*at).unwrap_or(i64::MAX)),
+        _ => return Err(wrong("a path into JSON must be written in the query")),
+    };
+    let json = as_json(found, place)?;
+    let is_text = wanted == SqlType::Varchar;
+    let taken = move |arguments: Arguments<'_, '_>| {
+        let json = word(arguments, 0);
+        let Some(part) = path.find(json) else {
+            return if minified(json).is_some() { Ok(Datum::Null) } else { Err(not_json(json)) };
+        };
+        if is_text && part == "null" {
+            return Ok(Datum::Null);
+        }
+        let text = match serde_json::from_str::<String>(part) {
+            Ok(text) if is_text => Some(text),
+            _ => minified(part),
+        };
+        text.map(Datum::Text).ok_or_else(|| not_json(json))
+    };
+    folded(Typed::call(taken, vec![json], wanted, place))
+}
+
+fn not_json(text: &str) -> String {
+    let short: String = text.chars().take(40).collect();
+    format!("'{short}' is no JSON")
+}
+
+fn extract(call: &FunctionCall, wanted: SqlType) -> Bound<Typed> {
+    let [found, path] = call.exactly()?;
+    json_part(found, &path, wanted, call.place)
+}
+
+/// The one argument of a function of JSON.
+fn one_json(call: &FunctionCall) -> Bound<Typed> {
+    let [found] = call.exactly()?;
+    as_json(found, call.place)
+}
+
+fn array_length(call: &FunctionCall) -> Bound<Typed> {
+    let count = |arguments: Arguments<'_, '_>| {
+        let json = word(arguments, 0).trim();
+        if !json.starts_with('[') {
+            return if minified(json).is_some() { whole(0) } else { Err(not_json(json)) };
+        }
+        let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| not_json(json))?;
+        whole(items.len())
+    };
+    Ok(Typed::call(count, vec![one_json(call)?], SqlType::UBigInt, call.place))
+}
+
+fn kind_of(call: &FunctionCall) -> Bound<Typed> {
+    let named = |arguments: Arguments<'_, '_>| {
+        let json = minified(word(arguments, 0)).ok_or_else(|| not_json(word(arguments, 0)))?;
+        let is_whole = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let name = match json.as_bytes().first() {
+            Some(b'{') => "OBJECT",
+            Some(b'[') => "ARRAY",
+            Some(b'"') => "VARCHAR",
+            Some(b't' | b'f') => "BOOLEAN",
+            Some(b'n') => "NULL",
+            Some(b'-') if is_whole => "BIGINT",
+            _ if is_whole => "UBIGINT",
+            _ => "DOUBLE",
+        };
+        Ok(Datum::Text(name.to_owned()))
+    };
+    Ok(Typed::call(named, vec![one_json(call)?], SqlType::Varchar, call.place))
+}
+
+fn is_valid(call: &FunctionCall) -> Bound<Typed> {
+    let valid = |arguments: Arguments<'_, '_>| Ok(Datum::Boolean(minified(word(arguments, 0)).is_some()));
+    Ok(Typed::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
+}
+
+fn keys(call: &FunctionCall) -> Bound<Typed> {
+    let names = |arguments: Arguments<'_, '_>| {
+        let json = word(arguments, 0).trim();
+        let names = match serde_json::from_str::<RawFields<'_>>(json) {
+            Ok(RawFields(fields)) => fields.into_iter().map(|(name, _)| Datum::Text(name)).collect(),
+            Err(_) if minified(json).is_some() => Vec::new(),
+            Err(_) => return Err(not_json(json)),
+        };
+        Ok(Datum::List(names))
+    };
+    let kind = SqlType::List(Box::new(SqlType::Varchar));
+    Ok(Typed::call(names, vec![one_json(call)?], kind, call.place))
+}

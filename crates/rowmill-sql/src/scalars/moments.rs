@@ -1,0 +1,324 @@
+//! Functions of days and times whose types are fixed.
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::plain::PlainFunction;
+use crate::expression::coerce::adapted;
+use crate::expression::refusal::Bound;
+use crate::expression::typed::{Arguments, Typed};
+use crate::values::calendar::{
+    CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, days_in_month, iso_week, midnight,
+    monday, split, weekday,
+};
+use crate::values::datum::Datum;
+use crate::values::sql_type::SqlType::{self, BigInt, Date, Double, Timestamp, Varchar};
+
+/// A part of a day or time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DatePart {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+    DayOfWeek,
+    IsoDayOfWeek,
+    DayOfYear,
+    IsoYear,
+    YearWeek,
+    Decade,
+    Epoch,
+}
+
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+pub(super) fn weekday_name(days: i64) -> &'static str {
+    usize::try_from(weekday(days)).ok().and_then(|at| WEEKDAYS.get(at)).copied().unwrap_or_default()
+}
+
+pub(super) fn month_name(month: i64) -> &'static str {
+    usize::try_from(month - 1).ok().and_then(|at| MONTHS.get(at)).copied().unwrap_or_default()
+}
+
+impl DatePart {
+    /// The part that a name stands for, which is no plural.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "year" | "yr" | "y" => Self::Year,
+            "quarter" => Self::Quarter,
+            "month" | "mon" => Self::Month,
+            "week" | "w" => Self::Week,
+            "day" | "d" | "dayofmonth" => Self::Day,
+            "hour" | "hr" | "h" => Self::Hour,
+            "minute" | "min" | "m" => Self::Minute,
+            "second" | "sec" | "s" => Self::Second,
+            "millisecond" | "ms" | "msec" => Self::Millisecond,
+            "microsecond" | "us" | "usec" => Self::Microsecond,
+            "dow" | "dayofweek" | "weekday" => Self::DayOfWeek,
+            "isodow" => Self::IsoDayOfWeek,
+            "doy" | "dayofyear" => Self::DayOfYear,
+            "isoyear" => Self::IsoYear,
+            "yearweek" => Self::YearWeek,
+            "decade" => Self::Decade,
+            "epoch" => Self::Epoch,
+            _ => return None,
+        })
+    }
+
+    /// The part of a time.
+    pub(super) fn of(self, timestamp: i64) -> Datum {
+        let (days, clock) = split(timestamp);
+        let day = CivilDay::of_days(days);
+        let number = match self {
+            Self::Year => day.year,
+            Self::Quarter => (day.month - 1) / 3 + 1,
+            Self::Month => day.month,
+            Self::Week => iso_week(days).1,
+            Self::Day => day.day,
+            Self::Hour => clock / MICROS_PER_HOUR,
+            Self::Minute => clock / MICROS_PER_MINUTE % 60,
+            Self::Second => clock / MICROS_PER_SECOND % 60,
+            Self::Millisecond => clock % MICROS_PER_MINUTE / 1000,
+            Self::Microsecond => clock % MICROS_PER_MINUTE,
+            Self::DayOfWeek => weekday(days),
+            Self::IsoDayOfWeek => (weekday(days) + 6) % 7 + 1,
+            Self::DayOfYear => day.day_of_year(),
+            Self::IsoYear => iso_week(days).0,
+            Self::YearWeek => iso_week(days).0 * 100 + iso_week(days).1,
+            Self::Decade => day.year / 10,
+            Self::Epoch => return Datum::Real(timestamp as f64 / MICROS_PER_SECOND as f64),
+        };
+        Datum::Whole(number.into())
+    }
+}
+
+/// The beginning of the part that a time is in; `None` where it has none.
+pub(super) fn truncated(part: DatePart, timestamp: i64) -> Option<i64> {
+    let (days, _) = split(timestamp);
+    let day = CivilDay::of_days(days);
+    let first = |year, month| midnight(CivilDay { year, month, day: 1 }.days());
+    let unit = |unit: i64| Some(timestamp - timestamp.rem_euclid(unit));
+    match part {
+        DatePart::Year => first(day.year, 1),
+        DatePart::Quarter => first(day.year, (day.month - 1) / 3 * 3 + 1),
+        DatePart::Month => first(day.year, day.month),
+        DatePart::Week => midnight(monday(days)),
+        DatePart::Day => midnight(days),
+        DatePart::Hour => unit(MICROS_PER_HOUR),
+        DatePart::Minute => unit(MICROS_PER_MINUTE),
+        DatePart::Second => unit(MICROS_PER_SECOND),
+        DatePart::Millisecond => unit(1000),
+        DatePart::Microsecond => Some(timestamp),
+        DatePart::Decade => first(day.year.div_euclid(10) * 10, 1),
+        _ => None,
+    }
+}
+
+fn at(arguments: Arguments<'_, '_>) -> i64 {
+    match arguments.first().map(|datum| &**datum) {
+        Some(Datum::Timestamp(timestamp)) => *timestamp,
+        _ => 0,
+    }
+}
+
+type Computed = Result<Datum, String>;
+
+pub(super) const PLAIN: &[PlainFunction] = &[
+    PlainFunction {
+        names: &["year"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Year),
+    },
+    PlainFunction {
+        names: &["quarter"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Quarter),
+    },
+    PlainFunction {
+        names: &["month"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Month),
+    },
+    PlainFunction {
+        names: &["week", "weekofyear"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Week),
+    },
+    PlainFunction {
+        names: &["yearweek"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::YearWeek),
+    },
+    PlainFunction {
+        names: &["day", "dayofmonth"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Day),
+    },
+    PlainFunction {
+        names: &["dayofweek", "weekday"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::DayOfWeek),
+    },
+    PlainFunction {
+        names: &["isodow"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::IsoDayOfWeek),
+    },
+    PlainFunction {
+        names: &["dayofyear"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::DayOfYear),
+    },
+    PlainFunction {
+        names: &["hour"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Hour),
+    },
+    PlainFunction {
+        names: &["minute"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Minute),
+    },
+    PlainFunction {
+        names: &["second"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| part(a, DatePart::Second),
+    },
+    PlainFunction {
+        names: &["epoch"],
+        parameters: &[Timestamp],
+        result: Double,
+        compute: |a| part(a, DatePart::Epoch),
+    },
+    PlainFunction {
+        names: &["epoch_us"],
+        parameters: &[Timestamp],
+        result: BigInt,
+        compute: |a| Ok(Datum::Whole(at(a).into())),
+    },
+    PlainFunction {
+        names: &["dayname"],
+        parameters: &[Timestamp],
+        result: Varchar,
+        compute: |a| Ok(Datum::Text(weekday_name(split(at(a)).0).to_owned())),
+    },
+    PlainFunction {
+        names: &["monthname"],
+        parameters: &[Timestamp],
+        result: Varchar,
+        compute: |a| Ok(Datum::Text(month_name(CivilDay::of_days(split(at(a)).0).month).to_owned())),
+    },
+    PlainFunction { names: &["last_day"], parameters: &[Timestamp], result: Date, compute: last_day },
+    PlainFunction {
+        names: &["make_date"],
+        parameters: &[BigInt, BigInt, BigInt],
+        result: Date,
+        compute: make_date,
+    },
+];
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["epoch_ms"], bind: epoch_ms },
+    BoundFunction { names: &["make_timestamp"], bind: make_timestamp },
+];
+
+fn part(arguments: Arguments<'_, '_>, part: DatePart) -> Computed {
+    Ok(part.of(at(arguments)))
+}
+
+fn last_day(arguments: Arguments<'_, '_>) -> Computed {
+    let day = CivilDay::of_days(split(at(arguments)).0);
+    date(CivilDay { day: days_in_month(day.year, day.month), ..day })
+}
+
+fn date(day: CivilDay) -> Computed {
+    i32::try_from(day.days()).map(Datum::Date).map_err(|_| "the day is too far away".to_owned())
+}
+
+fn make_date(arguments: Arguments<'_, '_>) -> Computed {
+    let number = |at: usize| super::texts::number(arguments, at);
+    let (year, month, day) = (number(0), number(1), number(2));
+    let there_is = (-200_000..=200_000).contains(&year).then(|| CivilDay::new(year, month, day)).flatten();
+    date(there_is.ok_or_else(|| format!("there is no day {year}-{month}-{day}"))?)
+}
+
+/// A time from microseconds since 1970, or from year, month, day, hour, minute and second.
+fn make_timestamp(call: &FunctionCall) -> Bound<Typed> {
+    let adapt = |typed: Typed, kind: &SqlType| {
+        adapted(typed, kind).ok_or_else(|| call.wrong_types("it takes whole numbers, and seconds last"))?
+    };
+    if let [count] = call.arguments.as_slice() {
+        let count = adapt(count.clone(), &BigInt)?;
+        return Ok(Typed::call(|arguments| from_count(arguments, 1), vec![count], Timestamp, call.place));
+    }
+    let parts: [Typed; 6] = call.exactly()?;
+    let kinds = [BigInt, BigInt, BigInt, BigInt, BigInt, SqlType::Double];
+    let parts = parts.into_iter().zip(&kinds).map(|(part, kind)| adapt(part, kind));
+    Ok(Typed::call(from_parts, parts.collect::<Bound<_>>()?, Timestamp, call.place))
+}
+
+fn from_parts(arguments: Arguments<'_, '_>) -> Computed {
+    let number = |at: usize| super::texts::number(arguments, at);
+    let seconds = arguments.get(5).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
+    let Datum::Date(days) = make_date(arguments)? else { return Ok(Datum::Null) };
+    let is_clock =
+        (0..24).contains(&number(3)) && (0..60).contains(&number(4)) && (0.0..60.0).contains(&seconds);
+    if !is_clock {
+        return Err(format!("there is no time {}:{}:{seconds}", number(3), number(4)));
+    }
+    let micros = (seconds * MICROS_PER_SECOND as f64).round() as i64;
+    let clock = number(3) * MICROS_PER_HOUR + number(4) * MICROS_PER_MINUTE + micros;
+    let timestamp = midnight(i64::from(days)).and_then(|start| start.checked_add(clock));
+    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
+}
+
+/// A time from a count since 1970.
+fn from_count(arguments: Arguments<'_, '_>, micros: i64) -> Computed {
+    let count = super::texts::number(arguments, 0);
+    let timestamp = count.checked_mul(micros);
+    timestamp.map(Datum::Timestamp).ok_or_else(|| "the time is too far away".to_owned())
+}
+
+/// Milliseconds since 1970, or the time that is so many of them later.
+fn epoch_ms(call: &FunctionCall) -> Bound<Typed> {
+    let [argument] = call.exactly()?;
+    if argument.kind.is_whole() {
+        let count = adapted(argument, &BigInt).ok_or_else(|| call.wrong_types("it takes a BIGINT"))??;
+        return Ok(Typed::call(|arguments| from_count(arguments, 1000), vec![count], Timestamp, call.place));
+    }
+    let is_moment = argument.kind.is_moment() || argument.kind == SqlType::Null;
+    let moment = adapted(argument, &Timestamp).filter(|_| is_moment);
+    let moment = moment.ok_or_else(|| call.wrong_types("it takes a time, or milliseconds since 1970"))??;
+    let count = |arguments: Arguments<'_, '_>| Ok(Datum::Whole(at(arguments).div_euclid(1000).into()));
+    Ok(Typed::call(count, vec![moment], BigInt, call.place))
+}

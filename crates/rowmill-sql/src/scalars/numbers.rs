@@ -1,0 +1,155 @@
+//! Functions of numbers.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::plain::PlainFunction;
+use crate::expression::refusal::Bound;
+use crate::expression::typed::{Arguments, Call, Node, NullRule, Typed};
+use crate::values::datum::Datum;
+use crate::values::sql_type::SqlType::{self, Boolean, Double};
+
+pub(super) const PLAIN: &[PlainFunction] = &[
+    PlainFunction {
+        names: &["sqrt"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).sqrt()),
+    },
+    PlainFunction {
+        names: &["cbrt"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).cbrt()),
+    },
+    PlainFunction {
+        names: &["exp"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).exp()),
+    },
+    PlainFunction {
+        names: &["ln"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).ln()),
+    },
+    PlainFunction {
+        names: &["log10", "log"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).log10()),
+    },
+    PlainFunction {
+        names: &["log"],
+        parameters: &[Double, Double],
+        result: Double,
+        compute: |a| number(real(a, 1).ln() / real(a, 0).ln()),
+    },
+    PlainFunction {
+        names: &["log2"],
+        parameters: &[Double],
+        result: Double,
+        compute: |a| number(real(a, 0).log2()),
+    },
+    PlainFunction {
+        names: &["power", "pow"],
+        parameters: &[Double, Double],
+        result: Double,
+        compute: |a| number(real(a, 0).powf(real(a, 1))),
+    },
+    PlainFunction {
+        names: &["pi"],
+        parameters: &[],
+        result: Double,
+        compute: |_| number(std::f64::consts::PI),
+    },
+    PlainFunction {
+        names: &["isnan"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_nan())),
+    },
+    PlainFunction {
+        names: &["isinf"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_infinite())),
+    },
+    PlainFunction {
+        names: &["isfinite"],
+        parameters: &[Double],
+        result: Boolean,
+        compute: |a| Ok(Datum::Boolean(real(a, 0).is_finite())),
+    },
+];
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["abs"], bind: abs },
+    BoundFunction { names: &["sign"], bind: sign },
+    BoundFunction { names: &["random"], bind: random },
+];
+
+/// An argument that is a number with a binary fraction.
+fn real(arguments: Arguments<'_, '_>, at: usize) -> f64 {
+    arguments.get(at).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN)
+}
+
+fn number(number: f64) -> Result<Datum, String> {
+    Ok(Datum::Real(number))
+}
+
+/// The one argument of a function of numbers.
+pub(super) fn one_number(call: &FunctionCall) -> Bound<Typed> {
+    let [argument] = call.exactly()?;
+    if argument.kind.is_number() || argument.kind == SqlType::Null {
+        return Ok(argument);
+    }
+    Err(call.wrong_types("it takes a number; write `CAST(x AS DOUBLE)`"))
+}
+
+fn abs(call: &FunctionCall) -> Bound<Typed> {
+    let argument = one_number(call)?;
+    let kind = argument.kind.clone();
+    let range = kind.whole_range();
+    let absolute = move |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+        Some(Datum::Real(number)) => Ok(Datum::Real(number.abs())),
+        Some(Datum::Decimal(number)) => Ok(Datum::Decimal(number.abs())),
+        Some(Datum::Whole(number)) => match (number.checked_abs(), range) {
+            (Some(positive), Some((_, greatest))) if positive <= greatest => Ok(Datum::Whole(positive)),
+            _ => Err(format!("`abs({number})` is too large for its type")),
+        },
+        _ => Ok(Datum::Null),
+    };
+    Ok(Typed::call(absolute, vec![argument], kind, call.place))
+}
+
+fn sign(call: &FunctionCall) -> Bound<Typed> {
+    let argument = one_number(call)?;
+    let sign = |arguments: Arguments<'_, '_>| {
+        Ok(Datum::Whole(match arguments.first().map(|datum| &**datum) {
+            Some(Datum::Whole(number) | Datum::Decimal(number)) => number.signum(),
+            Some(Datum::Real(number)) if *number > 0.0 => 1,
+            Some(Datum::Real(number)) if *number < 0.0 => -1,
+            _ => 0,
+        }))
+    };
+    Ok(Typed::call(sign, vec![argument], SqlType::TinyInt, call.place))
+}
+
+/// A number from 0 up to 1, another one for every row.
+fn random(call: &FunctionCall) -> Bound<Typed> {
+    let [] = call.exactly()?;
+    let state = AtomicU64::new(RandomState::new().hash_one(0));
+    let computation = Arc::new(move |_: Arguments<'_, '_>| {
+        let seed = state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Ok(Datum::Real(((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64))
+    });
+    let call_node =
+        Call { computation, arguments: Vec::new(), nulls: NullRule::GiveNull, is_repeatable: false };
+    Ok(Typed { node: Node::Call(call_node), kind: Double, place: call.place })
+}

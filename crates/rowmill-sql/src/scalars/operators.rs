@@ -1,0 +1,288 @@
+//! `+`, `-`, `*`, `/`, `//`, `%`, `^` and `||`.
+
+use super::dates::{add_days, day_difference, moved_by, scaled_interval, timestamp_difference};
+use crate::expression::coerce::{adapts, cast_to, folded, meeting_type};
+use crate::expression::refusal::{Bound, Refusal, TextPlace};
+use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::values::common_type::common_number;
+use crate::values::datum::Datum;
+use crate::values::decimal::fits;
+use crate::values::sql_type::SqlType;
+
+/// What is done with two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    /// Always with a fraction.
+    Divide,
+    /// Of whole numbers, without a fraction.
+    DivideWhole,
+    Remainder,
+    Power,
+}
+
+impl Arithmetic {
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::DivideWhole => "//",
+            Self::Remainder => "%",
+            Self::Power => "^",
+        }
+    }
+}
+
+/// An operation on two values.
+pub(crate) fn arithmetic(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    if let Some(moment) = with_moments(operation, &left, &right, place) {
+        return moment.and_then(folded);
+    }
+    let is_number = |typed: &Typed| typed.kind.is_number() || typed.kind == SqlType::Null;
+    if !is_number(&left) || !is_number(&right) {
+        return Err(wrong_operands(operation, &left, &right, place).noting(&[&left, &right]));
+    }
+    let typed = match operation {
+        Arithmetic::Divide | Arithmetic::Power => reals(operation, left, right, place)?,
+        Arithmetic::DivideWhole if !(left.kind.is_whole() && right.kind.is_whole()) => {
+            reals(Arithmetic::Divide, left, right, place)?
+        }
+        _ => numbers(operation, left, right, place)?,
+    };
+    folded(typed)
+}
+
+fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: TextPlace) -> Refusal {
+    let sign = operation.sign();
+    let refusal = Refusal::new(format!("there is no `{} {sign} {}`", left.kind, right.kind), place);
+    let kinds = [&left.kind, &right.kind];
+    if kinds.contains(&&SqlType::Varchar) && operation == Arithmetic::Add {
+        return refusal.hint("`a || b` joins text; `CAST(x AS DOUBLE)` makes a number of it");
+    }
+    if kinds.contains(&&SqlType::Varchar) || kinds.contains(&&SqlType::Json) {
+        return refusal.hint("write `CAST(x AS DOUBLE)`, or `TRY_CAST` where not every value is a number");
+    }
+    if kinds.iter().any(|kind| kind.is_moment()) {
+        return refusal.hint("`d + INTERVAL 3 DAY` moves a day or a time");
+    }
+    refusal.hint("it works with numbers: cast what is none")
+}
+
+/// Division and powers: with a fraction, whatever goes in.
+fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let is_float =
+        operation == Arithmetic::Divide && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
+    let kind = if is_float { SqlType::Float } else { SqlType::Double };
+    let left = cast_to(left, &kind, CastMode::Fail)?;
+    let right = cast_to(right, &kind, CastMode::Fail)?;
+    let computed = move |arguments: Arguments<'_, '_>| {
+        let (left, right) = two_reals(arguments);
+        let result = match operation {
+            Arithmetic::Power => left.powf(right),
+            _ => left / right,
+        };
+        Ok(Datum::Real(if is_float { f64::from(result as f32) } else { result }))
+    };
+    Ok(Typed::call(computed, vec![left, right], kind, place))
+}
+
+fn two_reals(arguments: Arguments<'_, '_>) -> (f64, f64) {
+    let real = |at: usize| arguments.get(at).and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
+    (real(0), real(1))
+}
+
+fn numbers(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let kind = meeting_type(&[&left, &right], "an operation")?;
+    match kind {
+        SqlType::Float | SqlType::Double => {
+            let left = cast_to(left, &kind, CastMode::Fail)?;
+            let right = cast_to(right, &kind, CastMode::Fail)?;
+            let is_float = kind == SqlType::Float;
+            let computed = move |arguments: Arguments<'_, '_>| {
+                let (left, right) = two_reals(arguments);
+                let result = match operation {
+                    Arithmetic::Add => left + right,
+                    Arithmetic::Subtract => left - right,
+                    Arithmetic::Multiply => left * right,
+                    _ => left % right,
+                };
+                Ok(Datum::Real(if is_float { f64::from(result as f32) } else { result }))
+            };
+            Ok(Typed::call(computed, vec![left, right], kind, place))
+        }
+        SqlType::Decimal(..) => decimals(operation, left, right, place),
+        SqlType::Null => cast_to(left, &SqlType::Integer, CastMode::Fail),
+        _ => {
+            let left = cast_to(left, &kind, CastMode::Fail)?;
+            let right = cast_to(right, &kind, CastMode::Fail)?;
+            Ok(Typed::call(wholes(operation, &kind), vec![left, right], kind, place))
+        }
+    }
+}
+
+fn wholes(
+    operation: Arithmetic,
+    kind: &SqlType,
+) -> impl Fn(Arguments<'_, '_>) -> Result<Datum, String> + use<> {
+    let (least, greatest) = kind.whole_range().unwrap_or((i128::MIN, i128::MAX));
+    let name = kind.to_string();
+    move |arguments| {
+        let number = |at: usize| arguments.get(at).and_then(|datum| datum.as_whole()).unwrap_or_default();
+        let (left, right) = (number(0), number(1));
+        let result = match operation {
+            Arithmetic::Add => left.checked_add(right),
+            Arithmetic::Subtract => left.checked_sub(right),
+            Arithmetic::Multiply => left.checked_mul(right),
+            _ if right == 0 => return Err(format!("{left} {} 0 divides by zero", operation.sign())),
+            Arithmetic::Remainder => left.checked_rem(right),
+            _ => left.checked_div(right),
+        };
+        match result.filter(|result| *result >= least && *result <= greatest) {
+            Some(result) => Ok(Datum::Whole(result)),
+            None => Err(format!("{left} {} {right} does not fit into {name}", operation.sign())),
+        }
+    }
+}
+
+/// The digits that decimal numbers of 64 bits have.
+const SHORT: u8 = 18;
+const MOST: u8 = 38;
+
+fn decimals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    let sizes = left.kind.decimal_size().zip(right.kind.decimal_size());
+    let Some(((left_digits, left_scale), (right_digits, right_scale))) = sizes else {
+        return Err(wrong_operands(operation, &left, &right, place));
+    };
+    let widest = left_digits.max(right_digits);
+    if operation == Arithmetic::Multiply {
+        let scale = left_scale + right_scale;
+        if scale > MOST {
+            return Err(Refusal::new("the product would have more than 38 digits behind the point", place)
+                .hint("write `CAST(x AS DOUBLE)`, or round the factors"));
+        }
+        let digits = left_digits + right_digits;
+        let is_short = digits > SHORT && widest <= SHORT && scale < SHORT;
+        let digits = if is_short { SHORT } else { digits.min(MOST) };
+        let left = cast_to(left, &SqlType::Decimal(left_digits, left_scale), CastMode::Fail)?;
+        let right = cast_to(right, &SqlType::Decimal(right_digits, right_scale), CastMode::Fail)?;
+        return Ok(decimal_call(operation, [left, right], SqlType::Decimal(digits, scale), place));
+    }
+    let scale = left_scale.max(right_scale);
+    let whole = (left_digits - left_scale).max(right_digits - right_scale);
+    if operation == Arithmetic::Remainder && whole + scale > MOST {
+        let left = cast_to(left, &SqlType::Double, CastMode::Fail)?;
+        let right = cast_to(right, &SqlType::Double, CastMode::Fail)?;
+        return numbers(operation, left, right, place);
+    }
+    let is_sum = matches!(operation, Arithmetic::Add | Arithmetic::Subtract);
+    let digits = (whole + scale).max(widest) + u8::from(is_sum);
+    let digits = if digits > SHORT && widest <= SHORT { SHORT } else { digits.min(MOST) };
+    let kind = SqlType::Decimal(digits, scale);
+    let left = cast_to(left, &kind, CastMode::Fail)?;
+    let right = cast_to(right, &kind, CastMode::Fail)?;
+    Ok(decimal_call(operation, [left, right], kind, place))
+}
+
+fn decimal_call(operation: Arithmetic, operands: [Typed; 2], kind: SqlType, place: TextPlace) -> Typed {
+    let digits = kind.decimal_size().map_or(MOST, |(digits, _)| digits);
+    let name = kind.to_string();
+    let computed = move |arguments: Arguments<'_, '_>| {
+        let number = |at: usize| match arguments.get(at).map(|datum| &**datum) {
+            Some(Datum::Decimal(number)) => *number,
+            _ => 0,
+        };
+        let (left, right) = (number(0), number(1));
+        let result = match operation {
+            Arithmetic::Add => left.checked_add(right),
+            Arithmetic::Subtract => left.checked_sub(right),
+            Arithmetic::Multiply => left.checked_mul(right),
+            _ if right == 0 => return Err("a number is divided by zero".to_owned()),
+            _ => left.checked_rem(right),
+        };
+        match result.filter(|result| fits(*result, digits)) {
+            Some(result) => Ok(Datum::Decimal(result)),
+            None => Err(format!("the result of `{}` does not fit into {name}", operation.sign())),
+        }
+    };
+    Typed::call(computed, operands.into(), kind, place)
+}
+
+/// Operations with days, times and spans; `None` for those of numbers.
+fn with_moments(
+    operation: Arithmetic,
+    left: &Typed,
+    right: &Typed,
+    place: TextPlace,
+) -> Option<Bound<Typed>> {
+    use SqlType as T;
+    let (left, right) = (left.clone(), right.clone());
+    let is_days = |typed: &Typed| typed.kind.is_whole() && adapts(typed, &T::Integer);
+    Some(match (operation, &left.kind, &right.kind) {
+        (Arithmetic::Add, T::Date, _) if is_days(&right) => add_days(left, right, 1, place),
+        (Arithmetic::Add, _, T::Date) if is_days(&left) => add_days(right, left, 1, place),
+        (Arithmetic::Subtract, T::Date, _) if is_days(&right) => add_days(left, right, -1, place),
+        (Arithmetic::Subtract, T::Date, T::Date) => day_difference(left, right, place),
+        (Arithmetic::Subtract, T::Date | T::Timestamp, T::Date | T::Timestamp) => {
+            timestamp_difference(left, right, place)
+        }
+        (Arithmetic::Add, T::Date | T::Timestamp | T::Interval, T::Interval) => {
+            moved_by(left, right, 1, place)
+        }
+        (Arithmetic::Add, T::Interval, T::Date | T::Timestamp) => moved_by(right, left, 1, place),
+        (Arithmetic::Subtract, T::Date | T::Timestamp | T::Interval, T::Interval) => {
+            moved_by(left, right, -1, place)
+        }
+        (Arithmetic::Multiply, T::Interval, kind) if kind.is_whole() => scaled_interval(left, right, place),
+        (Arithmetic::Multiply, kind, T::Interval) if kind.is_whole() => scaled_interval(right, left, place),
+        _ => return None,
+    })
+}
+
+/// `-x`.
+pub(crate) fn negated(typed: Typed, place: TextPlace) -> Bound<Typed> {
+    // A literal stays one, so that `-5` takes the type of what it meets.
+    if let (true, Some(Datum::Whole(number))) = (typed.is_literal(), typed.known_value()) {
+        let datum = Datum::Whole(-number);
+        let kind = crate::binder::literals::whole_kind(-number);
+        return Ok(Typed { node: crate::expression::typed::Node::Literal(datum), kind, place });
+    }
+    let kind = typed.kind.clone();
+    if !(kind.is_number() || kind == SqlType::Interval || kind == SqlType::Null) {
+        return Err(Refusal::new(format!("there is no `-` for {kind}"), place));
+    }
+    let range = kind.whole_range();
+    let computed = move |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+        Some(Datum::Real(number)) => Ok(Datum::Real(-number)),
+        Some(Datum::Decimal(number)) => Ok(Datum::Decimal(-number)),
+        Some(Datum::Interval(interval)) => {
+            interval.checked_neg().map(Datum::Interval).ok_or_else(|| "the span is too long".to_owned())
+        }
+        Some(Datum::Whole(number)) => {
+            let fits =
+                |negated: &i128| range.is_some_and(|(least, most)| *negated >= least && *negated <= most);
+            let negated = number.checked_neg().filter(fits);
+            negated.map(Datum::Whole).ok_or_else(|| format!("-({number}) does not fit into its type"))
+        }
+        _ => Ok(Datum::Null),
+    };
+    folded(Typed::call(computed, vec![typed], kind, place))
+}
+
+/// `a || b`: text, or lists.
+pub(crate) fn concatenated(left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
+    if matches!(left.kind, SqlType::List(_)) || matches!(right.kind, SqlType::List(_)) {
+        return Err(
+            Refusal::new("lists are not joined by `||` here", place).hint("write `list_concat(a, b)`")
+        );
+    }
+    let left = cast_to(left, &SqlType::Varchar, CastMode::Fail)?;
+    let right = cast_to(right, &SqlType::Varchar, CastMode::Fail)?;
+    let joined = |arguments: Arguments<'_, '_>| {
+        Ok(Datum::Text(arguments.iter().filter_map(|datum| datum.as_text()).collect()))
+    };
+    folded(Typed::call(joined, vec![left, right], SqlType::Varchar, place))
+}

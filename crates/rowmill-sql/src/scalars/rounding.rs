@@ -1,0 +1,155 @@
+//! Rounding.
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::numbers::one_number;
+use crate::expression::coerce::cast_to;
+use crate::expression::refusal::{Bound, Refusal};
+use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::values::datum::Datum;
+use crate::values::decimal::{divide_rounded, power_of_ten};
+use crate::values::sql_type::SqlType;
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["round"], bind: round },
+    BoundFunction {
+        names: &["floor"],
+        bind: |call| cut(call, Cut { real: f64::floor, decimal: i128::div_euclid }),
+    },
+    BoundFunction {
+        names: &["ceil", "ceiling"],
+        bind: |call| cut(call, Cut { real: f64::ceil, decimal: divide_up }),
+    },
+    BoundFunction { names: &["trunc"], bind: trunc },
+];
+
+/// How a fraction is cut off.
+#[derive(Clone, Copy)]
+struct Cut {
+    real: fn(f64) -> f64,
+    decimal: fn(i128, i128) -> i128,
+}
+
+fn divide_up(number: i128, by: i128) -> i128 {
+    -(-number).div_euclid(by)
+}
+
+fn cut(call: &FunctionCall, cut: Cut) -> Bound<Typed> {
+    let argument = one_number(call)?;
+    let (argument, kind) = match argument.kind {
+        SqlType::Decimal(digits, _) => (argument, SqlType::Decimal(digits, 0)),
+        SqlType::Float | SqlType::Double => {
+            let kind = argument.kind.clone();
+            (argument, kind)
+        }
+        _ => (cast_to(argument, &SqlType::Double, CastMode::Fail)?, SqlType::Double),
+    };
+    let unit = power_of_ten(u32::from(argument.kind.decimal_size().map_or(0, |(_, scale)| scale)));
+    let computed = move |arguments: Arguments<'_, '_>| {
+        Ok(match arguments.first().map(|datum| &**datum) {
+            Some(Datum::Real(number)) => Datum::Real((cut.real)(*number)),
+            Some(Datum::Decimal(number)) => Datum::Decimal((cut.decimal)(*number, unit)),
+            _ => Datum::Null,
+        })
+    };
+    Ok(Typed::call(computed, vec![argument], kind, call.place))
+}
+
+fn trunc(call: &FunctionCall) -> Bound<Typed> {
+    let argument = one_number(call)?;
+    if argument.kind.is_whole() {
+        return Ok(argument);
+    }
+    cut(call, Cut { real: f64::trunc, decimal: |number, by| number / by })
+}
+
+fn round(call: &FunctionCall) -> Bound<Typed> {
+    let (argument, digits) = match call.arguments.as_slice() {
+        [_] => (one_number(call)?, 0),
+        [number, digits] => {
+            let known =
+                digits.known_value().and_then(Datum::as_whole).and_then(|digits| i32::try_from(digits).ok());
+            let digits = known.ok_or_else(|| {
+                Refusal::new("how many digits are kept must be a number in the query", digits.place)
+            })?;
+            (one_number(&FunctionCall { arguments: vec![number.clone()], ..call.clone() })?, digits)
+        }
+        _ => return Err(call.wrong_count("1 or 2")),
+    };
+    let kind = argument.kind.clone();
+    match kind {
+        SqlType::Float | SqlType::Double => {
+            let is_float = kind == SqlType::Float;
+            let rounded = move |arguments: Arguments<'_, '_>| {
+                let number = arguments.first().and_then(|datum| datum.as_real()).unwrap_or(f64::NAN);
+                let rounded = round_real(number, digits);
+                Ok(Datum::Real(if is_float { f64::from(rounded as f32) } else { rounded }))
+            };
+            Ok(Typed::call(rounded, vec![argument], kind, call.place))
+        }
+        SqlType::Decimal(width, scale) => {
+            if digits >= i32::from(scale) {
+                return Ok(argument);
+            }
+            let kept = u8::try_from(digits.max(0)).unwrap_or(0);
+            let kind = SqlType::Decimal(width, kept);
+            let rounded = move |arguments: Arguments<'_, '_>| {
+                let Some(Datum::Decimal(number)) = arguments.first().map(|datum| &**datum) else {
+                    return Ok(Datum::Null);
+                };
+                Ok(Datum::Decimal(round_decimal(*number, scale, digits)))
+            };
+            Ok(Typed::call(rounded, vec![argument], kind, call.place))
+        }
+        _ if digits >= 0 => Ok(argument),
+        _ => {
+            let rounded = move |arguments: Arguments<'_, '_>| {
+                let number = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
+                Ok(Datum::Whole(round_decimal(number, 0, digits)))
+            };
+            Ok(Typed::call(rounded, vec![argument], kind, call.place))
+        }
+    }
+}
+
+fn round_real(number: f64, digits: i32) -> f64 {
+    if digits == 0 {
+        return number.round();
+    }
+    let factor = 10_f64.powi(digits.abs());
+    let rounded =
+        if digits > 0 { (number * factor).round() / factor } else { (number / factor).round() * factor };
+    match (rounded.is_finite(), digits > 0) {
+        (true, _) => rounded,
+        (false, true) => number,
+        (false, false) => 0.0,
+    }
+}
+
+/// A decimal number with `digits` digits behind the point; where they are negative, zeros before it.
+fn round_decimal(number: i128, scale: u8, digits: i32) -> i128 {
+    let cut = u32::try_from(i32::from(scale) - digits).unwrap_or(0);
+    if cut > 38 {
+        return 0;
+    }
+    let rounded = divide_rounded(number, power_of_ten(cut));
+    let zeros = u32::try_from(-digits).unwrap_or(0);
+    rounded * power_of_ten(zeros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_to_digits_on_both_sides_of_the_point() {
+        assert_eq!(round_decimal(12_345, 1, -2), 1200);
+        assert_eq!(round_decimal(1005, 3, 2), 101);
+        assert_eq!(round_decimal(25, 1, 0), 3);
+        assert_eq!(round_decimal(-25, 1, 0), -3);
+        assert_eq!(round_decimal(1250, 0, -2), 1300);
+        assert!((round_real(12_345.678, -2) - 12_300.0).abs() < f64::EPSILON);
+        assert!((round_real(1.005, 2) - 1.0).abs() < f64::EPSILON);
+        assert_eq!(divide_up(25, 10), 3);
+        assert_eq!(divide_up(-25, 10), -2);
+    }
+}

@@ -1,0 +1,407 @@
+//! Functions of text. Positions count characters, from 1.
+
+use super::catalog::{BoundFunction, FunctionCall};
+use super::plain::PlainFunction;
+use crate::expression::coerce::{adapted, cast_to};
+use crate::expression::refusal::Bound;
+use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::values::cast::to_text;
+use crate::values::datum::Datum;
+use crate::values::sql_type::SqlType::{self, BigInt, Boolean, Integer, Varchar};
+
+type Computed = Result<Datum, String>;
+
+pub(super) const PLAIN: &[PlainFunction] = &[
+    PlainFunction {
+        names: &["lower", "lcase"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(lower(word(a, 0))),
+    },
+    PlainFunction {
+        names: &["upper", "ucase"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(upper(word(a, 0))),
+    },
+    PlainFunction {
+        names: &["strlen"],
+        parameters: &[Varchar],
+        result: BigInt,
+        compute: |a| whole(word(a, 0).len()),
+    },
+    PlainFunction { names: &["reverse"], parameters: &[Varchar], result: Varchar, compute: reverse },
+    PlainFunction { names: &["repeat"], parameters: &[Varchar, BigInt], result: Varchar, compute: repeat },
+    PlainFunction { names: &["left"], parameters: &[Varchar, BigInt], result: Varchar, compute: left },
+    PlainFunction { names: &["right"], parameters: &[Varchar, BigInt], result: Varchar, compute: right },
+    PlainFunction {
+        names: &["lpad"],
+        parameters: &[Varchar, Integer, Varchar],
+        result: Varchar,
+        compute: |a| pad(a, Side::Left),
+    },
+    PlainFunction {
+        names: &["rpad"],
+        parameters: &[Varchar, Integer, Varchar],
+        result: Varchar,
+        compute: |a| pad(a, Side::Right),
+    },
+    PlainFunction {
+        names: &["substr", "substring"],
+        parameters: &[Varchar, BigInt],
+        result: Varchar,
+        compute: |a| text(part(word(a, 0), number(a, 1), i64::MAX)),
+    },
+    PlainFunction {
+        names: &["substr", "substring"],
+        parameters: &[Varchar, BigInt, BigInt],
+        result: Varchar,
+        compute: |a| text(part(word(a, 0), number(a, 1), number(a, 2))),
+    },
+    PlainFunction {
+        names: &["starts_with", "prefix"],
+        parameters: &[Varchar, Varchar],
+        result: Boolean,
+        compute: |a| truth(word(a, 0).starts_with(word(a, 1))),
+    },
+    PlainFunction {
+        names: &["ends_with", "suffix"],
+        parameters: &[Varchar, Varchar],
+        result: Boolean,
+        compute: |a| truth(word(a, 0).ends_with(word(a, 1))),
+    },
+    PlainFunction {
+        names: &["strpos", "instr", "position"],
+        parameters: &[Varchar, Varchar],
+        result: BigInt,
+        compute: position,
+    },
+    PlainFunction {
+        names: &["split_part"],
+        parameters: &[Varchar, Varchar, BigInt],
+        result: Varchar,
+        compute: split_part,
+    },
+    PlainFunction {
+        names: &["replace"],
+        parameters: &[Varchar, Varchar, Varchar],
+        result: Varchar,
+        compute: replace,
+    },
+    PlainFunction {
+        names: &["trim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["ltrim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_start_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["rtrim"],
+        parameters: &[Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_end_matches(is_space)),
+    },
+    PlainFunction {
+        names: &["trim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["ltrim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_start_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["rtrim"],
+        parameters: &[Varchar, Varchar],
+        result: Varchar,
+        compute: |a| text(word(a, 0).trim_end_matches(|c| word(a, 1).contains(c))),
+    },
+    PlainFunction {
+        names: &["ascii"],
+        parameters: &[Varchar],
+        result: Integer,
+        compute: |a| code(word(a, 0), 0),
+    },
+    PlainFunction {
+        names: &["unicode", "ord"],
+        parameters: &[Varchar],
+        result: Integer,
+        compute: |a| code(word(a, 0), -1),
+    },
+    PlainFunction { names: &["chr"], parameters: &[Integer], result: Varchar, compute: character },
+];
+
+pub(super) const FUNCTIONS: &[BoundFunction] = &[
+    BoundFunction { names: &["length", "len", "char_length", "character_length"], bind: length },
+    BoundFunction { names: &["contains"], bind: contains },
+    BoundFunction { names: &["string_split", "str_split", "split", "string_to_array"], bind: split },
+    BoundFunction { names: &["concat"], bind: concat },
+    BoundFunction { names: &["concat_ws"], bind: concat_with },
+];
+
+/// An argument that is text.
+pub(super) fn word<'a>(arguments: Arguments<'a, '_>, at: usize) -> &'a str {
+    arguments.get(at).and_then(|datum| datum.as_text()).unwrap_or_default()
+}
+
+/// An argument that is a whole number.
+pub(super) fn number(arguments: Arguments<'_, '_>, at: usize) -> i64 {
+    let found = arguments.get(at).and_then(|datum| datum.as_whole()).unwrap_or_default();
+    i64::try_from(found).unwrap_or(if found < 0 { i64::MIN } else { i64::MAX })
+}
+
+fn text(text: impl Into<String>) -> Computed {
+    Ok(Datum::Text(text.into()))
+}
+
+pub(super) fn truth(truth: bool) -> Computed {
+    Ok(Datum::Boolean(truth))
+}
+
+pub(super) fn whole(count: usize) -> Computed {
+    Ok(Datum::Whole(i128::try_from(count).unwrap_or(i128::MAX)))
+}
+
+/// Lower case letter by letter, as DuckDB does it: the number of letters stays.
+pub(crate) fn lower(text: &str) -> String {
+    let letter = |letter: char| {
+        let mut lower = letter.to_lowercase();
+        match (lower.next(), lower.next()) {
+            (Some(one), None) => one,
+            _ if letter == 'İ' => 'i',
+            _ => letter,
+        }
+    };
+    text.chars().map(letter).collect()
+}
+
+fn upper(text: &str) -> String {
+    let letter = |letter: char| {
+        let mut upper = letter.to_uppercase();
+        match (upper.next(), upper.next()) {
+            (Some(one), None) => one,
+            _ if letter == 'ß' => 'ẞ',
+            _ => letter,
+        }
+    };
+    text.chars().map(letter).collect()
+}
+
+fn is_space(letter: char) -> bool {
+    letter == ' '
+        || matches!(
+            letter,
+            '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
+        )
+}
+
+/// Turns text round. Letters that are written as several characters would come apart.
+fn reverse(arguments: Arguments<'_, '_>) -> Computed {
+    let found = word(arguments, 0);
+    let is_combined = |letter: char| {
+        matches!(letter, '\u{300}'..='\u{36f}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{590}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{1cff}' | '\u{20d0}'..='\u{20ff}')
+            || letter == '\r'
+    };
+    if found.chars().any(is_combined) {
+        return Err("text with letters that are made of several characters cannot be reversed".to_owned());
+    }
+    text(found.chars().rev().collect::<String>())
+}
+
+fn repeat(arguments: Arguments<'_, '_>) -> Computed {
+    let found = word(arguments, 0);
+    let count = usize::try_from(number(arguments, 1)).unwrap_or(0);
+    match found.len().checked_mul(count) {
+        Some(length) if length <= MOST_BYTES => text(found.repeat(count)),
+        _ => Err(TOO_LONG.to_owned()),
+    }
+}
+
+/// How long a computed text may become.
+const MOST_BYTES: usize = 1 << 28;
+const TOO_LONG: &str = "the text would become longer than 256 MiB";
+
+fn left(arguments: Arguments<'_, '_>) -> Computed {
+    let found = word(arguments, 0);
+    let count = kept_letters(found, number(arguments, 1));
+    text(found.chars().take(count).collect::<String>())
+}
+
+fn right(arguments: Arguments<'_, '_>) -> Computed {
+    let found = word(arguments, 0);
+    let count = kept_letters(found, number(arguments, 1));
+    text(found.chars().skip(found.chars().count() - count).collect::<String>())
+}
+
+/// How many letters `left` and `right` keep; a negative number says how many they leave.
+fn kept_letters(text: &str, count: i64) -> usize {
+    let length = text.chars().count();
+    match usize::try_from(count) {
+        Ok(count) => count.min(length),
+        Err(_) => length.saturating_sub(usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX)),
+    }
+}
+
+enum Side {
+    Left,
+    Right,
+}
+
+fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
+    let (found, filling) = (word(arguments, 0), word(arguments, 2));
+    let wanted = usize::try_from(number(arguments, 1)).unwrap_or(0);
+    if wanted > MOST_BYTES {
+        return Err(TOO_LONG.to_owned());
+    }
+    let kept: String = found.chars().take(wanted).collect();
+    let missing = wanted - kept.chars().count();
+    if missing > 0 && filling.is_empty() {
+        return Err("there is nothing to fill the text up with".to_owned());
+    }
+    let filled: String = filling.chars().cycle().take(missing).collect();
+    text(match side {
+        Side::Left => filled + &kept,
+        Side::Right => kept + &filled,
+    })
+}
+
+/// A part of a text: from a place (from the end where it is negative), so many letters long.
+pub(super) fn part(text: &str, from: i64, length: i64) -> String {
+    let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let mut length = length;
+    let start = match from {
+        1.. => (from - 1).min(count),
+        0 => {
+            length = length.saturating_sub(1);
+            if length <= 0 {
+                return String::new();
+            }
+            0
+        }
+        _ => count.saturating_add(from).max(0),
+    };
+    let (start, end) = if length > 0 {
+        (start, start.saturating_add(length).min(count))
+    } else {
+        (start.saturating_add(length).max(0), start)
+    };
+    let place = |number: i64| usize::try_from(number).unwrap_or(0);
+    text.chars().skip(place(start)).take(place(end - start)).collect()
+}
+
+fn position(arguments: Arguments<'_, '_>) -> Computed {
+    let found = word(arguments, 0);
+    let at = found.find(word(arguments, 1)).and_then(|at| found.get(..at));
+    whole(at.map_or(0, |before| before.chars().count() + 1))
+}
+
+fn split_part(arguments: Arguments<'_, '_>) -> Computed {
+    let parts = split_text(word(arguments, 0), word(arguments, 1));
+    let at = number(arguments, 2);
+    let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+    let place = if at < 0 { at.saturating_add(count) } else { at - 1 };
+    let found = usize::try_from(place).ok().and_then(|place| parts.get(place));
+    text(found.copied().unwrap_or_default())
+}
+
+fn split_text<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
+    if separator.is_empty() {
+        let ends = text.char_indices().skip(1).map(|(at, _)| at).chain([text.len()]);
+        let starts = text.char_indices().map(|(at, _)| at);
+        return starts.zip(ends).filter_map(|(start, end)| text.get(start..end)).collect();
+    }
+    text.split(separator).collect()
+}
+
+fn replace(arguments: Arguments<'_, '_>) -> Computed {
+    let (found, from) = (word(arguments, 0), word(arguments, 1));
+    text(if from.is_empty() { found.to_owned() } else { found.replace(from, word(arguments, 2)) })
+}
+
+/// The number of the first letter, or what stands for no letter.
+fn code(text: &str, of_nothing: i128) -> Computed {
+    Ok(Datum::Whole(text.chars().next().map_or(of_nothing, |letter| i128::from(u32::from(letter)))))
+}
+
+fn character(arguments: Arguments<'_, '_>) -> Computed {
+    let code = u32::try_from(number(arguments, 0)).ok();
+    let letter = code
+        .and_then(char::from_u32)
+        .ok_or_else(|| format!("there is no character {}", number(arguments, 0)))?;
+    text(letter)
+}
+
+fn length(call: &FunctionCall) -> Bound<Typed> {
+    let [argument] = call.exactly()?;
+    if matches!(argument.kind, SqlType::List(_)) {
+        let count = |arguments: Arguments<'_, '_>| match arguments.first().map(|datum| &**datum) {
+            Some(Datum::List(items)) => whole(items.len()),
+            _ => Ok(Datum::Null),
+        };
+        return Ok(Typed::call(count, vec![argument], BigInt, call.place));
+    }
+    let text = adapted(argument, &Varchar)
+        .ok_or_else(|| call.wrong_types("write `length(CAST(x AS VARCHAR))`"))??;
+    Ok(Typed::call(|a| whole(word(a, 0).chars().count()), vec![text], BigInt, call.place))
+}
+
+fn contains(call: &FunctionCall) -> Bound<Typed> {
+    let [found, part] = call.exactly()?;
+    if matches!(found.kind, SqlType::List(_)) {
+        return super::lists::list_contains(call);
+    }
+    let wrong = || call.wrong_types("it looks for text in text, or for an element in a list");
+    let found = adapted(found, &Varchar).ok_or_else(wrong)??;
+    let part = adapted(part, &Varchar).ok_or_else(wrong)??;
+    Ok(Typed::call(|a| truth(word(a, 0).contains(word(a, 1))), vec![found, part], Boolean, call.place))
+}
+
+fn split(call: &FunctionCall) -> Bound<Typed> {
+    let [found, separator] = call.exactly()?;
+    let wrong = || call.wrong_types("it splits text at a text");
+    let found = adapted(found, &Varchar).ok_or_else(wrong)??;
+    let separator = adapted(separator, &Varchar).ok_or_else(wrong)??;
+    let parts = |a: Arguments<'_, '_>| {
+        let parts = split_text(word(a, 0), word(a, 1)).into_iter();
+        Ok(Datum::List(parts.map(|part| Datum::Text(part.to_owned())).collect()))
+    };
+    Ok(Typed::call(parts, vec![found, separator], SqlType::List(Box::new(Varchar)), call.place))
+}
+
+/// Arguments as text, of whatever type they are.
+fn texts(call: &FunctionCall) -> Bound<Vec<Typed>> {
+    call.arguments.iter().map(|argument| cast_to(argument.clone(), &Varchar, CastMode::Fail)).collect()
+}
+
+fn concat(call: &FunctionCall) -> Bound<Typed> {
+    if call.arguments.is_empty() || call.arguments.iter().any(|argument| argument.kind.is_nested()) {
+        return Err(call.wrong_types("it joins text; `list_concat(a, b)` joins lists"));
+    }
+    let joined = |arguments: Arguments<'_, '_>| {
+        let parts = arguments.iter().filter_map(|datum| to_text(datum, &Varchar));
+        Ok(Datum::Text(parts.collect()))
+    };
+    Ok(Typed::call_with_nulls(joined, texts(call)?, Varchar, call.place))
+}
+
+fn concat_with(call: &FunctionCall) -> Bound<Typed> {
+    if call.arguments.len() < 2 {
+        return Err(call.wrong_count("at least 2"));
+    }
+    let joined = |arguments: Arguments<'_, '_>| {
+        let Some(separator) = arguments.first().and_then(|datum| datum.as_text()) else {
+            return Ok(Datum::Null);
+        };
+        let parts: Vec<_> = arguments.iter().skip(1).filter_map(|datum| datum.as_text()).collect();
+        Ok(Datum::Text(parts.join(separator)))
+    };
+    Ok(Typed::call_with_nulls(joined, texts(call)?, Varchar, call.place))
+}

@@ -1,0 +1,137 @@
+//! Days and times as numbers, and the calendar.
+
+use super::interval::Interval;
+
+pub(crate) const MICROS_PER_SECOND: i64 = 1_000_000;
+pub(crate) const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
+pub(crate) const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
+pub(crate) const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
+
+/// A day of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CivilDay {
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
+}
+
+impl CivilDay {
+    /// The day that is so many days after 1970-01-01.
+    pub(crate) fn of_days(days: i64) -> Self {
+        let shifted = days + 719_468;
+        let era = shifted.div_euclid(146_097);
+        let of_era = shifted.rem_euclid(146_097);
+        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        Self { year: era * 400 + year + i64::from(month <= 2), month, day }
+    }
+
+    /// A day, where the calendar has it.
+    pub(crate) fn new(year: i64, month: i64, day: i64) -> Option<Self> {
+        let there_is = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
+        there_is.then_some(Self { year, month, day })
+    }
+
+    /// How many days after 1970-01-01 it is.
+    pub(crate) fn days(self) -> i64 {
+        let year = if self.month <= 2 { self.year - 1 } else { self.year };
+        let era = year.div_euclid(400);
+        let of_era = year.rem_euclid(400);
+        let month = if self.month > 2 { self.month - 3 } else { self.month + 9 };
+        let of_year = (153 * month + 2) / 5 + self.day - 1;
+        era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    }
+
+    pub(crate) fn day_of_year(self) -> i64 {
+        self.days() - Self { month: 1, day: 1, ..self }.days() + 1
+    }
+}
+
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// The day of the week: Sunday is 0.
+pub(crate) fn weekday(days: i64) -> i64 {
+    (days + 4).rem_euclid(7)
+}
+
+/// The Monday of a day's week.
+pub(crate) fn monday(days: i64) -> i64 {
+    days - (weekday(days) + 6) % 7
+}
+
+/// The year and the number of a week, as ISO 8601 counts them.
+pub(crate) fn iso_week(days: i64) -> (i64, i64) {
+    let thursday = monday(days) + 3;
+    let year = CivilDay::of_days(thursday).year;
+    let first = CivilDay { year, month: 1, day: 1 }.days();
+    (year, (thursday - first) / 7 + 1)
+}
+
+/// The day of a timestamp and the microseconds since its midnight.
+pub(crate) fn split(timestamp: i64) -> (i64, i64) {
+    (timestamp.div_euclid(MICROS_PER_DAY), timestamp.rem_euclid(MICROS_PER_DAY))
+}
+
+/// The midnight of a day.
+pub(crate) fn midnight(days: i64) -> Option<i64> {
+    days.checked_mul(MICROS_PER_DAY)
+}
+
+/// A timestamp moved by a span: months first, where the day may be cut to the month's last.
+pub(crate) fn moved(timestamp: i64, by: Interval) -> Option<i64> {
+    let (days, clock) = split(timestamp);
+    let mut days = days;
+    if by.months != 0 {
+        let day = CivilDay::of_days(days);
+        let months = day.year * 12 + day.month - 1 + i64::from(by.months);
+        let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+        days = CivilDay { year, month, day: day.day.min(days_in_month(year, month)) }.days();
+    }
+    let days = days.checked_add(i64::from(by.days))?;
+    midnight(days)?.checked_add(clock)?.checked_add(by.micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_the_calendar_agree() {
+        for days in (-800_000..2_000_000).step_by(53) {
+            let day = CivilDay::of_days(days);
+            assert_eq!(day.days(), days);
+            assert_eq!(CivilDay::new(day.year, day.month, day.day), Some(day));
+            let found = jiff::civil::Date::new(
+                i16::try_from(day.year).unwrap(),
+                i8::try_from(day.month).unwrap(),
+                i8::try_from(day.day).unwrap(),
+            )
+            .unwrap();
+            assert_eq!(weekday(days), i64::from(found.weekday().to_sunday_zero_offset()));
+            let iso = found.iso_week_date();
+            assert_eq!(iso_week(days), (i64::from(iso.year()), i64::from(iso.week())));
+        }
+    }
+
+    #[test]
+    fn a_month_later_is_no_later_than_the_last_day_of_the_month() {
+        let at = |year, month, day| midnight(CivilDay { year, month, day }.days()).unwrap();
+        let month = Interval { months: 1, ..Interval::default() };
+        assert_eq!(moved(at(2024, 1, 31), month), Some(at(2024, 2, 29)));
+        assert_eq!(
+            moved(at(2023, 12, 31), Interval { months: -10, days: 1, micros: 0 }),
+            Some(at(2023, 3, 1))
+        );
+        assert_eq!(CivilDay::new(2023, 2, 29), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Casts, with DuckDB's meaning.
+
+use super::calendar::{midnight, split};
+use super::cast_numbers::{real_to_decimal, real_to_whole};
+use super::datum::Datum;
+use super::decimal;
+use super::interval::Interval;
+use super::json;
+use super::moment_text::{
+    MomentFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp,
+    time_text, timestamp_text,
+};
+use super::number_text::{parse_boolean, parse_decimal, parse_real, parse_whole, real_text};
+use super::sql_type::SqlType;
+
+/// Why a value cannot be cast.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CastFailure {
+    /// It is no value of the type: `TRY_CAST` gives null.
+    NotConvertible,
+    /// What DuckDB makes of it is not known here: an error, also for `TRY_CAST`.
+    Unclear(&'static str),
+}
+
+/// Whether values of one type can be cast to another at all.
+pub(crate) fn can_cast(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    match (from, to) {
+        _ if from == to => true,
+        (T::Null, _) | (T::Varchar, T::Blob) => true,
+        (T::Varchar, to) => !to.is_nested() && !matches!(to, T::Other(_)),
+        (T::Other("UUID"), T::Varchar) => true,
+        (T::Other(_), _) | (_, T::Other(_) | T::Null) | (T::Blob, _) | (_, T::Blob) => false,
+        (T::TimestampTz, _) | (_, T::TimestampTz) => false,
+        (from, T::Varchar) => !from.is_nested(),
+        (T::Json, T::List(item)) => matches!(**item, T::Varchar | T::Json) || can_cast(from, item),
+        (T::Json, to) => !to.is_nested() && *to != T::Interval,
+        (from, T::Json) => from.is_number() || matches!(from, T::Boolean),
+        (from, T::Boolean) | (T::Boolean, from) => from.is_number(),
+        (T::Date, to) | (to, T::Date) => *to == T::Timestamp,
+        (T::Timestamp, to) => *to == T::Time,
+        (T::List(from), T::List(to)) => can_cast(from, to),
+        (from, to) => from.is_number() && to.is_number(),
+    }
+}
+
+/// Casts a value that is not null.
+pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType) -> Result<Datum, CastFailure> {
+    if from == to || datum.is_null() {
+        return Ok(datum);
+    }
+    match (datum, from, to) {
+        (datum, _, SqlType::Varchar) => {
+            to_text(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
+        }
+        (Datum::Text(text), SqlType::Json, SqlType::Json) => Ok(Datum::Text(text)),
+        (Datum::Text(text), SqlType::Json, to) => json::cast_json(&text, to),
+        (Datum::Text(text), _, to) => from_text(text, to),
+        (Datum::List(items), SqlType::List(from), SqlType::List(to)) => {
+            let items = items.into_iter().map(|item| cast(item, from, to));
+            items.collect::<Result<_, _>>().map(Datum::List)
+        }
+        (Datum::Struct(values), SqlType::Struct(from), SqlType::Struct(to)) => {
+            let values = values.into_iter().zip(from).zip(to);
+            let values = values.map(|((value, (_, from)), (_, to))| cast(value, from, to));
+            values.collect::<Result<_, _>>().map(Datum::Struct)
+        }
+        (Datum::Date(days), _, _) => {
+            midnight(i64::from(days)).map(Datum::Timestamp).ok_or(CastFailure::NotConvertible)
+        }
+        (Datum::Timestamp(timestamp), _, SqlType::Date) => {
+            i32::try_from(split(timestamp).0).map(Datum::Date).map_err(|_| CastFailure::NotConvertible)
+        }
+        (Datum::Timestamp(timestamp), _, _) => Ok(Datum::Time(split(timestamp).1)),
+        (datum, from, SqlType::Json) => {
+            json::to_json(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
+        }
+        (datum, from, to) => cast_number(&datum, from, to).ok_or(CastFailure::NotConvertible),
+    }
+}
+
+/// Casts between numbers and truths.
+fn cast_number(datum: &Datum, from: &SqlType, to: &SqlType) -> Option<Datum> {
+    let scale = |kind: &SqlType| kind.decimal_size().map_or(0, |(_, scale)| scale);
+    Some(match (datum, to) {
+        (Datum::Boolean(truth), to) => {
+            return cast_number(&Datum::Whole(i128::from(*truth)), &SqlType::TinyInt, to);
+        }
+        (Datum::Whole(number) | Datum::Decimal(number), SqlType::Boolean) => Datum::Boolean(*number != 0),
+        (Datum::Real(number), SqlType::Boolean) => Datum::Boolean(*number != 0.0),
+        (Datum::Real(number), SqlType::Double) => Datum::Real(*number),
+        (Datum::Real(number), SqlType::Float) => {
+            let small = *number as f32;
+            (small.is_finite() || !number.is_finite()).then(|| Datum::Real(f64::from(small)))?
+        }
+        (Datum::Real(number), SqlType::Decimal(digits, scale)) => {
+            Datum::Decimal(real_to_decimal(*number, *digits, *scale)?)
+        }
+        (Datum::Real(number), to) => Datum::Whole(real_to_whole(*number, to)?),
+        (Datum::Whole(number) | Datum::Decimal(number), SqlType::Double) => {
+            Datum::Real(decimal::to_real(*number, scale(from)))
+        }
+        (Datum::Whole(number), SqlType::Float) => Datum::Real(f64::from(*number as f32)),
+        (Datum::Decimal(number), SqlType::Float) => {
+            Datum::Real(f64::from(decimal::to_real(*number, scale(from)) as f32))
+        }
+        (Datum::Whole(number) | Datum::Decimal(number), SqlType::Decimal(digits, to)) => {
+            let moved = decimal::rescale(*number, scale(from), *to)?;
+            decimal::fits(moved, *digits).then_some(Datum::Decimal(moved))?
+        }
+        (Datum::Whole(number) | Datum::Decimal(number), to) => {
+            let (least, greatest) = to.whole_range()?;
+            let whole = decimal::rescale(*number, scale(from), 0)?;
+            (whole >= least && whole <= greatest).then_some(Datum::Whole(whole))?
+        }
+        _ => return None,
+    })
+}
+
+/// A value as text, the way DuckDB writes it; `None` where that is not known here.
+pub(crate) fn to_text(datum: &Datum, kind: &SqlType) -> Option<String> {
+    Some(match datum {
+        Datum::Boolean(truth) => truth.to_string(),
+        Datum::Whole(number) => number.to_string(),
+        Datum::Real(number) => real_text(*number, kind),
+        Datum::Decimal(number) => {
+            let mut text = String::new();
+            decimal::write(*number, kind.decimal_size()?.1, &mut text);
+            text
+        }
+        Datum::Text(text) => text.clone(),
+        Datum::Date(days) => date_text(i64::from(*days)),
+        Datum::Time(micros) => time_text(*micros),
+        Datum::Timestamp(timestamp) => timestamp_text(*timestamp),
+        Datum::Interval(interval) => interval_text(*interval),
+        Datum::Null | Datum::Bytes(_) | Datum::List(_) | Datum::Struct(_) => return None,
+    })
+}
+
+fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
+    const UNCLEAR: CastFailure =
+        CastFailure::Unclear("its time zone or form is not clear; write it as `2024-05-01 10:30:00`");
+    let moment = |failure| match failure {
+        MomentFailure::NotOne => CastFailure::NotConvertible,
+        MomentFailure::Unclear => UNCLEAR,
+    };
+    match to {
+        SqlType::Date => return parse_date(&text).map(Datum::Date).map_err(moment),
+        SqlType::Time => return parse_time(&text).map(Datum::Time).map_err(moment),
+        SqlType::Timestamp => return parse_timestamp(&text).map(Datum::Timestamp).map_err(moment),
+        SqlType::TimestampTz => {
+            return parse_instant(&text).map(Datum::Timestamp).map_err(|_| {
+                CastFailure::Unclear("write the distance from UTC, such as `2024-05-01 10:30:00+00`")
+            });
+        }
+        _ => {}
+    }
+    let converted = match to {
+        SqlType::Boolean => parse_boolean(&text).map(Datum::Boolean),
+        SqlType::Double => parse_real(&text).map(Datum::Real),
+        SqlType::Float => parse_real(&text).map(|number| Datum::Real(f64::from(number as f32))),
+        SqlType::Decimal(digits, scale) => parse_decimal(&text, *digits, *scale).map(Datum::Decimal),
+        SqlType::Interval => match Interval::parse(&text) {
+            Some(interval) => Some(Datum::Interval(interval)),
+            None => return Err(CastFailure::Unclear("write spans as `3 days`, with whole numbers")),
+        },
+        SqlType::Blob if text.contains('\\') => {
+            return Err(CastFailure::Unclear("bytes with `\\` cannot be read"));
+        }
+        SqlType::Blob => Some(Datum::Bytes(text.into_bytes())),
+        SqlType::Json => json::minified(&text).map(|_| Datum::Text(text)),
+        whole => parse_whole(&text, whole).map(Datum::Whole),
+    };
+    converted.ok_or(CastFailure::NotConvertible)
+}

@@ -1,0 +1,109 @@
+//! Paths into JSON: `$.a.b[0]`, or the name of one field.
+
+use serde_json::value::RawValue;
+
+use super::json::RawFields;
+
+/// One step into JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PathStep {
+    Field(String),
+    /// Counted from 0, or from the end where it is negative.
+    Element(i64),
+}
+
+/// A way into JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JsonPath(Vec<PathStep>);
+
+impl JsonPath {
+    /// An element of a list.
+    pub(crate) fn element(at: i64) -> Self {
+        Self(vec![PathStep::Element(at)])
+    }
+
+    /// Reads a path; `None` where it is none, or has wildcards.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let Some(mut rest) = text.strip_prefix('$') else {
+            // A pointer such as `/a/b` is another language.
+            let is_name = !text.starts_with('/') && !text.is_empty();
+            return is_name.then(|| Self(vec![PathStep::Field(text.to_owned())]));
+        };
+        let mut steps = Vec::new();
+        while let Some(first) = rest.chars().next() {
+            let (step, behind) = match first {
+                '.' => field(rest.get(1..)?)?,
+                '[' => element(rest.get(1..)?)?,
+                _ => return None,
+            };
+            steps.push(step);
+            rest = behind;
+        }
+        Some(Self(steps))
+    }
+
+    /// The JSON text of what the path leads to.
+    pub(crate) fn find<'j>(&self, json: &'j str) -> Option<&'j str> {
+        let mut found = json.trim();
+        for step in &self.0 {
+            let value: &RawValue = match step {
+                PathStep::Field(name) => {
+                    let RawFields(fields) = serde_json::from_str(found).ok()?;
+                    fields.into_iter().find(|(known, _)| known == name)?.1
+                }
+                PathStep::Element(at) => {
+                    let items: Vec<&RawValue> = serde_json::from_str(found).ok()?;
+                    let count = i64::try_from(items.len()).ok()?;
+                    let at = if *at < 0 { at + count } else { *at };
+                    items.get(usize::try_from(at).ok()?)?
+                }
+            };
+            found = value.get();
+        }
+        Some(found)
+    }
+}
+
+fn field(text: &str) -> Option<(PathStep, &str)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (name, rest) = quoted.split_once('"')?;
+        return Some((PathStep::Field(name.to_owned()), rest));
+    }
+    let end = text.find(['.', '[']).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    (!name.is_empty() && !name.contains('*')).then(|| (PathStep::Field(name.to_owned()), rest))
+}
+
+fn element(text: &str) -> Option<(PathStep, &str)> {
+    let (inside, rest) = text.split_once(']')?;
+    let number = inside.strip_prefix('#').unwrap_or(inside);
+    let at: i64 = number.parse().ok()?;
+    (inside == number || at < 0).then_some((PathStep::Element(at), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_parts() {
+        let json = r#"{"a": {"b c": [1, {"d": "x"}]}, "e": null, "": 2}"#;
+        for (path, expected) in [
+            ("$", Some(json)),
+            ("a", Some(r#"{"b c": [1, {"d": "x"}]}"#)),
+            ("$.a.\"b c\"[0]", Some("1")),
+            ("$.a.\"b c\"[-1].d", Some("\"x\"")),
+            ("$.a.\"b c\"[#-2]", Some("1")),
+            ("$.a.\"b c\"[2]", None),
+            ("$.e", Some("null")),
+            ("$.f", None),
+            ("0", None),
+        ] {
+            assert_eq!(JsonPath::parse(path).unwrap().find(json), expected, "{path}");
+        }
+        for path in ["$.*", "$..a", "$[*]", "/a", "", "$a", "$.a[", "$[x]"] {
+            assert_eq!(JsonPath::parse(path), None, "{path}");
+        }
+        assert_eq!(JsonPath::element(1).find("[5, 6]"), Some("6"));
+    }
+}

@@ -1,0 +1,201 @@
+//! From the JSON text of a field to a value of its column's type.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::datum::Datum;
+use super::encoding::encode;
+use super::json::RawFields;
+use super::moment_text::{parse_date, parse_instant, parse_time, parse_timestamp};
+use super::number_text::{parse_boolean, parse_decimal, parse_real};
+use super::sql_type::SqlType;
+use crate::table::Value;
+
+/// What a text in a field can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldText {
+    /// Text is text: the format knows other types.
+    IsText,
+    /// Text may be of any type, and nothing where it is empty: the format knows only text.
+    MayBeAnything,
+}
+
+/// The value of a field for a query; `None` where it does not have the column's type.
+///
+/// ```
+/// use rowmill_sql::{FieldText, SqlType, Value, column_value};
+/// assert_eq!(column_value("7", &SqlType::BigInt, FieldText::IsText), Some(Value::Integer(7)));
+/// assert_eq!(column_value("\"n/a\"", &SqlType::BigInt, FieldText::MayBeAnything), None);
+/// ```
+#[must_use]
+pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Option<Value<'j>> {
+    let first = json.as_bytes().first().copied().unwrap_or(b'n');
+    match (first, kind) {
+        (b'n', _) => Some(Value::Null),
+        (b'"', SqlType::Varchar | SqlType::Other(_)) => {
+            let decoded = decoded_string(json)?;
+            let is_nothing = text == FieldText::MayBeAnything && decoded.is_empty();
+            Some(if is_nothing { Value::Null } else { Value::Text(decoded) })
+        }
+        (b'-' | b'0'..=b'9', SqlType::BigInt) => json.parse().ok().map(Value::Integer),
+        (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(Value::Real),
+        (b't', SqlType::Boolean) => Some(Value::Integer(1)),
+        (b'f', SqlType::Boolean) => Some(Value::Integer(0)),
+        (b'"', SqlType::Json) if text == FieldText::MayBeAnything => {
+            let decoded = decoded_string(json)?;
+            if decoded.is_empty() {
+                return Some(Value::Null);
+            }
+            super::json::minified(&decoded).map(|_| Value::Text(decoded))
+        }
+        (_, SqlType::Json) => Some(Value::Text(Cow::Borrowed(json))),
+        (_, SqlType::Other(_)) => Some(Value::Text(Cow::Borrowed(json))),
+        (b'"', _) if text == FieldText::MayBeAnything => {
+            let decoded = decoded_string(json)?;
+            if decoded.is_empty() {
+                return Some(Value::Null);
+            }
+            read_cell(&decoded, kind).map(|datum| Value::of_sqlite(encode(datum, kind)))
+        }
+        _ => read(json, kind).map(|datum| Value::of_sqlite(encode(datum, kind))),
+    }
+}
+
+/// The value of a field of a column that was declared to be text: whatever it is, as text.
+#[must_use]
+pub fn text_value(json: &str, text: FieldText) -> Value<'_> {
+    match json.as_bytes().first() {
+        None | Some(b'n') => Value::Null,
+        Some(b'"') => column_value(json, &SqlType::Varchar, text).unwrap_or(Value::Null),
+        Some(_) => Value::Text(Cow::Borrowed(json)),
+    }
+}
+
+/// A JSON string without its quotes; only one with escapes is copied.
+fn decoded_string(json: &str) -> Option<Cow<'_, str>> {
+    let inside = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        return serde_json::from_str::<String>(json).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inside))
+}
+
+/// Reads the text of a cell, where the format knows only text.
+fn read_cell(text: &str, kind: &SqlType) -> Option<Datum> {
+    let is_json_number = || text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    match kind {
+        SqlType::Boolean => parse_boolean(text).map(Datum::Boolean),
+        kind if kind.is_number() => {
+            let plain = is_json_number() && serde_json::from_str::<&RawValue>(text).is_ok();
+            plain.then(|| read(text, kind))?
+        }
+        SqlType::List(_) | SqlType::Struct(_) => read(text, kind),
+        _ => read_string(text, kind),
+    }
+}
+
+/// Reads the JSON text of a value.
+fn read(json: &str, kind: &SqlType) -> Option<Datum> {
+    let first = json.as_bytes().first()?;
+    Some(match (first, kind) {
+        (b'n', _) => Datum::Null,
+        (_, SqlType::Json | SqlType::Other(_)) => Datum::Text(super::json::minified(json)?),
+        (b'[', SqlType::List(item)) => {
+            let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+            let items = items.iter().map(|value| read(value.get(), item));
+            Datum::List(items.collect::<Option<_>>()?)
+        }
+        (b'{', SqlType::Struct(fields)) => {
+            let RawFields(found) = serde_json::from_str(json).ok()?;
+            let value = |(name, kind): &(String, SqlType)| {
+                // As elsewhere, the last of several fields with one name counts.
+                let field = found.iter().rev().find(|(known, _)| known == name);
+                field.map_or(Some(Datum::Null), |(_, value)| read(value.get(), kind))
+            };
+            Datum::Struct(fields.iter().map(value).collect::<Option<_>>()?)
+        }
+        (b'"', _) => return read_string(&decoded_string(json)?, kind),
+        (b't' | b'f', SqlType::Boolean) => Datum::Boolean(*first == b't'),
+        (b'-' | b'0'..=b'9', SqlType::Double) => Datum::Real(json.parse().ok()?),
+        (b'-' | b'0'..=b'9', SqlType::Float) => Datum::Real(f64::from(json.parse::<f32>().ok()?)),
+        (b'-' | b'0'..=b'9', SqlType::Decimal(digits, scale)) => {
+            Datum::Decimal(parse_decimal(json, *digits, *scale)?)
+        }
+        (b'-' | b'0'..=b'9', kind) => {
+            let (least, greatest) = kind.whole_range()?;
+            let number: i128 = json.parse().ok()?;
+            (number >= least && number <= greatest).then_some(Datum::Whole(number))?
+        }
+        _ => return None,
+    })
+}
+
+/// Reads a JSON string as a value of a type.
+fn read_string(text: &str, kind: &SqlType) -> Option<Datum> {
+    Some(match kind {
+        SqlType::Varchar => Datum::Text(text.to_owned()),
+        SqlType::Decimal(digits, scale) => Datum::Decimal(parse_decimal(text, *digits, *scale)?),
+        SqlType::Date => Datum::Date(parse_date(text).ok()?),
+        SqlType::Time if is_in_microseconds(text) => Datum::Time(parse_time(text).ok()?),
+        SqlType::Timestamp if is_in_microseconds(text) => Datum::Timestamp(parse_timestamp(text).ok()?),
+        SqlType::TimestampTz if is_in_microseconds(text) => Datum::Timestamp(parse_instant(text).ok()?),
+        SqlType::Float | SqlType::Double => {
+            let is_word = matches!(text, "NaN" | "Infinity" | "-Infinity");
+            Datum::Real(parse_real(text).filter(|_| is_word)?)
+        }
+        _ => return None,
+    })
+}
+
+/// Whether no digit of a fraction of a second is finer than a microsecond.
+fn is_in_microseconds(text: &str) -> bool {
+    let Some((_, fraction)) = text.split_once('.') else { return true };
+    fraction.bytes().take_while(u8::is_ascii_digit).skip(6).all(|digit| digit == b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_type_of_their_column_or_none() {
+        let text = |text: &'static str| Some(Value::Text(text.into()));
+        for (json, kind, expected) in [
+            ("1", SqlType::BigInt, Some(Value::Integer(1))),
+            ("1", SqlType::Double, Some(Value::Real(1.0))),
+            ("1.5", SqlType::BigInt, None),
+            ("1", SqlType::Varchar, None),
+            ("9223372036854775808", SqlType::BigInt, None),
+            ("true", SqlType::Boolean, Some(Value::Integer(1))),
+            ("1", SqlType::Boolean, None),
+            ("null", SqlType::BigInt, Some(Value::Null)),
+            (r#""12.50""#, SqlType::Decimal(10, 2), Some(Value::Integer(1250))),
+            (r#""a\nb""#, SqlType::Varchar, text("a\nb")),
+            (r#""""#, SqlType::Varchar, text("")),
+            (r#""2024-01-02""#, SqlType::Date, Some(Value::Integer(19_724))),
+            (r#""2024-01-02T00:00:00.000000001""#, SqlType::Timestamp, None),
+            (r#""x""#, SqlType::Date, None),
+            (r#"{"a": 1}"#, SqlType::Json, text(r#"{"a": 1}"#)),
+        ] {
+            assert_eq!(column_value(json, &kind, FieldText::IsText), expected, "{json} {kind}");
+        }
+    }
+
+    #[test]
+    fn cells_of_untyped_formats_are_read_as_what_their_column_is() {
+        for (json, kind, expected) in [
+            (r#""""#, SqlType::Varchar, Some(Value::Null)),
+            (r#""""#, SqlType::BigInt, Some(Value::Null)),
+            (r#""7""#, SqlType::BigInt, Some(Value::Integer(7))),
+            (r#""007""#, SqlType::BigInt, None),
+            (r#""n/a""#, SqlType::BigInt, None),
+            (r#""7""#, SqlType::Double, Some(Value::Real(7.0))),
+            (r#""true""#, SqlType::Boolean, Some(Value::Integer(1))),
+            (r#""7""#, SqlType::Varchar, Some(Value::Text("7".into()))),
+        ] {
+            assert_eq!(column_value(json, &kind, FieldText::MayBeAnything), expected, "{json} {kind}");
+        }
+        assert_eq!(text_value("[1]", FieldText::IsText), Value::Text("[1]".into()));
+    }
+}

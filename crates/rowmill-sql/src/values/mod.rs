@@ -1,0 +1,17 @@
+//! Values with DuckDB's types: what they are, how they are compared, written, read and cast.
+
+pub(crate) mod calendar;
+pub(crate) mod cast;
+pub(crate) mod cast_numbers;
+pub(crate) mod common_type;
+pub(crate) mod datum;
+pub(crate) mod decimal;
+pub(crate) mod encoding;
+pub(crate) mod interval;
+pub(crate) mod json;
+pub(crate) mod json_path;
+pub(crate) mod json_read;
+pub(crate) mod moment_text;
+pub(crate) mod number_text;
+pub(crate) mod output_json;
+pub(crate) mod sql_type;

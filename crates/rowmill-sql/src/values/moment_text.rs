@@ -1,0 +1,245 @@
+//! Days, times and spans as text, in the forms that DuckDB reads and writes.
+
+use std::fmt::Write as _;
+
+use super::calendar::{
+    CivilDay, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, midnight, split,
+};
+use super::interval::Interval;
+
+/// Why a text is no day or time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum MomentFailure {
+    /// It is none.
+    NotOne,
+    /// It may be one, in a form whose meaning is not the same everywhere.
+    Unclear,
+}
+
+type Parsed<T> = Result<T, MomentFailure>;
+
+/// Reads a day: `2024-05-01`; a time behind it is passed over.
+pub(crate) fn parse_date(text: &str) -> Parsed<i32> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
+    let (day, rest) = leading_day(trimmed)?;
+    if !rest.is_empty() {
+        parse_timestamp(trimmed)?;
+    }
+    i32::try_from(day.days()).map_err(|_| MomentFailure::NotOne)
+}
+
+/// Reads a day with a time: `2024-05-01 10:30:00.5`, `2024-05-01T10:30:00Z`.
+pub(crate) fn parse_timestamp(text: &str) -> Parsed<i64> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
+    let (day, rest) = leading_day(trimmed)?;
+    let start = midnight(day.days()).ok_or(MomentFailure::NotOne)?;
+    if rest.is_empty() {
+        return Ok(start);
+    }
+    let clock = rest.strip_prefix([' ', 'T']).ok_or(MomentFailure::NotOne)?;
+    let end = clock.find(|letter: char| !(letter.is_ascii_digit() || letter == ':' || letter == '.'));
+    let (clock, zone) = clock.split_at(end.unwrap_or(clock.len()));
+    let micros =
+        parse_clock(clock).filter(|micros| *micros <= MICROS_PER_DAY).ok_or(MomentFailure::NotOne)?;
+    match zone.trim() {
+        "" | "Z" | "UTC" | "+00" | "+00:00" | "+0000" => {
+            start.checked_add(micros).ok_or(MomentFailure::NotOne)
+        }
+        zone if zone.starts_with(['+', '-'])
+            || zone.starts_with(|first: char| first.is_ascii_alphabetic()) =>
+        {
+            Err(MomentFailure::Unclear)
+        }
+        _ => Err(MomentFailure::NotOne),
+    }
+}
+
+/// Reads an instant: a timestamp whose distance from UTC is written down.
+pub(crate) fn parse_instant(text: &str) -> Parsed<i64> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
+    let at = trimmed.get(10..).and_then(|rest| rest.rfind(['Z', '+', '-'])).ok_or(MomentFailure::Unclear)?;
+    let (local, zone) = trimmed.split_at(at + 10);
+    let local = parse_timestamp(local)?;
+    if zone == "Z" {
+        return Ok(local);
+    }
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    let digits: String = zone.chars().skip(1).filter(|letter| *letter != ':').collect();
+    let is_offset = matches!(digits.len(), 2 | 4) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|_| is_offset).ok_or(MomentFailure::Unclear)?;
+    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
+    let offset = sign * (hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE);
+    local.checked_sub(offset).ok_or(MomentFailure::NotOne)
+}
+
+/// Reads a time of a day: `10:30`, `10:30:00.5`.
+pub(crate) fn parse_time(text: &str) -> Parsed<i64> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
+    if leading_day(trimmed).is_ok() {
+        return parse_timestamp(trimmed).map(|timestamp| split(timestamp).1);
+    }
+    parse_clock(trimmed).filter(|micros| *micros <= MICROS_PER_DAY).ok_or(MomentFailure::NotOne)
+}
+
+/// The day that a text begins with, and what is behind it.
+fn leading_day(text: &str) -> Parsed<(CivilDay, &str)> {
+    let lower = text.to_ascii_lowercase();
+    let is_word = ["epoch", "infinity", "-infinity", "+infinity"].iter().any(|word| lower.starts_with(word));
+    let has_sign = text.strip_prefix(['-', '+']).is_some_and(|rest| {
+        let behind = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        behind.len() < rest.len() && behind.starts_with(['-', '/', '\\', ' '])
+    });
+    if is_word || lower.contains("(bc)") || has_sign {
+        return Err(MomentFailure::Unclear);
+    }
+    let (year, rest) = leading_number(text, 6).ok_or(MomentFailure::NotOne)?;
+    let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '\\' | ' '));
+    let separator = separator.ok_or(MomentFailure::NotOne)?;
+    let behind = |text: &'_ str| text.strip_prefix(separator).map(str::to_owned);
+    let rest = behind(rest).ok_or(MomentFailure::NotOne)?;
+    let (month, rest) = leading_number(&rest, 2).ok_or(MomentFailure::NotOne)?;
+    let rest = behind(rest).ok_or(MomentFailure::NotOne)?;
+    let (day, rest) = leading_number(&rest, 2).ok_or(MomentFailure::NotOne)?;
+    let day = CivilDay::new(year, month, day).ok_or(MomentFailure::NotOne)?;
+    let behind = text.get(text.len() - rest.len()..).ok_or(MomentFailure::NotOne)?;
+    Ok((day, behind))
+}
+
+fn leading_number(text: &str, most: usize) -> Option<(i64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at_checked(digits)?;
+    ((1..=most).contains(&digits)).then(|| Some((number.parse().ok()?, rest)))?
+}
+
+/// Reads `10:30` and `10:30:00.5`; more than six digits of a second are cut.
+pub(crate) fn parse_clock(text: &str) -> Option<i64> {
+    let mut parts = text.splitn(3, ':');
+    let number = |text: &str, most: i64| {
+        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|number| is_number && *number <= most)
+    };
+    let hours = number(parts.next()?, 999_999_999)?;
+    let minutes = number(parts.next()?, 59)?;
+    let (seconds, fraction) = match parts.next() {
+        Some(seconds) => seconds.split_once('.').unwrap_or((seconds, "0")),
+        None => ("0", "0"),
+    };
+    let seconds = number(seconds, 59)?;
+    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let micros: i64 = format!("{:0<6}", fraction.chars().take(6).collect::<String>()).parse().ok()?;
+    Some(hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE + seconds * MICROS_PER_SECOND + micros)
+}
+
+/// Writing into a string cannot fail.
+fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
+    let written = out.write_fmt(what);
+    debug_assert!(written.is_ok(), "strings take everything");
+}
+
+pub(crate) fn date_text(days: i64) -> String {
+    let day = CivilDay::of_days(days);
+    let mut out = String::new();
+    if day.year > 0 {
+        put(&mut out, format_args!("{:04}-{:02}-{:02}", day.year, day.month, day.day));
+    } else {
+        put(&mut out, format_args!("{:04}-{:02}-{:02} (BC)", 1 - day.year, day.month, day.day));
+    }
+    out
+}
+
+pub(crate) fn time_text(micros: i64) -> String {
+    let mut out = String::new();
+    write_clock(micros, &mut out);
+    out
+}
+
+pub(crate) fn timestamp_text(timestamp: i64) -> String {
+    let (days, micros) = split(timestamp);
+    format!("{} {}", date_text(days), time_text(micros))
+}
+
+fn write_clock(micros: i64, out: &mut String) {
+    let seconds = micros / MICROS_PER_SECOND;
+    put(out, format_args!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60));
+    let rest = micros % MICROS_PER_SECOND;
+    if rest != 0 {
+        let digits = format!("{rest:06}");
+        out.push('.');
+        out.push_str(digits.trim_end_matches('0'));
+    }
+}
+
+pub(crate) fn interval_text(interval: Interval) -> String {
+    let mut parts = Vec::new();
+    let mut part = |count: i32, unit: &str| {
+        if count != 0 {
+            parts.push(format!("{count} {unit}{}", if count.abs() == 1 { "" } else { "s" }));
+        }
+    };
+    part(interval.months / 12, "year");
+    part(interval.months % 12, "month");
+    part(interval.days, "day");
+    if interval.micros != 0 || parts.is_empty() {
+        let mut clock = String::new();
+        if interval.micros < 0 {
+            clock.push('-');
+        }
+        write_clock(interval.micros.saturating_abs(), &mut clock);
+        parts.push(clock);
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_duckdb_reads_them() {
+        for (text, expected) in [
+            ("2024-01-05 10:00", Ok("2024-01-05 10:00:00")),
+            ("2024-1-5 1:2:3", Ok("2024-01-05 01:02:03")),
+            ("2024/01/05", Ok("2024-01-05 00:00:00")),
+            (" 2024-01-05T10:00:00Z ", Ok("2024-01-05 10:00:00")),
+            ("2024-01-05 10:00:00.123456789", Ok("2024-01-05 10:00:00.123456")),
+            ("2024-01-05 24:00:00", Ok("2024-01-06 00:00:00")),
+            ("2024-01-05 10", Err(MomentFailure::NotOne)),
+            ("2024-01-05 25:00:00", Err(MomentFailure::NotOne)),
+            ("2024-02-30", Err(MomentFailure::NotOne)),
+            ("2024-01-05x", Err(MomentFailure::NotOne)),
+            ("x", Err(MomentFailure::NotOne)),
+            ("", Err(MomentFailure::NotOne)),
+            ("2024-01-05 10:00:00+02", Err(MomentFailure::Unclear)),
+            ("infinity", Err(MomentFailure::Unclear)),
+        ] {
+            let found = parse_timestamp(text).map(timestamp_text);
+            assert_eq!(found, expected.map(str::to_owned), "{text}");
+        }
+        assert_eq!(
+            parse_date("2024-01-05T10:00:00").map(i64::from).map(date_text),
+            Ok("2024-01-05".to_owned())
+        );
+        assert_eq!(
+            parse_instant("2024-01-05 10:00:00+02:00").map(timestamp_text),
+            Ok("2024-01-05 08:00:00".to_owned())
+        );
+        assert_eq!(parse_instant("2024-01-05 10:00:00"), Err(MomentFailure::Unclear));
+    }
+
+    #[test]
+    fn spans_are_written_as_duckdb_writes_them() {
+        for (text, expected) in [
+            ("1 year 2 months 3 days 04:05:06.7", "1 year 2 months 3 days 04:05:06.7"),
+            ("0 days", "00:00:00"),
+            ("36 hours", "36:00:00"),
+            ("1 month -1 day", "1 month -1 day"),
+            ("-1 hour", "-01:00:00"),
+        ] {
+            assert_eq!(Interval::parse(text).map(interval_text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(Interval::parse(""), None);
+        assert_eq!(Interval::parse("3"), None);
+    }
+}
