@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use rowmill_core::ports::Room;
-use rowmill_data::{InputSpec, Location, dataset};
+use rowmill_data::{InputSpec, Location, SqlSettings, dataset, sql_dataset};
 
 use crate::{Failure, talk};
 
@@ -16,6 +17,9 @@ pub(crate) struct ReadRowsFlags {
     /// What reads it.
     #[arg(long, value_enum)]
     with: Reader,
+    /// A query whose results are read instead of the rows.
+    #[arg(long, value_name = "QUERY")]
+    sql: Option<String>,
     /// The file.
     file: PathBuf,
 }
@@ -31,26 +35,32 @@ enum Reader {
 /// Reads the file.
 pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
     let rows = match flags.with {
-        Reader::Rowmill => with_rowmill(&flags.file)?,
+        Reader::Rowmill => with_rowmill(&flags.file, flags.sql.as_deref())?,
         Reader::SerdeJson => with_serde_json(&flags.file)?,
     };
     talk::say(rows);
     Ok(())
 }
 
-fn with_rowmill(path: &Path) -> Result<u64, Failure> {
+fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, Failure> {
     let told = |problem: rowmill_types::Problem| Failure::new(problem.message);
     let location = Location::File(path.to_owned());
     let spec = InputSpec::new(location, None);
-    let mut source = dataset(&spec).map_err(told)?.open().map_err(told)?;
+    let mut rows = dataset(&spec).map_err(told)?;
+    let temp = std::env::temp_dir();
+    if let Some(sql) = sql {
+        let settings = SqlSettings { temp: &temp, types: &[] };
+        rows = sql_dataset(rows, sql, &settings, Arc::new(|_| {})).map_err(told)?;
+    }
+    let mut source = rows.open().map_err(told)?;
     let mut batch = Vec::new();
-    let mut rows = 0;
+    let mut count = 0;
     loop {
         let more = source.read(&mut batch, Room { rows: 256, bytes: 256 * 1024 }).map_err(told)?;
-        rows += batch.iter().filter(|row| row.is_ok()).count() as u64;
+        count += batch.iter().filter(|row| row.is_ok()).count() as u64;
         batch.clear();
         if !more {
-            return Ok(rows);
+            return Ok(count);
         }
     }
 }
