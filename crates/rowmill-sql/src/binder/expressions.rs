@@ -208,6 +208,10 @@ impl Binder<'_> {
             return Err(Refusal::new("comparisons cannot be chained", place)
                 .hint("join them with `AND`, or put brackets round one"));
         }
+        if matches!(right, Expr::UnaryOp { op: UnaryOperator::Not, .. }) {
+            let place = TextPlace::from(right.span());
+            return Err(Refusal::new("`NOT` must stand in brackets here", place).hint("write `a = (NOT b)`"));
+        }
         let (left, right) = (self.bind_expression(left, scope)?, self.bind_expression(right, scope)?);
         comparison(operator, left, right, place)
     }

@@ -195,6 +195,7 @@ fn what_duckdb_refuses_or_means_otherwise_elsewhere_is_refused() {
         ("SELECT id FROM input ORDER BY -3", "a constant sorts nothing"),
         ("SELECT id FROM input WHERE ok = id < 3", "comparisons cannot be chained"),
         ("SELECT ok IS DISTINCT FROM id < 3 AS x FROM input", "comparisons cannot be chained"),
+        ("SELECT ok IS NOT DISTINCT FROM NOT (ok) AS x FROM input", "`NOT` must stand in brackets here"),
         ("SELECT median(price::DECIMAL(30,2)) AS x FROM input", "are not exact"),
         ("SELECT now() AS x FROM input", "no such function: now"),
     ] {
