@@ -10,7 +10,7 @@ pub(super) struct NotText;
 
 /// Appends what must be text.
 pub(super) fn write_text(bytes: &[u8], out: &mut String) -> Result<(), NotText> {
-    write_string(std::str::from_utf8(bytes).map_err(|_| NotText)?, out);
+    write_string(simdutf8::basic::from_utf8(bytes).map_err(|_| NotText)?, out);
     Ok(())
 }
 

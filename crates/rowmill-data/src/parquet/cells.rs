@@ -12,6 +12,7 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_array::{Array as _, ArrayRef, OffsetSizeTrait};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use rowmill_core::json_text::write_string;
 
@@ -25,15 +26,15 @@ type Write = Box<dyn Fn(usize, &mut String) -> Result<(), NotText> + Send>;
 
 /// The values of a decoded column.
 pub(super) struct Cells {
-    /// The array that knows which values are null, where some are.
-    nulls: Option<ArrayRef>,
+    /// Which values are null, where some are.
+    nulls: Option<NullBuffer>,
     write: Write,
 }
 
 impl Cells {
     /// The values of an array; `None` where the decoder made another kind than was asked for.
     pub(super) fn new(shape: &Shape, array: &ArrayRef) -> Option<Self> {
-        let nulls = (array.null_count() > 0).then(|| ArrayRef::clone(array));
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         Some(Self { nulls, write: writer(shape, array)? })
     }
 
