@@ -1,6 +1,6 @@
 //! Adapters that panic: the run ends with a problem, and no row is missing in silence.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
+#![expect(clippy::panic, reason = "what fails here fails the test")]
 
 use std::sync::Arc;
 use std::time::Duration;
