@@ -18,7 +18,7 @@ use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
 use crate::recorded::Recording;
 use crate::resume_scan::scan_ledger;
-use crate::spec::{Existing, Output, RunSpec};
+use crate::spec::{Existing, RunSpec};
 
 /// When a disk is full, the rows that have just ended and those in flight must still fit
 /// into the ledger, while the output may be taking as much from the same disk.
@@ -230,7 +230,7 @@ fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
     !found.unordered && !found.torn && !found.lacks_newline && rows == found.envelopes
 }
 
-/// Checks that a table can be made that has the input rows, where they are wanted. Rows that failed are
+/// Checks that all rows of the output will hold their input, where that is wanted. Rows that failed are
 /// tried again and then have theirs, unless they are not among those that are selected.
 fn check_inputs(
     spec: &RunSpec,
@@ -238,7 +238,7 @@ fn check_inputs(
     before: Option<&Header>,
     resume: &Resume,
 ) -> Result<(), Problem> {
-    if !matches!(spec.output, Output::Table(_)) || !spec.keeps_input() {
+    if !spec.keeps_input() {
         return Ok(());
     }
     let tries_all = spec.selects_all();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rowmill_testkit::{Script, Simulator};
 
@@ -59,16 +59,22 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
 }
 
 #[test]
-fn an_output_that_becomes_a_folder_is_told_and_a_resume_writes_it_again() {
-    let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
-    fs::remove_file(place.path("out.jsonl")).unwrap();
-    fs::create_dir(place.path("out.jsonl")).unwrap();
-    simulator.release();
-    let ended = finish(run).code(1);
-    let ended = ended.says("error[RM1401]: `out.jsonl` became a folder while the run was writing it\n");
-    ended.says("help: move the folder away, then the same command with `--resume` writes the output again");
-    fs::remove_dir(place.path("out.jsonl")).unwrap();
-    place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();
-    assert_eq!(place.json("out.jsonl").len(), ROWS);
-    assert_eq!(simulator.stats().requests, ROWS as u64, "no row is paid twice");
+fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_again() {
+    for (command, what, remove) in
+        [("mkdir", "a folder", "rmdir"), ("mkfifo", "something else than a file", "rm")]
+    {
+        let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
+        let path = place.path("out.jsonl");
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new(command).arg(&path).status().unwrap().success());
+        simulator.release();
+        let ended = finish(run).code(1);
+        let said = format!("error[RM1401]: `out.jsonl` became {what} while the run was writing it\n");
+        let ended = ended.says(&said);
+        ended.says("help: move it away, then the same command with `--resume` writes the output again");
+        assert!(Command::new(remove).arg(&path).status().unwrap().success());
+        place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();
+        assert_eq!(place.json("out.jsonl").len(), ROWS);
+        assert_eq!(simulator.stats().requests, ROWS as u64, "no row is paid twice");
+    }
 }

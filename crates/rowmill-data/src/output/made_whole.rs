@@ -33,7 +33,11 @@ impl OutputFile {
     pub fn make_whole(&self, ledger: &Path, records: Newer) -> Result<MadeWhole, Problem> {
         let path = &self.replaceable();
         if path.is_dir() {
-            return Err(became_folder(path));
+            return Err(became(path, "a folder"));
+        }
+        // Whoever opens a pipe waits for somebody at its other end.
+        if path.exists() && !path.is_file() {
+            return Err(became(path, "something else than a file"));
         }
         let (readable, foreign_lines) = readable_lines(path)?;
         let envelopes = Envelopes::gathered(Some(readable.path()), ledger, records)?;
@@ -52,10 +56,10 @@ impl OutputFile {
     }
 }
 
-fn became_folder(path: &Path) -> Problem {
-    let message = format!("`{}` became a folder while the run was writing it", path.display());
+fn became(path: &Path, what: &str) -> Problem {
+    let message = format!("`{}` became {what} while the run was writing it", path.display());
     Problem::new(ProblemCode::WriteFailed, message).hint(
-        "move the folder away, then the same command with `--resume` writes the output again; every answer is kept",
+        "move it away, then the same command with `--resume` writes the output again; every answer is kept",
     )
 }
 

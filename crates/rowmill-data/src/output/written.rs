@@ -66,7 +66,7 @@ impl Written {
     pub(super) fn is_in(&self, path: &Path) -> bool {
         let expected = self.lock().clone();
         // Most changes change the length, and then nothing has to be read.
-        let has_length = path.metadata().is_ok_and(|found| found.len() == expected.length);
+        let has_length = path.metadata().is_ok_and(|found| found.is_file() && found.len() == expected.length);
         has_length && Content::of(path).is_ok_and(|found| found.digest.digest() == expected.digest.digest())
     }
 

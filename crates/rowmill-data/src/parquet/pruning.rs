@@ -1,6 +1,8 @@
 //! Row groups and pages that cannot hold a row of use, told by their bounds.
 
 use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array as _, ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -121,15 +123,24 @@ fn may_hold(check: &Check, (least, most): &(ArrayRef, ArrayRef)) -> Vec<bool> {
     (0..least.len().min(most.len())).map(|at| !ordered(at) || may(&low, at) && may(&high, at)).collect()
 }
 
-/// Whether a bound stands in an order that its text keeps: years of other than four digits
-/// do not.
+/// Whether a bound stands in the order that conditions are checked in: infinities, which are null in
+/// rows, do not, and neither do years of other than four digits, which are compared as text.
 fn in_order(shape: &Shape, bounds: &ArrayRef, at: usize) -> bool {
-    if !matches!(shape, Shape::Date | Shape::Timestamp { .. }) {
-        return true;
+    match shape {
+        Shape::Real => return is_finite(bounds, at),
+        Shape::Date | Shape::Timestamp { .. } => {}
+        _ => return true,
     }
     let within = |comparison, text: &str| {
         let test = Test { comparison, value: rowmill_core::ports::Scalar::Text(text.to_owned()) };
         test.check(shape, bounds).is_some_and(|mask| mask.is_valid(at) && mask.value(at))
     };
     within(Comparison::AtLeast, "0") && within(Comparison::Less, "a")
+}
+
+/// Whether a bound of numbers is one, or there is none.
+fn is_finite(bounds: &ArrayRef, at: usize) -> bool {
+    let double = bounds.as_primitive_opt::<Float64Type>().map(|values| values.value(at).is_finite());
+    let single = || bounds.as_primitive_opt::<Float32Type>().map(|values| values.value(at).is_finite());
+    bounds.is_null(at) || double.or_else(single).unwrap_or(false)
 }

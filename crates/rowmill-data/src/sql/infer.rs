@@ -5,6 +5,8 @@ use rowmill_sql::{FieldText, SqlType, column_value};
 use rowmill_types::Row;
 use serde_json::value::RawValue;
 
+use super::other_form::reading;
+
 /// Objects with more fields than this, and values that are nested deeper, are JSON.
 const MOST_FIELDS: usize = 200;
 const DEEPEST: usize = 12;
@@ -27,6 +29,8 @@ pub(crate) struct SeenValues {
     text: bool,
     /// The first text that is neither.
     first_text: Option<String>,
+    /// The first of them that is a day, a time or a truth in another form.
+    other_form: Option<String>,
     /// The elements of lists.
     list: Option<Box<Self>>,
     /// The fields of objects.
@@ -88,6 +92,9 @@ impl SeenValues {
             (_, value) => {
                 self.text = true;
                 self.first_text.get_or_insert_with(|| value.chars().take(SHOWN).collect());
+                if self.other_form.is_none() && reading(value, "").is_some() {
+                    self.other_form = Some(value.to_owned());
+                }
             }
         }
     }
@@ -132,14 +139,22 @@ impl SeenValues {
                 format!("`{column}` is text because its days and times have several forms: `CAST({name} AS TIMESTAMP)` reads them")
             });
         };
-        let why = format!("`{column}` is text because of values such as `{value}`");
+        let why = |value: &str| format!("`{column}` is text because of values such as `{value}`");
+        if let Some((value, reading)) =
+            self.other_form.as_deref().and_then(|value| Some((value, reading(value, &name)?)))
+        {
+            return Some(format!("{}: `{reading}` reads them", why(value)));
+        }
+        let why = why(value);
         if has_decimal_comma(value) {
             let without_dots = if value.contains('.') { format!("replace({name}, '.', '')") } else { name };
             let number = format!("CAST(replace({without_dots}, ',', '.') AS DOUBLE)");
             return Some(format!("{why}: `{number}` reads numbers with a decimal comma"));
         }
         let has_numbers = self.whole || self.wide || self.real;
-        has_numbers.then(|| format!("{why}: `TRY_CAST({name} AS DOUBLE)` gives null for them"))
+        has_numbers.then(|| {
+            format!("{why}: `TRY_CAST({name} AS DOUBLE)` gives the numbers, and null for what is none")
+        })
     }
 
     fn text_kind(&self) -> SqlType {
@@ -326,13 +341,20 @@ mod tests {
              with a decimal comma"
         );
         assert!(
+            note(&[r#""n/a""#, r#""28.11.2023""#], "day")
+                .unwrap()
+                .contains("`strptime(day, '%d.%m.%Y')` reads them")
+        );
+        assert!(
             note(&[r#""1.234,50""#], "a b")
                 .unwrap()
                 .contains(r#"replace(replace("a b", '.', ''), ',', '.')"#)
         );
         let forms = note(&[r#""2024-01-01""#, r#""2024-01-01 10:00:00""#], "t").unwrap();
         assert!(forms.contains("several forms: `CAST(t AS TIMESTAMP)`"), "{forms}");
-        assert!(note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives null"));
+        assert!(
+            note(&[r#""1""#, r#""n/a""#], "x").unwrap().contains("`TRY_CAST(x AS DOUBLE)` gives the numbers")
+        );
         for words in [&[r#""a, b""#][..], &[r#""1,2,3""#], &[r#""x""#], &[r#""1""#]] {
             assert_eq!(note(words, "x"), None, "{words:?}");
         }

@@ -5,6 +5,7 @@ mod duckdb;
 mod field_name;
 mod handoff;
 mod infer;
+mod other_form;
 mod projection;
 mod query;
 mod record;

@@ -8,6 +8,15 @@ use crate::expression::typed::{CastMode, Typed};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
+/// How many bits a real number has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RealSize {
+    /// 32.
+    Short,
+    /// 64.
+    Long,
+}
+
 /// What a function of ours does with a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AggregateKind {
@@ -19,7 +28,7 @@ pub(crate) enum AggregateKind {
         is_root: bool,
     },
     /// Between two values where it falls between them.
-    QuantileBetween(f64),
+    QuantileBetween(f64, RealSize),
     /// Always one of the values.
     QuantileOf(f64),
     List,
@@ -275,7 +284,8 @@ impl AggregateArguments<'_> {
             }
             _ => (cast_to(number, &SqlType::Double, CastMode::Fail)?, SqlType::Double),
         };
-        let function = Err(AggregateKind::QuantileBetween(fraction.unwrap_or(0.5)));
+        let size = if result == SqlType::Float { RealSize::Short } else { RealSize::Long };
+        let function = Err(AggregateKind::QuantileBetween(fraction.unwrap_or(0.5), size));
         Ok(BoundAggregate { function, arguments: vec![number], result, window: WindowUse::Refused })
     }
 

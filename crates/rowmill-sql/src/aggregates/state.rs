@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::bind::AggregateKind;
+use super::bind::{AggregateKind, RealSize};
 use crate::values::datum::Datum;
 use crate::values::decimal::{fits, to_real};
 use crate::values::sql_type::SqlType;
@@ -57,7 +57,7 @@ impl GroupState {
                 Self::Whole(WholeSum::default())
             }
             AggregateKind::Variance { .. } => Self::Moments(Moments::default()),
-            AggregateKind::QuantileBetween(_) | AggregateKind::QuantileOf(_) | AggregateKind::List => {
+            AggregateKind::QuantileBetween(..) | AggregateKind::QuantileOf(_) | AggregateKind::List => {
                 Self::Values(Vec::new())
             }
             AggregateKind::Join(_) => Self::Joined(None),
@@ -129,7 +129,12 @@ impl GroupState {
                 let found = moments.variance(*of_sample);
                 found.map_or(Datum::Null, |found| Datum::Real(if *is_root { found.sqrt() } else { found }))
             }
-            (Self::Values(values), AggregateKind::QuantileBetween(fraction)) => between(values, *fraction),
+            (Self::Values(values), AggregateKind::QuantileBetween(fraction, size)) => {
+                match between(values, *fraction) {
+                    Datum::Real(number) if *size == RealSize::Short => Datum::Real(f64::from(number as f32)),
+                    other => other,
+                }
+            }
             (Self::Values(values), AggregateKind::QuantileOf(fraction)) => one_of(values, *fraction),
             (Self::Values(values), _) if values.is_empty() => Datum::Null,
             (Self::Values(values), _) => Datum::List(values.clone()),

@@ -6,7 +6,7 @@ use super::typed::{CastMode, Node, Operator, Typed};
 use crate::values::cast::can_cast;
 use crate::values::common_type::{common_type, compared_decimal};
 use crate::values::datum::Datum;
-use crate::values::moment_text::parse_date;
+use crate::values::moment_text::{parse_date, parse_time};
 use crate::values::sql_type::SqlType;
 
 /// Computes an expression that needs no row.
@@ -164,12 +164,12 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         return Ok(left.kind.clone());
     }
     let met = meeting_type(&[left, right], "a comparison")?;
-    // Times as text have the order of times only where all have one form.
-    let is_moment = |typed: &Typed| typed.literal_text().is_some_and(|text| parse_date(text).is_ok());
+    // Days, times and truths as text have their order only where all have one form.
+    let is_moment = |typed: &Typed| typed.literal_text().is_some_and(is_day_time_or_truth);
     let compares_texts =
         left.note().is_some() && is_moment(right) || right.note().is_some() && is_moment(left);
     if met == SqlType::Varchar && compares_texts {
-        let message = "text of several forms is not compared with a day or a time";
+        let message = "a column of text is not compared with a day, a time or a truth";
         return Err(Refusal::new(message, left.place).noting(&[left, right]));
     }
     if matches!(met, SqlType::Json | SqlType::Other(_)) {
@@ -185,6 +185,11 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         SqlType::Decimal(..) => compared_decimal(&left.kind, &right.kind).unwrap_or(met),
         met => met,
     })
+}
+
+fn is_day_time_or_truth(text: &str) -> bool {
+    let is_truth = ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    is_truth || parse_date(text).is_ok() || parse_time(text).is_ok()
 }
 
 /// The type that a value is compared in with each of several others.

@@ -138,8 +138,17 @@ fn kind_of(call: &FunctionCall) -> Bound<Typed> {
 }
 
 fn is_valid(call: &FunctionCall) -> Bound<Typed> {
-    let valid = |arguments: Arguments<'_, '_>| Ok(Datum::Boolean(minified(word(arguments, 0)).is_some()));
+    let valid = |arguments: Arguments<'_, '_>| {
+        let json = word(arguments, 0);
+        Ok(Datum::Boolean(minified(json).is_some() || is_number_beyond_json(json)))
+    };
     Ok(Typed::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
+}
+
+/// Numbers that JSON does not have, and DuckDB takes for JSON.
+fn is_number_beyond_json(json: &str) -> bool {
+    let word = json.trim().trim_start_matches('-');
+    ["nan", "inf", "infinity"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 fn keys(call: &FunctionCall) -> Bound<Typed> {

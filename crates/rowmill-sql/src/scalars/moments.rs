@@ -10,6 +10,7 @@ use crate::values::calendar::{
     monday, split, weekday,
 };
 use crate::values::datum::Datum;
+use crate::values::decimal::divide_rounded;
 use crate::values::sql_type::SqlType::{self, BigInt, Date, Double, Timestamp, Varchar};
 
 /// A part of a day or time.
@@ -319,6 +320,7 @@ fn epoch_ms(call: &FunctionCall) -> Bound<Typed> {
     let is_moment = argument.kind.is_moment() || argument.kind == SqlType::Null;
     let moment = adapted(argument, &Timestamp).filter(|_| is_moment);
     let moment = moment.ok_or_else(|| call.wrong_types("it takes a time, or milliseconds since 1970"))??;
-    let count = |arguments: Arguments<'_, '_>| Ok(Datum::Whole(at(arguments).div_euclid(1000).into()));
+    let count =
+        |arguments: Arguments<'_, '_>| Ok(Datum::Whole(divide_rounded(i128::from(at(arguments)), 1000)));
     Ok(Typed::call(count, vec![moment], BigInt, call.place))
 }

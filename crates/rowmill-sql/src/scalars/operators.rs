@@ -49,7 +49,7 @@ pub(crate) fn arithmetic(operation: Arithmetic, left: Typed, right: Typed, place
     let typed = match operation {
         Arithmetic::Divide | Arithmetic::Power => reals(operation, left, right, place)?,
         Arithmetic::DivideWhole if !(left.kind.is_whole() && right.kind.is_whole()) => {
-            reals(Arithmetic::Divide, left, right, place)?
+            reals(operation, left, right, place)?
         }
         _ => numbers(operation, left, right, place)?,
     };
@@ -75,7 +75,7 @@ fn wrong_operands(operation: Arithmetic, left: &Typed, right: &Typed, place: Tex
 /// Division and powers: with a fraction, whatever goes in.
 fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> Bound<Typed> {
     let is_float =
-        operation == Arithmetic::Divide && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
+        operation != Arithmetic::Power && common_number(&left.kind, &right.kind) == Some(SqlType::Float);
     let kind = if is_float { SqlType::Float } else { SqlType::Double };
     let left = cast_to(left, &kind, CastMode::Fail)?;
     let right = cast_to(right, &kind, CastMode::Fail)?;
@@ -83,6 +83,9 @@ fn reals(operation: Arithmetic, left: Typed, right: Typed, place: TextPlace) -> 
         let (left, right) = two_reals(arguments);
         let result = match operation {
             Arithmetic::Power => left.powf(right),
+            Arithmetic::DivideWhole if right == 0.0 => {
+                return Err(format!("{left} {} 0 divides by zero", operation.sign()));
+            }
             _ => left / right,
         };
         Ok(Datum::Real(if is_float { f64::from(result as f32) } else { result }))

@@ -100,15 +100,32 @@ fn round(call: &FunctionCall) -> Bound<Typed> {
             };
             Ok(Typed::call(rounded, vec![argument], kind, call.place))
         }
-        _ if digits >= 0 => Ok(argument),
-        _ => {
-            let rounded = move |arguments: Arguments<'_, '_>| {
-                let number = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
-                Ok(Datum::Whole(round_decimal(number, 0, digits)))
-            };
-            Ok(Typed::call(rounded, vec![argument], kind, call.place))
-        }
+        _ => round_whole(call, argument, digits),
     }
+}
+
+/// Numbers without a sign get one, as in DuckDB, and what does not fit any more is an error.
+fn round_whole(call: &FunctionCall, argument: Typed, digits: i32) -> Bound<Typed> {
+    let kind = match argument.kind {
+        SqlType::UTinyInt | SqlType::USmallInt | SqlType::UInteger => SqlType::BigInt,
+        SqlType::UBigInt => SqlType::HugeInt,
+        ref kind => kind.clone(),
+    };
+    let argument = cast_to(argument, &kind, CastMode::Fail)?;
+    if digits >= 0 {
+        return Ok(argument);
+    }
+    let (least, greatest) = kind.whole_range().unwrap_or((i128::MIN, i128::MAX));
+    let name = kind.to_string();
+    let rounded = move |arguments: Arguments<'_, '_>| {
+        let number = arguments.first().and_then(|datum| datum.as_whole()).unwrap_or_default();
+        let rounded = round_decimal(number, 0, digits);
+        match (least..=greatest).contains(&rounded) {
+            true => Ok(Datum::Whole(rounded)),
+            false => Err(format!("{number}, rounded, does not fit into {name}")),
+        }
+    };
+    Ok(Typed::call(rounded, vec![argument], kind, call.place))
 }
 
 fn round_real(number: f64, digits: i32) -> f64 {

@@ -276,23 +276,14 @@ fn pad(arguments: Arguments<'_, '_>, side: Side) -> Computed {
 /// A part of a text: from a place (from the end where it is negative), so many letters long.
 pub(super) fn part(text: &str, from: i64, length: i64) -> String {
     let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    let mut length = length;
+    // It may lie before the text; what is cut off there counts all the same.
     let start = match from {
-        1.. => (from - 1).min(count),
-        0 => {
-            length = length.saturating_sub(1);
-            if length <= 0 {
-                return String::new();
-            }
-            0
-        }
-        _ => count.saturating_add(from).max(0),
+        0.. => (from - 1).min(count),
+        _ => count.saturating_add(from),
     };
-    let (start, end) = if length > 0 {
-        (start, start.saturating_add(length).min(count))
-    } else {
-        (start.saturating_add(length).max(0), start)
-    };
+    let end = start.saturating_add(length);
+    let (start, end) = if length > 0 { (start, end) } else { (end, start) };
+    let (start, end) = (start.clamp(0, count), end.clamp(0, count));
     let place = |number: i64| usize::try_from(number).unwrap_or(0);
     text.chars().skip(place(start)).take(place(end - start)).collect()
 }

@@ -153,6 +153,8 @@ fn write_json(datum: &Datum, kind: &SqlType, out: &mut String) -> Option<()> {
             }
             out.push('}');
         }
+        // As many digits fit into a real number; of more, DuckDB writes all there are.
+        (Datum::Decimal(_), SqlType::Decimal(16.., _)) => out.push_str(&to_text(datum, kind)?),
         (Datum::Decimal(_), _) => write_real(to_text(datum, kind)?.parse().ok()?, out),
         (Datum::Real(_) | Datum::Bytes(_), _) => return None,
         _ => write_string(&to_text(datum, kind)?, out),

@@ -84,7 +84,8 @@ pub(crate) fn parse_time(text: &str) -> Parsed<i64> {
 /// The day that a text begins with, and what is behind it.
 fn leading_day(text: &str) -> Parsed<(CivilDay, &str)> {
     let lower = text.to_ascii_lowercase();
-    let is_word = ["epoch", "infinity", "-infinity", "+infinity"].iter().any(|word| lower.starts_with(word));
+    let is_word = ["inf", "-inf", "+inf"].contains(&lower.as_str())
+        || ["epoch", "infinity", "-infinity", "+infinity"].iter().any(|word| lower.starts_with(word));
     let has_sign = text.strip_prefix(['-', '+']).is_some_and(|rest| {
         let behind = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
         behind.len() < rest.len() && behind.starts_with(['-', '/', '\\', ' '])

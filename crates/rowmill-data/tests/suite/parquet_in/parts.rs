@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::{
-    BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+    BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int64Array, StringArray,
     TimestampMicrosecondArray,
 };
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -242,4 +242,36 @@ fn a_group_whose_dictionary_lacks_a_value_is_not_read() {
     assert!(rows_of(&*data, &equal("other")).is_empty());
     let (_, problem) = drain(&mut *data.open_part(&equal("eval")).unwrap());
     assert!(problem.is_some(), "the values are damaged");
+}
+
+#[test]
+fn what_has_no_place_in_the_order_of_a_column_leaves_out_no_other_row() {
+    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    let folder = Folder::new();
+    for odd in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let values = Float64Array::from(vec![0.1, odd, 0.5]);
+        let short = Float32Array::from(vec![0.25, odd as f32, 0.5]);
+        let path = folder.write("odd.parquet", vec![("x", array(values)), ("y", array(short))]);
+        let data = open(&path).unwrap();
+        let found = |column, comparison, value| {
+            let rows =
+                rows_of(&*data, &part(&["x"], vec![condition(column, comparison, Scalar::Real(value))]));
+            rows.iter().map(Row::number).filter(|number| *number != 2).collect::<Vec<_>>()
+        };
+        for (comparison, value, expected) in [
+            (Greater, 0.3, &[3][..]),
+            (AtLeast, 0.5, &[3]),
+            (Equal, 0.5, &[3]),
+            (Less, 0.3, &[1]),
+            (AtMost, 9.0, &[1, 3]),
+        ] {
+            assert_eq!(found("x", comparison, value), expected, "{odd} {comparison:?}");
+            assert_eq!(found("y", comparison, value), expected, "{odd} {comparison:?}");
+        }
+    }
+    // The year 29349.
+    let days = Date32Array::from(vec![19_000, 10_000_000]);
+    let path = folder.write("far.parquet", vec![("day", array(days))]);
+    let after = part(&["day"], vec![condition("day", Greater, text("2020-01-01"))]);
+    assert_eq!(rows_of(&*open(&path).unwrap(), &after).len(), 2);
 }

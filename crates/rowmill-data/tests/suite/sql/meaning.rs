@@ -100,6 +100,21 @@ fn times_with_their_distance_from_utc_are_instants_and_never_compared_as_text() 
 }
 
 #[test]
+fn days_times_and_truths_in_other_forms_are_not_compared_as_text() {
+    let input = Input::new("rows.csv", "id;day;at;on\n1;28.11.2023;9:45;True\n2;05.01.2024;10:30;False\n");
+    for (condition, reading) in [
+        ("day >= '2024-01-01'", "strptime(day, '%d.%m.%Y')"),
+        ("at > '10:00'", "CAST(at AS TIME)"),
+        ("\"on\" = 'true'", "AS BOOLEAN)"),
+    ] {
+        let said = refusal(&input, &format!("SELECT id FROM input WHERE {condition}"));
+        assert!(said.contains("is text because of values such as") && said.contains(reading), "{said}");
+    }
+    let query = "SELECT id FROM input WHERE strptime(day, '%d.%m.%Y') >= '2024-01-01'";
+    assert_eq!(input.rows(query), ["{\"id\":2}"]);
+}
+
+#[test]
 fn a_cast_to_date_gives_a_day() {
     check(&one_row(), "SELECT CAST(d AS DATE) AS x FROM input", &["{\"x\":\"2024-05-01\"}"]);
     check(&one_row(), "SELECT CAST('2024-05-01' AS DATE) + 1 AS x FROM input", &["{\"x\":\"2024-05-02\"}"]);
