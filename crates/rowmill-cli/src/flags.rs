@@ -307,6 +307,13 @@ pub(crate) struct CommonFlags {
     #[arg(long, overrides_with = "keep_temp", help_heading = "Faults")]
     pub(crate) no_keep_temp: bool,
 
+    /// Force every answer to disk before anything is made of it, so that it outlasts a power failure too.
+    ///
+    /// Without this an answer outlasts the end of the process, however it ends. Each group of answers that
+    /// arrive together takes as long as the disk needs, a few milliseconds on most.
+    #[arg(long, help_heading = "Faults")]
+    pub(crate) durable: bool,
+
     /// Print a line of progress after every N rows.
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Progress")]
     pub(crate) progress_every: Option<u64>,

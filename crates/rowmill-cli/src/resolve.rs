@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    BudgetLimits, ConfigFile, Existing, InputSpec, KeepTemp, Location, OnQuota, Output, Pace, Parallel,
-    ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
+    BudgetLimits, ConfigFile, Durability, Existing, InputSpec, KeepTemp, Location, OnQuota, Output, Pace,
+    Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
     Selection, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
 };
 
@@ -67,6 +67,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         dedupe: flags.dedupe,
         cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
+        durability: if flags.durable || defaults.durable { Durability::Power } else { Durability::Process },
         retries: flags.retries.or(defaults.retries).unwrap_or(usual.retries),
         retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
             .unwrap_or(usual.retry_wait),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rowmill_types::RowId;
 
 use crate::agent::Happening;
-use crate::ports::Span;
+use crate::ports::{ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
 use crate::select::{IdSet, RowPlaces};
 
@@ -17,12 +17,15 @@ use crate::select::{IdSet, RowPlaces};
 pub struct Resume {
     ok: IdSet,
     failed: IdSet,
-    kept: HashMap<RowId, Span>,
+    kept: HashMap<RowId, RecordId>,
     in_flight: HashSet<u64>,
+    /// Rows that wait for something outside of the process, and the numbers that they had.
+    parked: IdSet,
+    parked_numbers: IdSet,
     /// Rows whose tools may have run: nobody may run them again unasked.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
-    unpublished: HashMap<RowId, Span>,
+    unpublished: HashMap<RowId, RecordId>,
     retry_undecided: bool,
     /// The turns that were kept of rows in flight.
     turns: HashMap<RowId, Turns>,
@@ -37,7 +40,7 @@ pub struct Resume {
 struct Turns {
     /// The number that the row had.
     number: u64,
-    spans: Vec<Span>,
+    spans: Vec<RecordId>,
     /// How many of them a record has told: one that says that the row was not finished.
     told: usize,
     /// The tools that had been called and must not run twice, by node and place in the turn.
@@ -59,6 +62,8 @@ pub struct ResumeCounts {
     pub cut_tools: u64,
     /// Rows whose tools may have run; they are passed over.
     pub undecided: u64,
+    /// Rows that wait for something outside of the process; they go on once it is there.
+    pub parked: u64,
 }
 
 /// Where a row stands at the start of a resume.
@@ -69,12 +74,15 @@ pub enum Standing {
     /// It is ok in the output, or nobody may work on it again unasked.
     Done,
     /// It has its record in the ledger, which still has to be published.
-    Kept(Span),
+    Kept(RecordId),
     /// It failed before and is tried again.
     Failed,
     /// Its call was cut, and whether it was billed is unknown, or turns of it were kept. It is sent
     /// again, or goes on from its turns.
     Unknown,
+    /// It waits for something outside of the process, and goes on once that is there. Nothing is in
+    /// flight for it.
+    Parked,
 }
 
 impl Resume {
@@ -106,11 +114,20 @@ impl Resume {
 
     /// Takes in rows that the ledger says were given back unsent.
     pub fn saw_released(&mut self, numbers: &[u64]) {
-        self.in_flight.retain(|number| !numbers.contains(number));
+        for number in numbers {
+            self.in_flight.remove(number);
+        }
+    }
+
+    /// Takes in a row that the ledger says waits for something outside of the process.
+    pub fn saw_parked(&mut self, row: &ParkedRow) {
+        self.in_flight.remove(&row.row);
+        self.parked.insert(&row.id);
+        self.parked_numbers.insert(&RowId::Number(row.row));
     }
 
     /// Takes in something that the ledger says happened to a row that went on.
-    pub fn saw_turn(&mut self, id: &RowId, number: u64, span: Span) {
+    pub fn saw_turn(&mut self, id: &RowId, number: u64, span: RecordId) {
         let turns = self.turns.entry(id.clone()).or_default();
         turns.number = number;
         turns.spans.push(span);
@@ -142,13 +159,15 @@ impl Resume {
 
     /// What happened to a row that was in flight, in order, and how much of it a record has told.
     #[must_use]
-    pub fn turns_of(&self, id: &RowId) -> (&[Span], usize) {
+    pub fn turns_of(&self, id: &RowId) -> (&[RecordId], usize) {
         self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.told)).unwrap_or_default()
     }
 
     /// Takes in a row that the ledger says has ended, with its place there.
-    pub fn saw_ended(&mut self, head: &EnvelopeHead, span: Span) {
+    pub fn saw_ended(&mut self, head: &EnvelopeHead, span: RecordId) {
         self.in_flight.remove(&head.number);
+        self.parked.remove(&head.id);
+        self.parked_numbers.remove(&RowId::Number(head.number));
         if !head.keeps_turns() {
             self.turns.remove(&head.id);
         }
@@ -168,7 +187,7 @@ impl Resume {
     }
 
     /// Takes in a failure, with its place in the ledger if it was found there.
-    fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<Span>) {
+    fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<RecordId>) {
         if self.ok.contains(&head.id) {
             return;
         }
@@ -207,10 +226,11 @@ impl Resume {
     pub fn counts(&self) -> ResumeCounts {
         // The record of a row that failed, or that a stop left unfinished, told how its calls ended.
         let is_untold = |(id, turns): &(&RowId, &Turns)| {
-            !self.in_flight.contains(&turns.number) && !self.failed.contains(id)
+            !self.in_flight.contains(&turns.number) && !self.failed.contains(id) && !self.parked.contains(id)
         };
         let only_turns = self.turns.iter().filter(is_untold).count();
         let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
+        let taken_again = self.in_flight.iter().filter(|number| self.was_parked(**number)).count();
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
             failed: self.failed.len(),
@@ -218,7 +238,12 @@ impl Resume {
             with_turns: (self.turns.len() - cut_tools) as u64,
             cut_tools: cut_tools as u64,
             undecided: self.undecided.len(),
+            parked: self.parked.len().saturating_sub(taken_again as u64),
         }
+    }
+
+    fn was_parked(&self, number: u64) -> bool {
+        self.parked_numbers.contains(&RowId::Number(number))
     }
 
     /// Adds a row to counts of a part of the rows.
@@ -228,6 +253,7 @@ impl Resume {
             Standing::Done | Standing::Kept(_) if self.undecided.contains(id) => counts.undecided += 1,
             Standing::Done | Standing::Kept(_) => counts.done += 1,
             Standing::Failed => counts.failed += 1,
+            Standing::Parked => counts.parked += 1,
             Standing::Unknown => {
                 let turns = self.turns.get(id);
                 if turns.is_some_and(|turns| !turns.running.is_empty()) {
@@ -249,6 +275,8 @@ impl Resume {
             self.unpublished.get(id).map_or(Standing::Done, |span| Standing::Kept(*span))
         } else if let Some(span) = self.kept.get(id) {
             Standing::Kept(*span)
+        } else if self.parked.contains(id) && !self.in_flight.contains(&number) {
+            Standing::Parked
         } else if self.in_flight.contains(&number) || self.turns.contains_key(id) {
             // A row that has turns was paid for, even if a later part of the run gave it back.
             Standing::Unknown
@@ -265,6 +293,11 @@ mod tests {
     use rowmill_types::ToolOutput;
 
     use super::*;
+    use crate::ports::LedgerPosition;
+
+    fn record(key: u64) -> RecordId {
+        RecordId::new(LedgerPosition::from_key(key), 1)
+    }
 
     fn head(number: u64, ok: bool) -> EnvelopeHead {
         EnvelopeHead {
@@ -280,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_row_stands_where_output_and_ledger_left_it() {
-        let span = Span { offset: 9, length: 4 };
+        let span = record(9);
         let mut resume = Resume::default();
         resume.saw_output(&head(1, true));
         resume.saw_output(&head(2, false));
@@ -305,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_counts_of_all_rows_are_those_of_the_run() {
-        let span = Span { offset: 9, length: 4 };
+        let span = record(9);
         let mut resume = Resume::default();
         resume.saw_output(&head(1, true));
         resume.saw_output(&head(2, false));
@@ -327,8 +360,31 @@ mod tests {
     }
 
     #[test]
+    fn a_parked_row_is_neither_in_flight_nor_unknown_until_it_is_taken_again() {
+        let parked =
+            |row| ParkedRow { row, id: RowId::Text(format!("r{row}").into()), waits_for: vec!["job".into()] };
+        let standing = |resume: &Resume, row: u64| resume.standing(&parked(row).id, row);
+        let mut resume = Resume::default();
+        resume.saw_taken(&[1, 2, 3]);
+        for row in [1, 2, 3] {
+            resume.saw_parked(&parked(row));
+        }
+        assert_eq!(resume.counts(), ResumeCounts { parked: 3, ..ResumeCounts::default() });
+        // Their numbers may be others by now.
+        assert_eq!([1, 9].map(|row| resume.standing(&parked(1).id, row)), [Standing::Parked; 2]);
+        resume.saw_taken(&[2, 3]);
+        assert_eq!(standing(&resume, 2), Standing::Unknown);
+        assert_eq!(resume.counts(), ResumeCounts { parked: 1, unknown: 2, ..ResumeCounts::default() });
+        resume.saw_released(&[2]);
+        assert_eq!(standing(&resume, 2), Standing::Parked);
+        resume.saw_ended(&EnvelopeHead { id: parked(3).id, ..head(3, true) }, record(1));
+        assert_eq!(standing(&resume, 3), Standing::Kept(record(1)));
+        assert_eq!(resume.counts(), ResumeCounts { parked: 2, done: 1, ..ResumeCounts::default() });
+    }
+
+    #[test]
     fn a_row_that_was_aborted_is_unknown_until_it_ends_otherwise() {
-        let span = Span { offset: 0, length: 1 };
+        let span = record(0);
         let mut resume = Resume::default();
         resume.saw_taken(&[7]);
         resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
@@ -342,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
-        let span = |offset| Span { offset, length: 1 };
+        let span = record;
         let mut resume = Resume::default();
         resume.saw_taken(&[7, 8]);
         let id = RowId::Number(7);
@@ -359,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
-        let span = |offset| Span { offset, length: 1 };
+        let span = record;
         let mut resume = Resume::default();
         resume.saw_taken(&[7, 8]);
         let id = RowId::Number(7);
@@ -398,7 +454,7 @@ mod tests {
     #[test]
     fn a_row_that_is_passed_over_is_published_from_the_ledger_if_the_output_lacks_it() {
         let unknown = |number| EnvelopeHead { outcome_unknown: true, ..head(number, false) };
-        let span = |offset| Span { offset, length: 1 };
+        let span = record;
         let mut resume = Resume::new(false);
         resume.saw_output(&unknown(1));
         resume.saw_ended(&unknown(1), span(1));
@@ -426,7 +482,7 @@ mod tests {
             [(1, vec![started(0), ended.clone()]), (2, vec![started(0), started(1), ended])]
         {
             for happening in happenings {
-                resume.saw_turn(&RowId::Number(number), number, Span { offset: 1, length: 1 });
+                resume.saw_turn(&RowId::Number(number), number, record(1));
                 resume.saw_happening(&RowId::Number(number), &happening);
             }
         }

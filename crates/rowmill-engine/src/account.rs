@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
-use rowmill_core::ports::{Appended, Event, Group, Ledger, Observer};
+use rowmill_core::ports::{Appended, Event, Group, Observer, OpenLedger};
 use rowmill_types::Problem;
 use tokio::sync::Notify;
 
@@ -18,7 +18,7 @@ pub(crate) struct Account {
     is_limited: bool,
     /// Rows that may be worked on at once.
     parallel: usize,
-    ledger: Mutex<Box<dyn Ledger>>,
+    ledger: OpenLedger,
     /// Told whenever something was settled, because it may leave room for another call.
     freed: Notify,
     /// Whoever waits holds this, so that calls go in the order in which they came, and one that
@@ -45,10 +45,30 @@ pub(crate) struct Granted {
     pub(crate) sizing: Sizing,
 }
 
+/// A call whose worst case is set aside, and what the ledger must say before it may be sent.
+struct SetAside {
+    granted: Granted,
+    cover: Option<Spend>,
+}
+
+/// A call of which the ledger does not know: it is not sent, and what was set aside for it is free again.
+struct Uncovered<'a> {
+    account: &'a Account,
+    reservation: Option<Reservation>,
+}
+
+impl Drop for Uncovered<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            self.account.settle(reservation, Some(Spend::default()));
+        }
+    }
+}
+
 impl Account {
     pub(crate) fn new(
         budget: Budget,
-        ledger: Box<dyn Ledger>,
+        ledger: OpenLedger,
         parallel: usize,
         observer: Arc<dyn Observer>,
     ) -> Self {
@@ -56,7 +76,7 @@ impl Account {
             is_limited: budget.limits().any(),
             budget: Mutex::new(budget),
             parallel,
-            ledger: Mutex::new(ledger),
+            ledger,
             freed: Notify::new(),
             turn: tokio::sync::Mutex::new(()),
             observer,
@@ -65,22 +85,35 @@ impl Account {
         }
     }
 
-    pub(crate) fn append(&self, group: Group<'_>) -> Result<Appended, Problem> {
-        locked(&self.ledger).append(group)
+    pub(crate) async fn append(&self, group: Group<'_>) -> Result<Appended, Problem> {
+        self.ledger.ledger.append(self.ledger.epoch, group).await
     }
 
     pub(crate) fn budget(&self) -> Budget {
         locked(&self.budget).clone()
     }
 
-    /// Sets the worst case of a call aside; `None` if calls in flight must end first, or others
-    /// came before. The ledger knows of it before this returns.
+    /// Sets the worst case of a call aside; `None` if calls in flight must end first, others
+    /// came before, or the ledger has to know of it first.
     pub(crate) fn try_reserve(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
-        if !self.is_limited {
-            return self.set_aside(lane, asking);
+        let _turn = if self.is_limited { Some(self.turn.try_lock().ok()?) } else { None };
+        match self.set_aside(lane, asking)? {
+            Ok(SetAside { granted, cover: None }) => Some(Ok(granted)),
+            Ok(SetAside { granted, cover: Some(_) }) => {
+                self.settle(granted.reservation, Some(Spend::default()));
+                None
+            }
+            Err(halt) => Some(Err(halt)),
         }
-        let _turn = self.turn.try_lock().ok()?;
-        self.set_aside(lane, asking)
+    }
+
+    /// The same, with the ledger being told where it has to know.
+    pub(crate) async fn reserve_now(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
+        let _turn = if self.is_limited { Some(self.turn.try_lock().ok()?) } else { None };
+        match self.set_aside(lane, asking)? {
+            Ok(set_aside) => Some(self.cover(set_aside).await),
+            Err(halt) => Some(Err(halt)),
+        }
     }
 
     /// Waits until the worst case of a call can be set aside, in the order in which calls came.
@@ -94,15 +127,18 @@ impl Account {
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
-            if let Some(outcome) = self.set_aside(lane, asking) {
-                return outcome;
+            match self.set_aside(lane, asking) {
+                Some(Ok(set_aside)) => return self.cover(set_aside).await,
+                Some(Err(halt)) => return Err(halt),
+                None => {}
             }
             waits();
             freed.await;
         }
     }
 
-    fn set_aside(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
+    /// Sets the worst case of a call aside, of which the ledger may have to know before it is sent.
+    fn set_aside(&self, lane: &Lane, asking: &Asking) -> Option<Result<SetAside, Halt>> {
         let calls = if self.is_limited { lane.gate.wanted().min(self.parallel) as u64 } else { 1 };
         let mut budget = locked(&self.budget);
         let left = budget.left();
@@ -121,22 +157,29 @@ impl Account {
             }
             Reserved::Never => return Some(Err(Halt::Budget(sizing.worst))),
         };
-        if let Some(cover) = budget.to_cover() {
-            let written = self.append(Group { cover: Some(cover), ..Group::default() });
-            match written.map(|appended| appended.trouble) {
-                Ok(None) => budget.covered(cover),
-                Ok(Some(problem)) | Err(problem) => {
-                    budget.settle(reservation, Some(Spend::default()));
-                    return Some(Err(Halt::Problem(problem)));
-                }
-            }
-        }
+        let cover = budget.to_cover();
         drop(budget);
         if let Some(tokens) = sizing.cap {
             let fitting = self.is_limited.then(|| left.whole.times(sizing.worst).min(calls));
             self.tell_of_cap(lane, tokens, fitting);
         }
-        Some(Ok(Granted { reservation, sizing }))
+        Some(Ok(SetAside { granted: Granted { reservation, sizing }, cover }))
+    }
+
+    /// Lets the ledger know what the run cannot have spent more than with this call.
+    async fn cover(&self, set_aside: SetAside) -> Result<Granted, Halt> {
+        let SetAside { granted, cover } = set_aside;
+        let Some(cover) = cover else { return Ok(granted) };
+        let mut uncovered = Uncovered { account: self, reservation: Some(granted.reservation) };
+        let written = self.append(Group { cover: Some(cover), ..Group::default() }).await;
+        match written.map(|appended| appended.trouble) {
+            Ok(None) => {
+                uncovered.reservation = None;
+                locked(&self.budget).covered(cover);
+                Ok(granted)
+            }
+            Ok(Some(problem)) | Err(problem) => Err(Halt::Problem(problem)),
+        }
     }
 
     fn tell_of_cap(&self, lane: &Lane, tokens: u64, calls: Option<u64>) {

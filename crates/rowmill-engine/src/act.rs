@@ -124,7 +124,7 @@ impl RowContext<'_> {
                 self.time_for_call().map_err(NotActed::Failed)?;
                 if !tool.idempotent {
                     // Not before now: a call that still waits cannot have run.
-                    self.keep(&step.started()).map_err(NotActed::Halt)?;
+                    self.keep(&step.started()).await.map_err(NotActed::Halt)?;
                     self.has_acted();
                 }
                 let acting = Acting::begin(self, step);

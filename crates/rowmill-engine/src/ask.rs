@@ -32,6 +32,8 @@ pub(crate) enum NoAnswer {
     Failed(RowError, Option<Halt>),
     /// The run stops, and the call was not made.
     Released(Option<Halt>),
+    /// The answer comes by another way; this is what is waited for.
+    Parked(String),
 }
 
 impl From<RowError> for NoAnswer {
@@ -236,7 +238,7 @@ impl<'a> Turn<'a> {
             let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
             tokio::select! {
                 biased;
-                () = shared.stop.drained() => return self.leave_at_once(lane, asking),
+                () = shared.stop.drained() => return self.leave_at_once(lane, asking).await,
                 ticket = Ticket::take(&shared.account, lane, asking, waiting) => match ticket {
                     Ok(ticket) => return Ok(ticket),
                     Err(NoTicket::Halt(halt)) => return Err(self.row.given_back(Some(halt))),
@@ -247,10 +249,13 @@ impl<'a> Turn<'a> {
     }
 
     /// The run stops: a row that was answered may finish if it need not wait.
-    fn leave_at_once(&self, lane: &Arc<Lane>, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
+    async fn leave_at_once(&self, lane: &Arc<Lane>, asking: Asking) -> Result<Ticket<'a>, NoAnswer> {
         let account = &self.row.shared.account;
-        let ticket = self.row.was_answered().then(|| Ticket::try_take(account, lane, asking));
-        match ticket.flatten() {
+        let ticket = match self.row.was_answered() {
+            true => Ticket::take_now(account, lane, asking).await,
+            false => None,
+        };
+        match ticket {
             Some(Ok(ticket)) => Ok(ticket),
             _ => Err(self.row.given_back(None)),
         }
@@ -289,6 +294,12 @@ impl<'a> Turn<'a> {
             }
         };
         self.sent = None;
+        if let Err(CallError { failure: CallFailure::Parked, message, .. }) = outcome {
+            // Nothing was sent that could be billed: what was set aside for it is free again.
+            settle(share, Some(Spend::default()));
+            ticket.take_back();
+            return Err(NoAnswer::Parked(message));
+        }
         let took = sent.elapsed();
         self.row.add_work(took);
         let report = report(&mut outcome, ticket.lane(), took);

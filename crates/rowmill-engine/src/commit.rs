@@ -1,6 +1,6 @@
 //! Writing down what happened, in one write, and only then telling anyone.
 
-use rowmill_core::ports::{Event, Group, Span};
+use rowmill_core::ports::{Event, Group, RecordId};
 use rowmill_core::record::{Record, RowReport, total_cost, total_usage};
 
 use crate::Worker;
@@ -12,13 +12,11 @@ use crate::work::Shared;
 
 impl Driver {
     /// Writes what happened since the last time, and sends it on.
-    pub(crate) fn commit(&mut self, shared: &Shared) {
-        let happened = std::mem::take(&mut self.now);
-        let nothing = happened.taken.is_empty() && happened.ended.is_empty();
-        if nothing && happened.kept.is_empty() && happened.released.is_empty() {
-            self.now = happened;
+    pub(crate) async fn commit(&mut self, shared: &Shared) {
+        if self.now.is_empty() {
             return;
         }
+        let happened = std::mem::take(&mut self.now);
         let worker = &shared.worker;
         let mut ended = happened.ended;
         let again: Vec<Ended> = ended.extract_if(.., |ended| ended.again).collect();
@@ -27,10 +25,11 @@ impl Driver {
         let group = Group {
             taken: &happened.taken,
             records: &records,
+            parked: &happened.parked,
             released: &happened.released,
             ..Group::default()
         };
-        match shared.account.append(group) {
+        match shared.account.append(group).await {
             Err(problem) => {
                 self.end_early(StopCause::Problem(problem));
                 // No answer could be kept any more, so none is waited for and none is asked for.
@@ -49,6 +48,9 @@ impl Driver {
                 if !happened.released.is_empty() {
                     self.observer.observe(&Event::Released { rows: happened.released.len() });
                 }
+                if !happened.parked.is_empty() {
+                    self.observer.observe(&Event::Parked { rows: happened.parked.len() });
+                }
                 // After those that ended, so that nobody sees more in flight than allowed.
                 if !happened.taken.is_empty() {
                     self.observer.observe(&Event::Taken { rows: happened.taken.len() });
@@ -60,37 +62,13 @@ impl Driver {
         }
     }
 
-    /// Puts the answer to a row on record before anything is made of it.
-    pub(crate) fn keep_first(&mut self, ended: &mut Ended, shared: &Shared) {
-        if !self.keeps_records || ended.again || ended.outcome.is_err() {
-            return;
-        }
-        let record = ended.record(&shared.worker);
-        let group = Group { records: std::slice::from_ref(&record), ..Group::default() };
-        // Where it fails, it fails again when everything is written, and is told there.
-        let Ok(appended) = shared.account.append(group) else { return };
-        let span = span(&record, appended.records);
-        ended.kept_first = Some(Box::new((record, span)));
-        if let Some(problem) = appended.trouble {
-            self.held_back.get_or_insert_default();
-            self.end_early(StopCause::Problem(problem));
-        }
-    }
-
-    fn publish(&mut self, kept: Vec<Parcel>, ended: &mut [Ended], records: Vec<Record>, mut offset: u64) {
+    fn publish(&mut self, kept: Vec<Parcel>, ended: &mut [Ended], records: Vec<Record>, ids: Vec<RecordId>) {
         let mut parcels = kept;
-        let mut records = records.into_iter();
+        let mut records = records.into_iter().zip(ids);
         for ended in ended {
-            let (record, span) = match ended.kept_first.take() {
-                Some(kept) => *kept,
-                None => {
-                    let Some(record) = records.next() else { break };
-                    let span = span(&record, offset);
-                    offset += u64::from(span.length);
-                    (record, span)
-                }
-            };
-            parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, span) });
+            let kept_first = ended.kept_first.take().map(|kept| *kept);
+            let Some((record, id)) = kept_first.or_else(|| records.next()) else { break };
+            parcels.push(Parcel { ordinal: ended.ordinal, content: Content::Ended(record, id) });
         }
         match (&mut self.held_back, &self.publisher) {
             (Some(held), _) => held.append(&mut parcels),
@@ -117,9 +95,4 @@ impl Driver {
         let (number, error) = (ended.number, result.as_ref().err());
         self.observer.observe(&Event::Ended { number, error, called, usage, cost });
     }
-}
-
-/// Where a record stands that begins at `offset`.
-fn span(record: &Record, offset: u64) -> Span {
-    Span { offset, length: u32::try_from(record.line.len()).unwrap_or(u32::MAX) }
 }

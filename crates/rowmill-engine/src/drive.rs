@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{Event, Finish, Ledger, Observer};
+use rowmill_core::ports::{Event, Ledger, Observer, ParkedRow};
 use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
 use rowmill_types::{ErrorKind, Problem, ProblemCode};
@@ -21,13 +21,14 @@ use crate::account::{Account, Halt};
 use crate::arrivals::cut_all;
 use crate::aside::RowsAside;
 use crate::feed::{Batch, Feed, rows_up_to_the_end};
+use crate::finishing::Finishing;
 use crate::heads::Head;
 use crate::intake::Intake;
 use crate::lane::NoTicket;
 use crate::memory::RowMemory;
 use crate::policy::{Policy, StopCause};
 use crate::prepared::{Ended, Prepared};
-use crate::publish::{Parcel, Publisher};
+use crate::publish::{Content, Parcel, Publisher};
 use crate::wake::Woke;
 use crate::work::{Done, Fate, Shared};
 use crate::{Casting, Gate, Plan, Sinks, Stop};
@@ -49,6 +50,8 @@ pub struct RunEnd {
     pub stopped: Option<StopCause>,
     /// Rows whose calls were aborted.
     pub unknown_rows: u64,
+    /// Rows that wait for something outside of the process; a resume goes on with them.
+    pub parked_rows: u64,
     /// The rows that were passed over because they are done, with their numbers.
     pub skipped: RowPlaces,
     /// How long it took.
@@ -62,15 +65,15 @@ pub struct RunEnd {
 /// The run could not start. What happens later is told by [`RunEnd::stopped`].
 pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
-    let keeps_records = plan.ledger.keeps() || !plan.sinks.is_empty();
-    let publisher = start_publisher(plan.sinks, &*plan.ledger)?;
+    let keeps_records = plan.ledger.ledger.keeps() || !plan.sinks.is_empty();
+    let publisher = start_publisher(plan.sinks, &*plan.ledger.ledger)?;
     let feed = Feed {
         source: plan.source,
         selector: plan.selector,
         ids: plan.ids,
         id_check: plan.id_check,
         resume: plan.resume,
-        ledger: plan.ledger.reader()?,
+        ledger: plan.ledger.ledger.reader()?,
         finishes: plan.worker.finish.is_some(),
     };
     let shared = Shared {
@@ -95,7 +98,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         parallel: plan.parallel.max(1),
         memory: RowMemory::new(plan.memory),
         policy: Policy::new(plan.stop_rules),
-        finish: shared.worker.finish.clone(),
+        finishing: shared.worker.finish.clone().map(Finishing::new),
         keeps_records,
         publisher,
         observer: plan.observer,
@@ -106,16 +109,18 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         stopped: None,
         is_closed: false,
         in_flight: HashSet::new(),
+        parked_rows: 0,
         now: Happened::default(),
         held_back: None,
         began,
     };
     let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, history, skipped, stopped, publisher, held_back, .. } = driver;
+    let Driver { tally, history, skipped, stopped, publisher, held_back, parked_rows, .. } = driver;
     let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
     let spent = shared.account.budget().spent();
     let stopped = first_cause(stopped, unpublished).map(|cause| cause.ended_with(spent));
-    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, skipped, duration: began.elapsed() })
+    let duration = began.elapsed();
+    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration })
 }
 
 /// What stopped a run: the first problem, or else what ended it in good order.
@@ -167,7 +172,8 @@ pub(crate) struct Driver {
     parallel: usize,
     pub(crate) memory: RowMemory,
     pub(crate) policy: Policy,
-    finish: Option<Arc<dyn Finish>>,
+    /// `None` where answers are results.
+    pub(crate) finishing: Option<Finishing>,
     /// Whether anybody reads the records of rows.
     pub(crate) keeps_records: bool,
     /// `None` where there are no sinks.
@@ -182,6 +188,7 @@ pub(crate) struct Driver {
     pub(crate) is_closed: bool,
     /// Rows that are under way, by their place.
     pub(crate) in_flight: HashSet<u64>,
+    parked_rows: u64,
     pub(crate) now: Happened,
     /// Records that are published last, because the ledger is writing to its reserve and
     /// the output must not take it away.
@@ -195,7 +202,18 @@ pub(crate) struct Happened {
     pub(crate) taken: Vec<u64>,
     pub(crate) released: Vec<u64>,
     pub(crate) ended: Vec<Ended>,
+    pub(crate) parked: Vec<ParkedRow>,
     pub(crate) kept: Vec<Parcel>,
+}
+
+impl Happened {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+            && self.released.is_empty()
+            && self.ended.is_empty()
+            && self.parked.is_empty()
+            && self.kept.is_empty()
+    }
 }
 
 impl Driver {
@@ -213,15 +231,17 @@ impl Driver {
             while let Some((head, ticket)) = self.next_call(shared, flight.len()) {
                 flight.push(head.begin(shared, ticket));
             }
-            self.commit(shared);
+            self.start_finishing(shared).await;
+            self.commit(shared).await;
             let all_sent = self.feed.is_none() && self.head.is_none() && self.intake.is_empty();
             shared.all_sent.store(all_sent, Ordering::Relaxed);
-            if flight.is_empty() && all_sent && self.releasing.is_empty() {
+            if flight.is_empty() && all_sent && self.releasing.is_empty() && self.finishing_rows() == 0 {
                 return 0;
             }
             match self.wait(shared, &mut flight).await {
                 Woke::Rows(done) => self.heed_done(done, shared),
                 Woke::LookedUp(ended) => ended.into_iter().for_each(|row| self.heed(row, shared)),
+                Woke::Finished(finished) => self.heed_finished(finished),
                 Woke::Leave(Ok(ticket)) => {
                     if let Some(head) = self.head.take() {
                         self.sends(&head);
@@ -236,7 +256,7 @@ impl Driver {
                 Woke::Deadline(after) => self.end_early(StopCause::Deadline(after)),
                 Woke::Abort => {
                     shared.aborted.store(true, Ordering::Relaxed);
-                    return self.abandon(cut_all(flight), shared);
+                    return self.abandon(cut_all(flight), shared).await;
                 }
             }
             if self.publisher.as_ref().is_some_and(|publisher| publisher.progress.has_failed()) {
@@ -247,7 +267,16 @@ impl Driver {
     }
 
     pub(crate) fn has_room(&self, in_flight: usize) -> bool {
-        in_flight + self.releasing.len() < self.places() && !self.lags_behind()
+        self.busy(in_flight) < self.places() && !self.lags_behind()
+    }
+
+    /// Rows that hold a place: those in flight, and those that have ended and are not through yet.
+    pub(crate) fn busy(&self, in_flight: usize) -> usize {
+        in_flight + self.releasing.len() + self.finishing_rows()
+    }
+
+    fn finishing_rows(&self) -> usize {
+        self.finishing.as_ref().map_or(0, Finishing::rows)
     }
 
     /// Rows that may be under way at once. Those that wait between two tries hold no slot of
@@ -301,6 +330,7 @@ impl Driver {
                     others.into_iter().for_each(|row| self.heed(row, shared));
                 }
                 Fate::Released(prepared) => self.give_back(&prepared),
+                Fate::Parked(prepared, waits_for) => self.park(*prepared, waits_for),
             }
             if let Some(halt) = done.halt {
                 self.halt(halt, shared);
@@ -336,10 +366,26 @@ impl Driver {
             return;
         }
         ended.redact(&shared.worker.redactor);
-        if let Some(finish) = self.finish.clone() {
-            // What was paid for is kept, whatever the program does with it.
-            self.keep_first(&mut ended, shared);
-            ended.finish(&*finish);
+        // Of a failure nothing can be made.
+        if ended.outcome.is_err() {
+            self.count_row(ended);
+        } else if let Some(ended) = self.finish_later(ended) {
+            self.count_row(ended);
+        }
+    }
+
+    /// Takes in rows of which is known now what they come to.
+    pub(crate) fn heed_finished(&mut self, finished: Result<Vec<Ended>, Problem>) {
+        match finished {
+            Ok(rows) => rows.into_iter().for_each(|ended| self.count_row(ended)),
+            Err(problem) => self.end_early(StopCause::Problem(problem)),
+        }
+    }
+
+    /// Decides whether the run goes on after a row.
+    fn count_row(&mut self, ended: Ended) {
+        if self.stopped == Some(StopCause::FirstResult) {
+            return;
         }
         if let Some(cause) = self.policy.heed(&ended) {
             let cancels = cause == StopCause::FirstResult;
@@ -383,7 +429,7 @@ impl Driver {
 
     /// Records rows that were cut, with everything that was called for them until then. Of those for
     /// which nothing was sent, nothing is unknown: they are given back.
-    fn abandon(&mut self, cut: Vec<Done>, shared: &Shared) -> u64 {
+    async fn abandon(&mut self, cut: Vec<Done>, shared: &Shared) -> u64 {
         self.end_early(StopCause::Interrupted);
         let mut unknown = 0;
         for done in cut {
@@ -397,10 +443,25 @@ impl Driver {
                     self.now.ended.push(*ended);
                 }
                 Fate::Released(prepared) => self.give_back(&prepared),
+                Fate::Parked(prepared, waits_for) => self.park(*prepared, waits_for),
             }
         }
-        self.commit(shared);
+        self.end_finishing(shared).await;
+        self.commit(shared).await;
         unknown
+    }
+
+    /// Lets go of a row that waits for something outside of the process. Rows that ask the same are not kept
+    /// waiting for it.
+    fn park(&mut self, prepared: Prepared, waits_for: Vec<String>) {
+        let Prepared { ordinal, id, row, key, .. } = prepared;
+        self.in_flight.remove(&ordinal);
+        self.parked_rows += 1;
+        self.now.kept.push(Parcel { ordinal, content: Content::Nothing });
+        self.now.parked.push(ParkedRow { row: row.number(), id, waits_for });
+        if let Some(key) = key {
+            self.intake.promote(key);
+        }
     }
 
     fn give_back(&mut self, prepared: &Prepared) {

@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use rowmill_core::ports::{LedgerReader, Position, Room, RowSource, Span, TurnLine};
+use rowmill_core::ports::{Position, RecordId, RecordReader, Room, RowSource, TurnLine};
 use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, RowPlaces, Selector, duplicate_error};
@@ -41,9 +41,9 @@ pub(crate) enum Work {
     /// It failed before anything could be asked.
     Fail(RowError, Option<Row>),
     /// The ledger has its record already; publish it.
-    Kept(Span),
+    Kept(RecordId),
     /// The same, and something is made out of what it came to.
-    Again(Span, Result<String, RowError>),
+    Again(RecordId, Result<String, RowError>),
 }
 
 /// What was read since the batch before.
@@ -66,7 +66,7 @@ pub(crate) struct Feed {
     pub(crate) id_check: IdCheck,
     pub(crate) resume: Resume,
     /// Reads back what happened to rows before a crash.
-    pub(crate) ledger: Box<dyn LedgerReader>,
+    pub(crate) ledger: Box<dyn RecordReader>,
     /// Whether something is made out of answers, those of an earlier run included.
     pub(crate) finishes: bool,
 }
@@ -149,12 +149,12 @@ impl Feed {
                     batch.places.add(&taken.id, taken.number);
                     continue;
                 }
-                Standing::Kept(span) => {
+                Standing::Kept(id) => {
                     batch.skipped += 1;
                     batch.places.add(&taken.id, taken.number);
-                    taken.work = if self.finishes { self.again(span)? } else { Work::Kept(span) };
+                    taken.work = if self.finishes { self.again(id)? } else { Work::Kept(id) };
                 }
-                Standing::Unknown => self.recall(&mut taken)?,
+                Standing::Unknown | Standing::Parked => self.recall(&mut taken)?,
                 Standing::New | Standing::Failed => {}
             }
             batch.taken.push(taken);
@@ -167,10 +167,10 @@ impl Feed {
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut Taken) -> Result<(), Problem> {
         let Work::Call(_, recalled) = &mut taken.work else { return Ok(()) };
-        let (spans, told) = self.resume.turns_of(&taken.id);
+        let (ids, told) = self.resume.turns_of(&taken.id);
         recalled.told = told;
-        for span in spans {
-            let line = self.ledger.read(*span)?;
+        for id in ids {
+            let line = self.ledger.read(*id)?;
             let (asked, happening) = TurnLine::parse(&line).map_err(|what| {
                 Problem::new(ProblemCode::LedgerUnusable, "a turn of the ledger cannot be read").cause(what)
             })?;
@@ -181,12 +181,12 @@ impl Feed {
     }
 
     /// Reads back what a row came to in an earlier run.
-    fn again(&mut self, span: Span) -> Result<Work, Problem> {
-        let record = Record::parse(self.ledger.read(span)?).and_then(|record| record.outcome());
+    fn again(&mut self, id: RecordId) -> Result<Work, Problem> {
+        let record = Record::parse(self.ledger.read(id)?).and_then(|record| record.outcome());
         let outcome = record.map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
         })?;
-        Ok(Work::Again(span, outcome))
+        Ok(Work::Again(id, outcome))
     }
 
     fn identify(&self, row: SourceRow, seen: &mut IdSet) -> Taken {

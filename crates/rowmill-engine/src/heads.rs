@@ -165,12 +165,12 @@ impl Driver {
         self.next_ordinal += 1;
         let Taken { number, id, work } = taken;
         let (error, row) = match work {
-            Work::Kept(span) => {
-                self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
+            Work::Kept(record) => {
+                self.now.kept.push(Parcel { ordinal, content: Content::Kept(record) });
                 return None;
             }
-            Work::Again(span, outcome) => {
-                self.now.kept.push(Parcel { ordinal, content: Content::Kept(span) });
+            Work::Again(record, outcome) => {
+                self.now.kept.push(Parcel { ordinal, content: Content::Kept(record) });
                 let unasked = Ended::unasked(ordinal, id, number, None, outcome, self.began.elapsed());
                 self.heed(Ended { again: true, ..unasked }, shared);
                 return None;

@@ -45,7 +45,7 @@ pub(crate) struct Intake {
     lookups: FuturesUnordered<BoxFuture<'static, Finding>>,
     /// For each question that is being asked or looked up, the rows that ask the same.
     followers: HashMap<AskedKey, Vec<Prepared>>,
-    parked: usize,
+    following: usize,
 }
 
 impl Intake {
@@ -60,13 +60,13 @@ impl Intake {
 
     /// Whether nothing is left that could become a call.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_idle = self.ready.is_empty() && self.lookups.is_empty() && self.parked == 0;
+        let is_idle = self.ready.is_empty() && self.lookups.is_empty() && self.following == 0;
         self.queue.is_empty() && self.large.is_none() && is_idle
     }
 
     /// Rows that left the queue and are not in flight.
     pub(crate) fn held(&self) -> usize {
-        self.ready.len() + self.lookups.len() + self.parked
+        self.ready.len() + self.lookups.len() + self.following
     }
 
     pub(crate) fn next_ready(&mut self) -> Option<Prepared> {
@@ -111,7 +111,7 @@ impl Intake {
         prepared.key = Some(key);
         if let Some(followers) = self.followers.get_mut(&key) {
             followers.push(prepared);
-            self.parked += 1;
+            self.following += 1;
             return None;
         }
         self.followers.insert(key, Vec::new());
@@ -227,7 +227,7 @@ impl Intake {
         now: Duration,
     ) -> Vec<Ended> {
         let followers = key.and_then(|key| self.followers.remove(&key)).unwrap_or_default();
-        self.parked -= followers.len();
+        self.following -= followers.len();
         let mut ended = Vec::with_capacity(followers.len());
         for follower in followers {
             match follower.reuse(answer, Reused::Duplicate, schema, now) {
@@ -239,10 +239,11 @@ impl Intake {
         ended
     }
 
-    fn promote(&mut self, key: AskedKey) {
+    /// The next of those that ask the same is asked: the row that they waited for has no answer for them.
+    pub(crate) fn promote(&mut self, key: AskedKey) {
         let Some(mut followers) = self.followers.remove(&key).filter(|rows| !rows.is_empty()) else { return };
         let next = followers.remove(0);
-        self.parked -= 1;
+        self.following -= 1;
         self.followers.insert(key, followers);
         self.ready.push_back(next);
     }
@@ -254,7 +255,7 @@ impl Intake {
         self.ready.clear();
         self.lookups.clear();
         self.followers.clear();
-        self.parked = 0;
+        self.following = 0;
     }
 }
 

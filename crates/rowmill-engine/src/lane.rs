@@ -82,6 +82,20 @@ impl<'a> Ticket<'a> {
         Some(Ok(ticket))
     }
 
+    /// A ticket that is waited for no longer than the ledger takes to know of it.
+    pub(crate) async fn take_now(
+        account: &'a Account,
+        lane: &Arc<Lane>,
+        asking: Asking,
+    ) -> Option<Result<Self, Halt>> {
+        let mut ticket = match account.reserve_now(lane, &asking).await? {
+            Ok(granted) => Self::reserved(account, lane, granted),
+            Err(halt) => return Some(Err(halt)),
+        };
+        ticket.permit = Some(lane.gate.try_admit(asking.need(ticket.cap()))?);
+        Some(Ok(ticket))
+    }
+
     /// Waits for a ticket; every wait is told.
     pub(crate) async fn take(
         account: &'a Account,
@@ -140,6 +154,11 @@ impl<'a> Ticket<'a> {
         if let Some(permit) = self.permit.take() {
             permit.answered(completion);
         }
+    }
+
+    /// The call was not made after all.
+    pub(crate) fn take_back(mut self) {
+        self.sent = false;
     }
 
     pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {

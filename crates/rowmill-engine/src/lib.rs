@@ -13,6 +13,7 @@ mod crew;
 mod cut;
 mod drive;
 mod feed;
+mod finishing;
 mod flight;
 mod gate;
 mod heads;

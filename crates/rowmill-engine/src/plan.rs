@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, BudgetLimits};
 use rowmill_core::ports::{
-    AnswerStore, Attachments, Finish, Hooks, Ledger, Observer, Prompts, RowSource, Sink, ToolHost,
+    AnswerStore, Attachments, Finish, Hooks, Observer, OpenLedger, Prompts, RowSource, Sink, ToolHost,
 };
 use rowmill_core::record::TraceSettings;
 use rowmill_core::redact::Redactor;
@@ -46,7 +46,7 @@ pub struct Plan {
     /// What it may spend, and what was spent before.
     pub budget: Budget,
     /// The truth about the run.
-    pub ledger: Box<dyn Ledger>,
+    pub ledger: OpenLedger,
     /// Where records go.
     pub sinks: Sinks,
     /// Who hears of it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rowmill_core::agent::{Course, Happening, Transcript};
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, Span, Verdict};
+use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, RecordId, Verdict};
 use rowmill_core::record::{
     AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport,
     TraceReport, total_cost, total_usage,
@@ -159,7 +159,7 @@ pub(crate) struct Ended {
     /// Whether the ledger has its record from an earlier run.
     pub(crate) again: bool,
     /// Its record, where the ledger has it already.
-    pub(crate) kept_first: Option<Box<(Record, Span)>>,
+    pub(crate) kept_first: Option<Box<(Record, RecordId)>>,
 }
 
 impl Ended {

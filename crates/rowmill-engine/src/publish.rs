@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use rowmill_core::ports::{LedgerReader, Sink, Span};
+use rowmill_core::ports::{RecordId, RecordReader, Sink};
 use rowmill_core::record::Record;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::Notify;
@@ -34,9 +34,11 @@ pub(crate) struct Parcel {
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A row that ended now.
-    Ended(Record, Span),
+    Ended(Record, RecordId),
     /// A row whose record is in the ledger from an earlier run.
-    Kept(Span),
+    Kept(RecordId),
+    /// A row that has no record yet, for which those behind it are not to wait.
+    Nothing,
 }
 
 /// How far publishing has come; shared with the loop.
@@ -76,7 +78,7 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn start(sinks: Sinks, reader: Box<dyn LedgerReader>) -> Result<Self, Problem> {
+    pub(crate) fn start(sinks: Sinks, reader: Box<dyn RecordReader>) -> Result<Self, Problem> {
         // Unbounded, because the loop holds back rows when publishing lags behind.
         let (sender, receiver) = mpsc::channel::<Vec<Parcel>>();
         let progress = Arc::new(Progress::default());
@@ -125,15 +127,16 @@ impl Publisher {
 
 struct Queue {
     sinks: Sinks,
-    reader: Box<dyn LedgerReader>,
+    reader: Box<dyn RecordReader>,
     waiting: VecDeque<Option<Slot>>,
     next: u64,
     held: usize,
 }
 
 enum Slot {
+    Nothing,
     Memory(Record),
-    Ledger(Span),
+    Ledger(RecordId),
 }
 
 impl Queue {
@@ -165,18 +168,19 @@ impl Queue {
                 self.held += record.line.len();
                 Slot::Memory(record)
             }
-            Content::Ended(_, span) | Content::Kept(span) => Slot::Ledger(span),
+            Content::Ended(_, id) | Content::Kept(id) => Slot::Ledger(id),
+            Content::Nothing => Slot::Nothing,
         }
     }
 
     fn release(&mut self, slot: Option<Slot>) -> Result<(), Problem> {
         let record = match slot {
-            None => return Ok(()),
+            None | Some(Slot::Nothing) => return Ok(()),
             Some(Slot::Memory(record)) => {
                 self.held -= record.line.len();
                 record
             }
-            Some(Slot::Ledger(span)) => Record::parse(self.reader.read(span)?).map_err(|error| {
+            Some(Slot::Ledger(id)) => Record::parse(self.reader.read(id)?).map_err(|error| {
                 Problem::new(ProblemCode::LedgerUnusable, "a record cannot be read back from the ledger")
                     .cause(error)
             })?,

@@ -179,21 +179,21 @@ impl<'a> RowContext<'a> {
 
     /// Puts on record what happened to the row, if turns are kept. The ledger has it when this
     /// returns.
-    pub(crate) fn keep(&self, happening: &Happening) -> Result<(), Halt> {
+    pub(crate) async fn keep(&self, happening: &Happening) -> Result<(), Halt> {
         if self.mark.is_none() {
             return Ok(());
         }
         let mut line = Vec::with_capacity(512);
         happening.write(&mut line);
-        self.append(line)
+        self.append(line).await
     }
 
     /// Puts a happening on record that is written already.
-    pub(crate) fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
+    pub(crate) async fn append(&self, line: Vec<u8>) -> Result<(), Halt> {
         let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
         let line = self.shared.worker.redactor.redact_json_line(line);
         let turns = [TurnLine { row: self.number, id, asked, happening: line }];
-        let appended = self.shared.account.append(Group { turns: &turns, ..Group::default() });
+        let appended = self.shared.account.append(Group { turns: &turns, ..Group::default() }).await;
         match appended.map(|appended| appended.trouble) {
             Ok(None) => Ok(()),
             Ok(Some(problem)) | Err(problem) => Err(Halt::Problem(problem)),

@@ -13,6 +13,7 @@ use crate::arrivals::{gather, receive_from};
 use crate::asking::Asking;
 use crate::drive::Driver;
 use crate::feed::Batch;
+use crate::finishing::Finishing;
 use crate::heads::Head;
 use crate::lane::{NoTicket, Ticket, Waiting};
 use crate::prepared::Ended;
@@ -23,6 +24,7 @@ use crate::work::{Done, Shared};
 pub(crate) enum Woke<'a> {
     Rows(Vec<Done>),
     LookedUp(Vec<Ended>),
+    Finished(Result<Vec<Ended>, Problem>),
     Leave(Result<Ticket<'a>, NoTicket>),
     Batch(Option<Result<Batch, Problem>>),
     Drain,
@@ -42,7 +44,7 @@ impl Driver {
         // be waited for that could still wake the loop.
         let lags_behind = self.lags_behind();
         let places = self.places();
-        let busy = flight.len() + self.releasing.len();
+        let busy = self.busy(flight.len());
         let has_room = busy < places && !lags_behind;
         // A row that waits for memory is woken by the end of another.
         let has_place = has_room && self.intake.large.is_none() && busy + self.intake.held() < places;
@@ -54,7 +56,8 @@ impl Driver {
         let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
-        let Self { feed, intake, head, stop, publisher, releasing, .. } = self;
+        let is_finishing = self.finishing.as_ref().is_some_and(Finishing::is_running);
+        let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         let asking = head.as_ref().filter(|_| has_room).map(Sought::of);
         let schema = shared.worker.casting.same().and_then(|crew| crew.cast.schema());
         tokio::select! {
@@ -63,6 +66,7 @@ impl Driver {
             () = stop.drained(), if !draining => Woke::Drain,
             after = reached(began, deadline) => Woke::Deadline(after),
             done = gather(flight, at_once), if !flight.is_empty() => Woke::Rows(done),
+            finished = finished(finishing), if is_finishing => Woke::Finished(finished),
             Some(()) = releasing.next(), if !releasing.is_empty() => Woke::Published,
             ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
             leave = leave(shared, asking) => Woke::Leave(leave),
@@ -96,6 +100,14 @@ async fn leave(shared: &Shared, sought: Option<Sought>) -> Result<Ticket<'_>, No
     let elsewhere = || crew.has_other(voice, index);
     let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
     Ticket::take(&shared.account, lane, asking, waiting).await
+}
+
+/// Waits for rows that are with the program; for ever if there are none.
+async fn finished(finishing: &mut Option<Finishing>) -> Result<Vec<Ended>, Problem> {
+    match finishing {
+        Some(finishing) => finishing.finished().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the publisher has come further; for ever if there is none.

@@ -79,6 +79,8 @@ pub(crate) struct Walk<'r> {
     ends: bool,
     /// Why, where it must not be given back.
     cause: Option<RowError>,
+    /// What it waits for, where answers come by another way.
+    waits_for: Vec<String>,
 }
 
 impl<'r> Walk<'r> {
@@ -105,6 +107,7 @@ impl<'r> Walk<'r> {
             halt: None,
             ends: false,
             cause: None,
+            waits_for: Vec::new(),
         }
     }
 
@@ -122,11 +125,11 @@ impl<'r> Walk<'r> {
                     // Most rows have one thing to do at a time, which needs no place of its own.
                     Ready::Model(step) => {
                         let asked = ask(self.context, step).await;
-                        self.heed_model(asked);
+                        self.heed_model(asked).await;
                     }
                     ready => {
                         let arrived = Box::pin(ready.arrive(self.context)).await;
-                        self.heed(arrived);
+                        self.heed(arrived).await;
                     }
                 }
             }
@@ -139,7 +142,7 @@ impl<'r> Walk<'r> {
             }
             let Some(arrived) = flight.next().await else { return };
             let is_time = matches!(arrived, Arrived::Time { .. });
-            self.heed(arrived);
+            self.heed(arrived).await;
             if is_time {
                 // What is forgotten must not hold a place that others wait for.
                 let (asked, acted) = flight.cut(|node| self.course.has_ended(node));
@@ -180,21 +183,21 @@ impl<'r> Walk<'r> {
         ModelStep { node, voice, member, lane, ticket, turn: self.course.turns(), messages }
     }
 
-    fn heed(&mut self, arrived: Arrived) {
+    async fn heed(&mut self, arrived: Arrived) {
         match arrived {
-            Arrived::Model(asked) => self.heed_model(*asked),
-            Arrived::Tool { node, index, acted } => self.heed_tool(node, index, *acted),
+            Arrived::Model(asked) => self.heed_model(*asked).await,
+            Arrived::Tool { node, index, acted } => self.heed_tool(node, index, *acted).await,
             Arrived::Time { node, limit } => {
                 if !self.course.has_ended(node) {
                     let line = self.line(&Happening::Expired { node, limit });
                     self.course.expired(&self.context.crew.cast, node, limit);
-                    self.keep(line);
+                    self.keep(line).await;
                 }
             }
         }
     }
 
-    fn heed_model(&mut self, mut asked: Asked) {
+    async fn heed_model(&mut self, mut asked: Asked) {
         let context = self.context;
         let cast = &context.crew.cast;
         self.asking -= 1;
@@ -215,12 +218,13 @@ impl<'r> Walk<'r> {
                 let line = self.line(&answered);
                 let Happening::Answered { completion, note, .. } = answered else { return };
                 self.course.answered(cast, node, messages, completion, note);
-                self.keep(line);
+                self.keep(line).await;
             }
             Err(NoAnswer::Released(halt)) => {
                 self.ends = true;
                 self.halt = self.halt.take().or(halt);
             }
+            Err(NoAnswer::Parked(waits_for)) => self.park(waits_for),
             Err(NoAnswer::Failed(error, halt)) => {
                 let fatal = asked.calls.failure.as_ref().is_some_and(is_fatal);
                 self.failure = asked.calls.failure.take().or_else(|| self.failure.take());
@@ -231,7 +235,7 @@ impl<'r> Walk<'r> {
                 }
                 let line = self.line(&Happening::Failed { node, error: error.clone(), calls: reports });
                 self.course.failed(cast, node, messages, error);
-                self.keep(line);
+                self.keep(line).await;
             }
         }
     }
@@ -266,7 +270,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn heed_tool(&mut self, node: usize, index: usize, acted: Acted) {
+    async fn heed_tool(&mut self, node: usize, index: usize, acted: Acted) {
         let cast = &self.context.crew.cast;
         self.acting -= 1;
         self.tools.push(acted.report);
@@ -277,7 +281,7 @@ impl<'r> Walk<'r> {
                 let Happening::ToolEnded { output, note, .. } = ended else { return };
                 let note = note.filter(|_| cast.keeps_transcripts());
                 self.course.tool_ended(cast, node, index, output, note);
-                self.keep(line);
+                self.keep(line).await;
             }
             Err(NotActed::Failed(error)) => self.end_with(error),
             Err(NotActed::Halt(halt)) => self.stop_over(halt),
@@ -295,11 +299,21 @@ impl<'r> Walk<'r> {
 
     /// Puts on record what the course was told, before anything follows from it. Of a row that
     /// is through, its record says everything.
-    fn keep(&mut self, line: Option<Vec<u8>>) {
+    async fn keep(&mut self, line: Option<Vec<u8>>) {
         let Some(line) = line.filter(|_| !self.course.is_over()) else { return };
-        if let Err(halt) = self.context.append(line) {
+        if let Err(halt) = self.context.append(line).await {
             self.stop_over(halt);
         }
+    }
+
+    /// Takes no further steps: the row goes on once what it waits for is there.
+    fn park(&mut self, waits_for: String) {
+        if self.context.was_answered() && !self.context.shared.worker.checkpoint {
+            let message = "a row that was answered can be parked only where turns are kept";
+            return self.end_with(RowError::new(ErrorKind::Internal, message));
+        }
+        self.ends = true;
+        self.waits_for.push(waits_for);
     }
 
     fn stop_over(&mut self, halt: Halt) {
@@ -344,6 +358,12 @@ impl<'r> Walk<'r> {
         error
     }
 
+    /// What the row waits for, if it is parked: then nothing of it is under way.
+    pub(crate) fn take_parked(&mut self) -> Option<Vec<String>> {
+        let is_parked = !self.waits_for.is_empty() && !self.course.is_over();
+        is_parked.then(|| std::mem::take(&mut self.waits_for))
+    }
+
     pub(crate) fn take_halt(&mut self) -> Option<Halt> {
         self.halt.take()
     }
@@ -355,6 +375,7 @@ impl<'r> Walk<'r> {
         }
         match self.context.given_back(None) {
             NoAnswer::Released(_) => true,
+            NoAnswer::Parked(_) => false,
             NoAnswer::Failed(error, _) => {
                 self.course.abort(error);
                 false

@@ -53,6 +53,8 @@ pub(crate) enum Fate {
     Ended(Box<Ended>),
     /// It was given back, because the run stops.
     Released(Box<Prepared>),
+    /// It waits for something outside of the process.
+    Parked(Box<Prepared>, Vec<String>),
 }
 
 impl Done {
@@ -60,7 +62,7 @@ impl Done {
     pub(crate) fn row(&self) -> u64 {
         match &self.fate {
             Fate::Ended(ended) => ended.number,
-            Fate::Released(prepared) => prepared.row.number(),
+            Fate::Released(prepared) | Fate::Parked(prepared, _) => prepared.row.number(),
         }
     }
 }
@@ -108,6 +110,10 @@ pub(crate) async fn work<'a>(
         None => walk.abort(cut),
     }
     let halt = walk.take_halt();
+    if let Some(waits_for) = walk.take_parked() {
+        drop(walk);
+        return Done { fate: Fate::Parked(Box::new(prepared), waits_for), crew: context.crew, halt };
+    }
     if walk.is_released() {
         drop(walk);
         return Done { fate: Fate::Released(Box::new(prepared)), crew: context.crew, halt };

@@ -1,47 +1,69 @@
-//! The ledger and the store of answers keep the contracts of their ports, as the testkit's
+//! The store of runs and the store of answers keep the contracts of their ports, as the testkit's
 //! suites check them.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what a test cannot set up fails the test")]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use rowmill_core::fingerprint::Fingerprint;
-use rowmill_core::ports::{AnswerStore, AskedKey, InputIdentity};
+use rowmill_core::ports::{AnswerStore, AskedKey, RunStore};
 use rowmill_store::answers::SqliteAnswers;
-use rowmill_store::file::{FileLedger, Header, WorkFolder, scan};
-use rowmill_testkit::conformance::{check_answer_store, check_ledger};
+use rowmill_store::file::{FileRunStore, WorkFolder};
+use rowmill_testkit::conformance::{
+    append_until_killed, check_answer_store, check_killed_store, check_run_store,
+};
 
-fn header() -> Header {
-    let fingerprint = Fingerprint {
-        input: InputIdentity { path: "-".into(), size: None, probe: None },
-        id_field: None,
-        model: "passthrough".into(),
-        prompt: String::new(),
-        instruction: None,
-        schema: None,
-        agents: None,
-        query: None,
-        delimiter: None,
-        columns: None,
-        files: None,
-    };
-    Header::new("r", "now", &fingerprint, None)
+/// Set where this binary was started again, to be killed.
+const KILLED_FOLDER: &str = "ROWMILL_TEST_KILLED_FOLDER";
+
+fn run_store(folder: &Path) -> Arc<dyn RunStore> {
+    Arc::new(FileRunStore::new(WorkFolder::open(folder).unwrap()))
 }
 
-#[test]
-fn the_ledger_in_a_file_keeps_the_contract_of_ledgers() {
+#[tokio::test]
+async fn a_run_in_a_folder_keeps_the_contract_of_stores() {
     let home = tempfile::tempdir().unwrap();
-    let folder = WorkFolder::open(home.path()).unwrap();
-    let header = header();
-    folder.write_header(&header).unwrap();
-    let mut ledger = FileLedger::open(&folder, &header, 0, 16).unwrap();
-    assert_eq!(check_ledger(&mut ledger), Vec::<String>::new());
-    drop(ledger);
-    // A ledger that is opened again goes on behind what it has.
-    let length = scan(&folder.ledger(&header), |_, _, _| Ok(())).unwrap().length;
-    let mut again = FileLedger::open(&folder, &header, length, 16).unwrap();
-    assert_eq!(check_ledger(&mut again), Vec::<String>::new());
+    let folder = home.path().join("run");
+    assert_eq!(check_run_store(&|| run_store(&folder)).await, Vec::<String>::new());
+}
+
+/// Started again by itself, this test is the process that is killed.
+#[tokio::test]
+async fn a_run_in_a_folder_outlasts_the_kill_of_its_process_at_any_moment() {
+    if let Some(folder) = std::env::var_os(KILLED_FOLDER) {
+        append_until_killed(&*run_store(Path::new(&folder))).await.unwrap();
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut confirmed = None;
+    for kill in 0..20 {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "a_run_in_a_folder_outlasts_the_kill_of_its_process_at_any_moment",
+                "--nocapture",
+            ])
+            .env(KILLED_FOLDER, home.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let groups = lines.map_while(Result::ok).filter_map(|line| line.trim().parse::<u64>().ok());
+        let mut heard = 0;
+        for group in groups {
+            confirmed = confirmed.max(Some(group));
+            heard += 1;
+            // What it said before the kill is still read.
+            if heard == 1 + kill * 7 {
+                process.kill().unwrap();
+            }
+        }
+        process.wait().unwrap();
+        assert!(heard > kill * 7, "it ended by itself");
+        assert_eq!(check_killed_store(&*run_store(home.path()), confirmed), Vec::<String>::new());
+    }
 }
 
 fn store(folder: &Path) -> SqliteAnswers {

@@ -8,8 +8,10 @@ pub mod hub;
 pub mod made_files;
 pub mod made_rows;
 mod mcp;
+mod memory_store;
 
 pub use fake_model::{FakeModel, answer, busy, failure};
 pub use fake_source::FakeDataset;
 pub use mcp::mcp_server;
+pub use memory_store::{MemoryRunStore, run_header};
 pub use rowmill_simulator::*;

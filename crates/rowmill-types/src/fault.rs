@@ -69,6 +69,9 @@ pub enum CallFailure {
     FunctionBusy,
     /// The client itself failed.
     Internal,
+    /// No failure: the answer comes by another way, and the message names what is waited for. The row is
+    /// parked until that is there.
+    Parked,
 }
 
 impl CallFailure {
@@ -88,7 +91,8 @@ impl CallFailure {
             Self::UnknownModel | Self::UnknownPath => ErrorKind::ModelNotFound,
             Self::Cancelled => ErrorKind::Interrupted,
             Self::Function | Self::FunctionBusy => ErrorKind::Function,
-            Self::Internal => ErrorKind::Internal,
+            // A row that cannot be parked where it stands has met a bug.
+            Self::Internal | Self::Parked => ErrorKind::Internal,
         }
     }
 
@@ -141,7 +145,8 @@ impl CallError {
             | CallFailure::Filtered
             | CallFailure::Cancelled
             | CallFailure::Function
-            | CallFailure::Internal => Fault::Permanent,
+            | CallFailure::Internal
+            | CallFailure::Parked => Fault::Permanent,
             CallFailure::Unauthorized | CallFailure::UnknownModel | CallFailure::UnknownPath => Fault::Fatal,
         }
     }

@@ -1,11 +1,14 @@
 //! Everything that has ended of a run, wherever it stands.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::ports::RunStore;
 use rowmill_core::record::EnvelopeHead;
+use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdSet;
 use rowmill_data::output::{Envelopes, Newer, scan_output};
-use rowmill_store::file::{Header, Line, WorkFolder, scan};
 use rowmill_types::Problem;
 
 use crate::ids::KnownBy;
@@ -14,8 +17,8 @@ use crate::ids::KnownBy;
 /// is read first, so that a row which is published meanwhile is found in the ledger.
 pub(crate) fn all_envelopes(
     file: Option<&Path>,
-    folder: Option<&WorkFolder>,
-    header: Option<&Header>,
+    store: Option<&Arc<dyn RunStore>>,
+    header: Option<&RunHeader>,
 ) -> Result<Envelopes, Problem> {
     let mut known_by = header.map_or(KnownBy::Ids(None), KnownBy::of);
     let mut newer = match known_by {
@@ -30,19 +33,15 @@ pub(crate) fn all_envelopes(
             }
         })?;
     }
-    let ledger = match (folder, header) {
-        (Some(folder), Some(header)) => folder.ledger(header),
-        _ => PathBuf::new(),
-    };
-    if header.is_some() {
-        scan(&ledger, |line, span, _| {
-            if let Line::Ended(head) = line
+    if let Some(store) = store.filter(|_| header.is_some()) {
+        store.scan(&mut |scanned| {
+            if let LedgerEvent::Ended(head) = scanned.event
                 && !done.contains(&head.id)
             {
-                newer.add(&head.id, head.number, span);
+                newer.add(&head.id, head.number, scanned.id);
             }
             Ok(())
         })?;
     }
-    Envelopes::gathered(file, &ledger, newer)
+    Envelopes::gathered(file, store, newer)
 }

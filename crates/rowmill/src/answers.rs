@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::ports::RunStore;
 use rowmill_core::record::{ReusableAnswer, Reused};
 use rowmill_engine::Answers;
 use rowmill_store::answers::SqliteAnswers;
-use rowmill_store::file::{Line, WorkFolder, scan};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
 
 use crate::inputs::Tell;
@@ -39,12 +41,11 @@ pub(crate) fn cached(folder: &Path, identity: String, warn: Tell) -> Result<Answ
 
 /// Gives a store the answers that the ledger of an earlier run has and that the store did not
 /// get before the run was killed: they are paid for.
-pub(crate) fn restore(answers: &Answers, folder: &WorkFolder) -> Result<(), Problem> {
-    let Some(header) = folder.header()? else { return Ok(()) };
+pub(crate) fn restore(answers: &Answers, store: &dyn RunStore) -> Result<(), Problem> {
     let mut found = Vec::new();
-    scan(&folder.ledger(&header), |line, _, bytes| {
-        if matches!(line, Line::Ended(_)) {
-            found.extend(ReusableAnswer::in_line(bytes));
+    store.scan(&mut |scanned| {
+        if matches!(scanned.event, LedgerEvent::Ended(_)) {
+            found.extend(ReusableAnswer::in_line(scanned.line));
         }
         if found.len() >= RESTORED_AT_ONCE {
             answers.store.restore(std::mem::take(&mut found))?;

@@ -3,16 +3,19 @@
 use std::fs;
 use std::path::Path;
 
+use rowmill_core::ports::RunLock;
+use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{Claim, LineSink, OutputFile, Part, check_takes_files, link_target};
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Sinks};
-use rowmill_store::file::{FolderLock, WorkFolder};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::answers::restore;
 use crate::prepare;
-use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
+use crate::resume::{Beginning, NewRun, RunFiles, fresh, prepare_fresh, resumed, telemetry_base};
+use crate::run_place::{LedgerSettings, RunPlace};
 use crate::sides::sides;
 use crate::spec::{Output, RunSpec};
 use crate::traces;
@@ -20,7 +23,7 @@ use crate::traces;
 /// What is ours for the length of the run, and what it begins from.
 pub(crate) struct Begun {
     pub(crate) output: Option<OutputFile>,
-    pub(crate) lock: FolderLock,
+    pub(crate) lock: RunLock,
     pub(crate) traces: Option<TraceFolder>,
     pub(crate) answers: Option<Answers>,
     pub(crate) beginning: Beginning,
@@ -34,16 +37,16 @@ pub(crate) type OpenAnswers =
 /// go on with. Whatever an earlier run left is given up last, when nothing can refuse the run any more.
 pub(crate) fn begin(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     new: NewRun,
     open_answers: OpenAnswers,
 ) -> Result<Begun, Problem> {
-    let output = claim(spec, folder)?;
-    let begun = folder.lock().and_then(|lock| {
+    let output = claim(spec, &place.folder)?;
+    let begun = place.store.lock().and_then(|lock| {
         check_sides(spec)?;
         check_folders(spec)?;
         let traces = traces::claim(spec)?;
-        let begun = beginning(spec, folder, output.as_ref(), (new, open_answers));
+        let begun = beginning(spec, place, output.as_ref(), (new, open_answers));
         match begun {
             Ok((beginning, answers)) => Ok((lock, traces, beginning, answers)),
             Err(problem) => {
@@ -134,25 +137,29 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
 
 fn beginning(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     output: Option<&OutputFile>,
     (new, open_answers): (NewRun, OpenAnswers),
 ) -> Result<(Beginning, Option<Answers>), Problem> {
+    let folder = &place.folder;
+    let settings = LedgerSettings::new(&spec.work, spec.existing);
+    let files = Some(RunFiles { spec, output });
     if spec.existing.resumes() {
         let answers = open_answers(spec, folder)?;
         if let Some(answers) = &answers {
-            restore(answers, folder)?;
+            restore(answers, &*place.store)?;
         }
-        return Ok((resumed(spec, folder, output, new)?, answers));
+        return Ok((resumed(&settings, place, files, new)?, answers));
     }
     let NewRun { header, recording, .. } = new;
-    let prepared = prepare_fresh(spec, folder, header)?;
+    let header = RunHeader { telemetry: telemetry_base(spec, 0), ..header };
+    let prepared = prepare_fresh(&settings, place, header)?;
     folder.forget_answers();
     let answers = match open_answers(spec, folder) {
         Ok(answers) => answers,
         Err(problem) => {
             folder.forget_answers();
-            folder.give_up(&prepared.header);
+            place.store.cancel(prepared);
             return Err(problem);
         }
     };
@@ -164,7 +171,7 @@ fn beginning(
         // They are of an older run, whose output was a table.
         folder.forget_envelopes();
     }
-    Ok((fresh(spec, folder, prepared, recording)?, answers))
+    Ok((fresh(files, place, prepared, recording)?, answers))
 }
 
 /// Opens what envelopes, errors and telemetry are written to.

@@ -69,6 +69,9 @@ pub struct RunDefaults {
     pub fallback_models: Vec<String>,
     /// The folder in which answers are kept.
     pub cache: Option<PathBuf>,
+    /// Whether answers are forced to disk as they come, to outlast a power failure.
+    #[serde(default)]
+    pub durable: bool,
     /// Further tries after a call that failed.
     pub retries: Option<u32>,
     /// The first wait between tries: seconds, or a text such as `500ms`.

@@ -9,7 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::history::History;
 use rowmill_core::ports::{
-    AnswerStore, Appended, AskedKey, Group, KeptAnswer, Ledger, LedgerReader, Model, Span,
+    AnswerStore, Appended, AskedKey, Epoch, Group, KeptAnswer, Ledger, LedgerPosition, Model, OpenLedger,
+    RecordId, RecordReader,
 };
 use rowmill_models::{Accuracy, TokenCounter, message_tokens};
 use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
@@ -66,13 +67,24 @@ impl Model for CountingModel {
 #[derive(Debug)]
 pub(crate) struct NoLedger;
 
+impl NoLedger {
+    /// A ledger that keeps nothing, open.
+    pub(crate) fn open() -> OpenLedger {
+        OpenLedger { ledger: Arc::new(Self), epoch: Epoch::default() }
+    }
+}
+
 impl Ledger for NoLedger {
-    fn append(&mut self, _: Group<'_>) -> Result<Appended, Problem> {
-        Ok(Appended { records: 0, trouble: None })
+    fn append<'a>(&'a self, _: Epoch, _: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+        std::future::ready(Ok(Appended { records: Vec::new(), trouble: None })).boxed()
     }
 
-    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
         Ok(Box::new(Self))
+    }
+
+    fn position(&self) -> LedgerPosition {
+        LedgerPosition::START
     }
 
     fn keeps(&self) -> bool {
@@ -80,8 +92,8 @@ impl Ledger for NoLedger {
     }
 }
 
-impl LedgerReader for NoLedger {
-    fn read(&mut self, _: Span) -> Result<Vec<u8>, Problem> {
+impl RecordReader for NoLedger {
+    fn read(&mut self, _: RecordId) -> Result<Vec<u8>, Problem> {
         // With one row at a time no record waits for another, so none is read back.
         Err(Problem::new(ProblemCode::Internal, "a look ahead keeps no records"))
     }

@@ -5,14 +5,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::record::EnvelopeHead;
+use rowmill_core::run_header::RunHeader;
 use rowmill_data::local_path;
 use rowmill_data::output::Claim;
 use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::all_envelopes::all_envelopes;
 use crate::paths::{MadeFolders, ReadPath, check_apart, made_from_files, table_target};
+use crate::run_place::RunPlace;
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
 use crate::texts::text_of;
 
@@ -85,7 +87,11 @@ fn attempt(
     claim: Claim,
 ) -> Result<Option<ExportReport>, Problem> {
     let before = found.state()?;
-    let ended = all_envelopes(found.envelopes.as_deref(), found.folder.as_ref(), before.header.as_ref());
+    let ended = all_envelopes(
+        found.envelopes.as_deref(),
+        found.place.as_ref().map(|place| &place.store),
+        before.header.as_ref(),
+    );
     let made = ended.and_then(|envelopes| {
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
         let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned));
@@ -124,14 +130,14 @@ fn without_resume(problem: Problem) -> Problem {
 struct Found {
     /// The file of envelopes, if there is one.
     envelopes: Option<PathBuf>,
-    /// The work folder, if there is one.
-    folder: Option<WorkFolder>,
+    /// Where the run is kept, if that is still there.
+    place: Option<RunPlace>,
 }
 
 /// What changes when a run ends, begins again or is gone on with.
 #[derive(Debug, PartialEq)]
 struct State {
-    header: Option<Header>,
+    header: Option<RunHeader>,
     /// The file itself: a settled output takes the place of another.
     file: Option<u64>,
 }
@@ -144,32 +150,32 @@ impl Found {
         } else {
             vec![WorkFolder::beside(&spec.run)]
         };
-        let has_run = |folder: &PathBuf| matches!(WorkFolder::of(folder).header(), Ok(Some(_)) | Err(_));
+        let has_run = |folder: &PathBuf| matches!(RunPlace::of(folder).store.header(), Ok(Some(_)) | Err(_));
         let folder = named.into_iter().chain(folders).find(has_run);
         let internal = folder.as_deref().map(WorkFolder::envelopes_in).filter(|path| path.exists());
         let output =
             if spec.run.is_dir() { folder.as_deref().and_then(output_of) } else { Some(spec.run.clone()) };
         let envelopes = internal.or_else(|| output.filter(|path| path.is_file()));
-        let folder = folder.as_deref().map(WorkFolder::of);
-        if envelopes.is_none() && folder.is_none() {
+        let place = folder.as_deref().map(RunPlace::of);
+        if envelopes.is_none() && place.is_none() {
             return Err(no_run(&spec.run));
         }
         if let Some(path) = &envelopes {
             check_is_output(path)?;
         }
-        Ok(Self { envelopes, folder })
+        Ok(Self { envelopes, place })
     }
 
     /// Every file that is read for the table, or belongs to the run and is another table.
     fn reads(&self, spec: &ExportSpec) -> Vec<ReadPath> {
-        let work = self.folder.iter().flat_map(|folder| WorkFolder::files_in(folder.path()));
+        let work = self.place.iter().flat_map(|place| WorkFolder::files_in(place.folder.path()));
         let tables = match &spec.table.target {
             TableTarget::File(_) => tables_in(&spec.run),
             TableTarget::Stdout | TableTarget::Folder { .. } => Vec::new(),
         };
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);
         // A header that cannot be read is told of when the table is made.
-        let header = self.folder.as_ref().and_then(|folder| folder.header().ok().flatten());
+        let header = self.place.as_ref().and_then(|place| place.store.header().ok().flatten());
         let made_from = header.as_ref().map(|header| made_from_files(&header.reads)).unwrap_or_default();
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
         let schema = spec.schema.as_deref().and_then(local_path);
@@ -182,7 +188,7 @@ impl Found {
 
     fn state(&self) -> Result<State, Problem> {
         use std::os::unix::fs::MetadataExt;
-        let header = self.folder.as_ref().map(WorkFolder::header).transpose()?.flatten();
+        let header = self.place.as_ref().map(|place| place.store.header()).transpose()?.flatten();
         let found = self.envelopes.as_ref().and_then(|path| fs::metadata(path).ok());
         Ok(State { header, file: found.map(|found| found.ino()) })
     }

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_core::ports::{OpenLedger, Retention};
 use rowmill_core::resume::ResumeCounts;
+use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
 use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
 use rowmill_data::traces::settle_traces;
 use rowmill_engine::{RunEnd, StopCause};
-use rowmill_store::file::{Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::ids::KnownBy;
@@ -20,6 +21,7 @@ use crate::prepare::claim;
 use crate::report::{OutputChanges, RunReport, RunSummary, exit_code, status};
 use crate::resume::{FoundBefore, compact, with_ledger};
 use crate::run::seconds;
+use crate::run_place::RunPlace;
 use crate::settling::put_in_order;
 use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 
@@ -32,12 +34,14 @@ pub(crate) struct Ended {
     pub(crate) agent: Option<String>,
     pub(crate) started: jiff::Timestamp,
     pub(crate) variables: Vec<String>,
-    pub(crate) header: Header,
+    pub(crate) header: RunHeader,
     pub(crate) known_by: KnownBy,
     pub(crate) found: FoundBefore,
     /// How many of the rows that were selected had been found; `None` if it is no resume.
     pub(crate) resumed: Option<ResumeCounts>,
     pub(crate) limits: RateFlags,
+    /// The ledger, to which nobody appends any more.
+    pub(crate) ledger: OpenLedger,
 }
 
 impl Ended {
@@ -50,7 +54,7 @@ impl Ended {
 /// Settles the files of a run and reports it.
 pub(crate) fn finish(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     output: Option<OutputFile>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
@@ -58,10 +62,10 @@ pub(crate) fn finish(
     let intact = !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
     let mut kept = true;
     let mut changes = OutputChanges::default();
-    let apart = check_still_apart(spec, folder.path());
+    let apart = check_still_apart(spec, place.folder.path());
     let may_write_summary = apart.is_ok();
     if intact {
-        match apart.and_then(|()| tidy(spec, folder, output.as_ref(), &ended)) {
+        match apart.and_then(|()| tidy(spec, place, output.as_ref(), &ended)) {
             Ok(tidied) => (kept, changes) = tidied,
             Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
         }
@@ -71,7 +75,7 @@ pub(crate) fn finish(
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
-        tell_where_answers_are(problem, folder.path());
+        tell_where_answers_are(problem, place.folder.path());
     }
     let exit = exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
@@ -84,7 +88,7 @@ pub(crate) fn finish(
         resumed,
         history: end.history,
         limits,
-        kept: kept.then(|| folder.path().to_owned()),
+        kept: kept.then(|| place.folder.path().to_owned()),
     };
     if may_write_summary {
         write_summary(spec, &mut report);
@@ -97,7 +101,7 @@ pub(crate) fn finish(
 /// folder still holds something, and what was done to the output.
 fn tidy(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     output: Option<&OutputFile>,
     ended: &Ended,
 ) -> Result<(bool, OutputChanges), Problem> {
@@ -106,54 +110,49 @@ fn tidy(
     }
     let mut changes = OutputChanges::default();
     if let Some(output) = output {
-        changes = put_in_order(spec, folder, output, ended)?;
+        changes = put_in_order(spec, place, output, ended)?;
         if let Output::Table(table) = &spec.output {
             make_table(spec, table, output, &ended.header)?;
         }
     }
-    let kept = tidy_folder(spec, folder, output, ended)?;
+    let kept = retain(spec, place, output, ended)?;
     Ok((kept, changes))
 }
 
-/// Removes what is no longer needed from the work folder; `true` if it still holds something.
-fn tidy_folder(
+/// Removes what is no longer needed of the run; `true` if something is still kept.
+fn retain(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     output: Option<&OutputFile>,
     ended: &Ended,
 ) -> Result<bool, Problem> {
     let Ended { end, header, known_by, .. } = ended;
     let all_ok = end.stopped.is_none() && ended.failed_rows() == 0;
-    let at_end = with_ledger(folder, header, end);
+    let at_end = with_ledger(header, ended.ledger.ledger.position(), end);
     if spec.keep_temp == KeepTemp::Ledger {
-        folder.write_header(&at_end)?;
-        folder.tidy();
+        place.store.finish(at_end, Retention::Ledger)?;
         return Ok(true);
     }
     // To standard output a part of the run gives the rows that it selects, and the ledger keeps the others.
     let has_others = output.is_none() && ended.found.has_ledger_rows && !spec.selects_all();
     if !has_others && leaves_nothing(spec, end.stopped.as_ref(), all_ok) {
-        folder.clear()?;
+        place.store.forget()?;
         return Ok(false);
     }
     match output {
         // Rows that were cut go on from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
-            folder.write_header(&at_end)?;
-            folder.tidy();
+            place.store.finish(at_end, Retention::Ledger)?;
         }
         Some(_) => {
-            compact(spec, folder, &known_by.header_at_end(header), (end, all_ok))?;
+            compact(spec, place, &known_by.header_at_end(header), (end, all_ok))?;
             if all_ok {
-                folder.forget_answers();
+                place.folder.forget_answers();
             }
             return Ok(!all_ok);
         }
         // Without a file the ledger is the only place that has the results.
-        None => {
-            folder.write_header(&at_end)?;
-            folder.tidy();
-        }
+        None => place.store.finish(at_end, Retention::Ledger)?,
     }
     Ok(true)
 }
@@ -194,7 +193,7 @@ fn make_table(
     spec: &RunSpec,
     table: &TableOutput,
     output: &OutputFile,
-    header: &Header,
+    header: &RunHeader,
 ) -> Result<(), Problem> {
     remove_leftovers(&table.target);
     let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rowmill_core::fingerprint::Fingerprint;
 use rowmill_core::ports::{Dataset, Part, RowSource};
 use rowmill_core::record::EnvelopeHead;
+use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::{IdRule, Selection};
 use rowmill_data::Location;
 use rowmill_data::output::{
     InputIds, InputOrder, OutputFile, RemovedRows, order_by_input, replace_ids, settle, settle_by_number,
 };
-use rowmill_store::file::Header;
 use rowmill_types::{BadRow, Problem, ProblemCode, RowId, SourceRow};
 
 use crate::counts::counted;
@@ -71,10 +71,10 @@ impl NumberedInput {
 
 /// How rows are known that an earlier run may have begun with, and the header to go on with.
 pub(crate) fn known_by(
-    before: Option<&Header>,
+    before: Option<&RunHeader>,
     new: NewRun,
     output: Option<&OutputFile>,
-) -> Result<(KnownBy, Header), Problem> {
+) -> Result<(KnownBy, RunHeader), Problem> {
     let NewRun { header, input, .. } = new;
     let Some(before) = before else { return Ok((KnownBy::Ids(input.map(Box::new)), header)) };
     let (old, now) = (&before.fingerprint.id_field, &header.fingerprint.id_field);
@@ -96,7 +96,7 @@ pub(crate) fn known_by(
     check_ids(&*input.rows, &input.ids, &Selection::default(), None)?;
     let fingerprint = input.fingerprint.clone();
     let at_end = IdsAtEnd::OfInput(Box::new((input, header.fingerprint)));
-    Ok((KnownBy::Numbers(at_end), Header { fingerprint, ..header }))
+    Ok((KnownBy::Numbers(at_end), RunHeader { fingerprint, ..header }))
 }
 
 /// Why rows with these numbers may not be the same rows.
@@ -152,7 +152,7 @@ fn other_ids(old: &str, now: Option<&str>) -> Problem {
 
 impl KnownBy {
     /// How the rows of an earlier run are known.
-    pub(crate) fn of(header: &Header) -> Self {
+    pub(crate) fn of(header: &RunHeader) -> Self {
         if header.fingerprint.id_field.is_some() { Self::Ids(None) } else { Self::Numbers(IdsAtEnd::Same) }
     }
 
@@ -183,7 +183,7 @@ impl KnownBy {
     pub(crate) fn settle(
         &self,
         output: &Path,
-        header: &Header,
+        header: &RunHeader,
         settling: &Settling<'_>,
     ) -> Result<InputOrder, Problem> {
         match self {
@@ -206,7 +206,7 @@ impl KnownBy {
     }
 
     /// The header of the run once its envelopes have their ids and nothing is left in its ledger.
-    pub(crate) fn header_at_end(&self, header: &Header) -> Header {
+    pub(crate) fn header_at_end(&self, header: &RunHeader) -> RunHeader {
         let mut header = header.clone();
         if let Self::Numbers(IdsAtEnd::OfInput(of_input)) = self {
             header.fingerprint = of_input.1.clone();
@@ -252,7 +252,7 @@ impl NumberedInput {
 
 impl IdsAtEnd {
     /// Gives the envelopes of a settled output the ids that they are to have.
-    fn put_ids(&self, output: &Path, header: &Header) -> Result<(), Problem> {
+    fn put_ids(&self, output: &Path, header: &RunHeader) -> Result<(), Problem> {
         match self {
             Self::Same => Ok(()),
             Self::Numbers => replace_ids(output, |number| Ok(RowId::Number(number))),
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::recorded::Recording;
 
-    fn header(field: Option<&str>) -> Header {
+    fn header(field: Option<&str>) -> RunHeader {
         let fingerprint = Fingerprint {
             input: InputIdentity { path: "/in.jsonl".into(), size: Some(9), probe: Some("p".into()) },
             id_field: None,
@@ -347,7 +347,7 @@ mod tests {
             files: None,
         };
         let ids = IdRule { field: field.map(Into::into), ..IdRule::default() };
-        Header::new("r", "now", &crate::prepare::fingerprint(&fingerprint, &ids), None)
+        RunHeader::new("r", "now", &crate::prepare::fingerprint(&fingerprint, &ids), None)
     }
 
     fn refusal(before: Option<&str>, now: Option<&str>) -> String {

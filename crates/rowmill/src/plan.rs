@@ -321,7 +321,7 @@ async fn count(
         memory: rowmill_engine::ROW_MEMORY,
         stop_rules: StopRules::default(),
         budget: Budget::default(),
-        ledger: Box::new(NoLedger),
+        ledger: NoLedger::open(),
         sinks: Sinks::default(),
         observer: reach.clone(),
         stop: control.stop.clone(),

@@ -4,12 +4,12 @@ use rowmill_core::history::History;
 use rowmill_core::limits::RateFlags;
 use rowmill_engine::StopCause;
 use rowmill_models::Setup;
-use rowmill_store::file::WorkFolder;
 use rowmill_types::{Money, Problem, ProblemCode};
 
 use crate::counts::counted;
 use crate::prepare;
 use crate::run::{Control, run};
+use crate::run_place::RunPlace;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
@@ -53,7 +53,7 @@ pub(crate) async fn experience(
         return Box::pin(sample(spec, calls, control)).await;
     }
     let Some(folder) = spec.work_folder().filter(|_| !spec.output.is_stdout()) else { return Ok(none) };
-    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
+    let header = RunPlace::of(&folder).store.header()?;
     let Some(header) = header.filter(|header| header.history.rows > 0) else { return Ok(none) };
     if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
         return Ok(none);

@@ -20,6 +20,7 @@ use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
 use crate::recorded::Recording;
 use crate::rows::{check_ids, count};
+use crate::run_place::RunPlace;
 use crate::sides::sides;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
@@ -43,7 +44,7 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
         Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
     // A header that cannot be read is told of when it is needed.
-    let before = WorkFolder::of(work_folder).header().ok().flatten();
+    let before = RunPlace::of(work_folder).store.header().ok().flatten();
     for (side, path) in sides(spec) {
         OutputFile::check(path, side.flag(), Claim::Overwrite)?;
         side.check(path, spec.existing, before.as_ref())?;
@@ -83,7 +84,7 @@ fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> 
 
 /// Whether there is the header of a run. One that cannot be read is told of when it is needed.
 fn holds_run(work_folder: &Path) -> bool {
-    !matches!(WorkFolder::of(work_folder).header(), Ok(None))
+    !matches!(RunPlace::of(work_folder).store.header(), Ok(None))
 }
 
 pub(crate) fn claim(existing: Existing) -> Claim {

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
+use rowmill_core::run_header::RunHeader;
 use rowmill_data::{SqlEngine, is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::TempPath;
 
 use crate::inputs::Tell;
+use crate::run_place::RunPlace;
 use crate::spec::{Query, RunSpec};
 
 /// Whether the rows of a run are recorded.
@@ -29,17 +31,17 @@ pub(crate) enum Recording {
 
 impl Recording {
     /// Names the file in the header of the run.
-    pub(crate) fn name_in(&self, header: Header) -> Header {
+    pub(crate) fn name_in(&self, header: RunHeader) -> RunHeader {
         let recorded_rows = match self {
             Self::Unneeded => None,
             Self::Found(name) | Self::New(name, _) => Some(name.clone()),
         };
-        Header { recorded_rows, ..header }
+        RunHeader { recorded_rows, ..header }
     }
 
     /// The header with the input that its rows come from: what an earlier part of the run recorded is of
     /// the input as it was then, whatever that holds now.
-    pub(crate) fn with_input_of(&self, before: Option<&Header>, mut now: Header) -> Header {
+    pub(crate) fn with_input_of(&self, before: Option<&RunHeader>, mut now: RunHeader) -> RunHeader {
         if let (Self::Found(_), Some(before)) = (self, before) {
             now.fingerprint.input = before.fingerprint.input.clone();
         }
@@ -63,8 +65,8 @@ pub(crate) fn recorded(
     tell: &Tell,
     given: Arc<dyn Dataset>,
 ) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
-    let Some(name) = file_name(spec) else { return Ok((given, Recording::Unneeded)) };
-    if let Some(file) = recorded_before(spec, &name) {
+    let Some(begins) = name_begins(spec) else { return Ok((given, Recording::Unneeded)) };
+    if let Some((file, name)) = recorded_before(spec, &begins) {
         tell(
             "the rows are those that the query gave when the run began, because it may give others now; \
              `--overwrite` starts again with those"
@@ -81,12 +83,14 @@ pub(crate) fn recorded(
             .hint("choose another folder with `--work-dir`")
     })?;
     let (file, path) = spool.into_parts();
+    // No run has rows of the same name, so that none can take those of another for its own.
+    let name = format!("{begins}-{:x}.jsonl", jiff::Timestamp::now().as_nanosecond());
     let rows = record_rows(given, file, &path)?;
     Ok((rows, Recording::New(name, path)))
 }
 
-/// The name of the file for the rows of the query, if they must be recorded.
-fn file_name(spec: &RunSpec) -> Option<String> {
+/// How the name of the file for the rows of the query begins, if they must be recorded.
+fn name_begins(spec: &RunSpec) -> Option<String> {
     let Query { sql, condition, engine, .. } = &spec.query;
     let query = match (sql, condition) {
         // It works with many threads, so not even a plain query is sure to give rows in the same order.
@@ -99,10 +103,10 @@ fn file_name(spec: &RunSpec) -> Option<String> {
 }
 
 /// The file in which an earlier part of the run recorded the rows of the same query.
-fn recorded_before(spec: &RunSpec, name: &str) -> Option<File> {
-    let folder = WorkFolder::of(&spec.work_folder().filter(|_| spec.existing.resumes())?);
+fn recorded_before(spec: &RunSpec, begins: &str) -> Option<(File, String)> {
+    let RunPlace { store, folder } = RunPlace::of(&spec.work_folder().filter(|_| spec.existing.resumes())?);
     // A header that cannot be read is told of when the run begins.
-    let header = folder.header().ok().flatten()?;
-    let is_same = header.recorded_rows.as_deref() == Some(name);
-    File::open(folder.path().join(name)).ok().filter(|_| is_same)
+    let name = store.header().ok().flatten()?.recorded_rows.filter(|name| name.starts_with(begins))?;
+    let file = File::open(folder.path().join(&name)).ok()?;
+    Some((file, name))
 }

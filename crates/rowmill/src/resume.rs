@@ -3,33 +3,28 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rowmill_core::limits::{Parallel, Spend};
-use rowmill_core::ports::Sink;
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, Retention, Sink};
 use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_core::resume::{Resume, ResumeCounts, Standing};
+use rowmill_core::run_header::{RunHeader, SinkBase, Unfinished};
 use rowmill_core::select::{IdRule, RowPlaces};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
-use rowmill_store::file::{FileLedger, Header, Line, SinkBase, Unfinished, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
 use crate::recorded::Recording;
 use crate::resume_scan::scan_ledger;
+use crate::run_place::{LedgerSettings, RunPlace};
 use crate::spec::{Existing, RunSpec};
-
-/// When a disk is full, the rows that have just ended and those in flight must still fit
-/// into the ledger, while the output may be taking as much from the same disk.
-const RESERVED_PER_PLACE: usize = 4;
-
-/// Places that are reserved for when nobody knows how many calls there will be at once.
-const PLACES_OF_AUTO: usize = 128;
 
 /// The run that is to begin, or to go on.
 pub(crate) struct NewRun {
-    pub(crate) header: Header,
+    pub(crate) header: RunHeader,
     /// Its input, where rows can be given ids that they did not have before.
     pub(crate) input: Option<NumberedInput>,
     /// Whether its rows are recorded for a resume.
@@ -38,9 +33,9 @@ pub(crate) struct NewRun {
 
 /// What a run begins from.
 pub(crate) struct Beginning {
-    pub(crate) header: Header,
+    pub(crate) header: RunHeader,
     pub(crate) known_by: KnownBy,
-    pub(crate) ledger: FileLedger,
+    pub(crate) ledger: OpenLedger,
     pub(crate) resume: Resume,
     pub(crate) telemetry: Option<LineSink>,
     /// Whether the output was found with one envelope per row, in order.
@@ -78,31 +73,21 @@ impl Beginning {
     }
 }
 
-/// A new run for which everything is ready that takes room on the disk.
-pub(crate) struct PreparedRun {
-    pub(crate) header: Header,
-    ledger: FileLedger,
+/// The files of a run. A batch of a program has none.
+#[derive(Clone, Copy)]
+pub(crate) struct RunFiles<'a> {
+    pub(crate) spec: &'a RunSpec,
+    /// `None` for standard output, which gets everything again from the ledger.
+    pub(crate) output: Option<&'a OutputFile>,
 }
 
 /// Makes a new run ready beside whatever is there.
 pub(crate) fn prepare_fresh(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    header: Header,
+    settings: &LedgerSettings,
+    place: &RunPlace,
+    header: RunHeader,
 ) -> Result<PreparedRun, Problem> {
-    // A header that cannot be read names no ledger that anyone could go on with.
-    let generation = folder.header().ok().flatten().map_or(1, |before| before.generation + 1);
-    let header = Header { telemetry: telemetry_base(spec, 0), generation, ..header };
-    // Emptied before the header names it, so that no line of an older run can count.
-    let ledger = FileLedger::open(folder, &header, 0, reserved_rows(spec));
-    let made = ledger.and_then(|ledger| folder.prepare_header(&header).map(|()| ledger));
-    match made {
-        Ok(ledger) => Ok(PreparedRun { header, ledger }),
-        Err(problem) => {
-            folder.give_up(&header);
-            Err(without_run(problem))
-        }
-    }
+    place.store.prepare(header, settings.room).map_err(without_run)
 }
 
 /// Nothing can be resumed of a run that did not begin.
@@ -117,18 +102,18 @@ fn without_run(problem: Problem) -> Problem {
 
 /// Starts a new run: whatever was there is replaced.
 pub(crate) fn fresh(
-    spec: &RunSpec,
-    folder: &WorkFolder,
+    files: Option<RunFiles<'_>>,
+    place: &RunPlace,
     prepared: PreparedRun,
     recording: Recording,
 ) -> Result<Beginning, Problem> {
-    let PreparedRun { header, ledger } = prepared;
-    folder.forget_run()?;
-    recording.put(folder)?;
-    folder.put_header()?;
+    let header = prepared.header.clone();
+    recording.put(&place.folder)?;
+    let ledger = place.store.begin(prepared)?;
+    place.folder.forget_rows(header.recorded_rows.as_deref());
     Ok(Beginning {
         ledger,
-        telemetry: telemetry_sink(spec, 0)?,
+        telemetry: files.map(|files| telemetry_sink(files.spec, 0)).transpose()?.flatten(),
         header,
         known_by: KnownBy::Ids(None),
         resume: Resume::default(),
@@ -139,19 +124,19 @@ pub(crate) fn fresh(
     })
 }
 
-/// Goes on with an earlier run. `output` is `None` for standard output, which gets
-/// everything again from the ledger. Nothing is changed before all checks have passed.
+/// Goes on with an earlier run. Nothing is changed before all checks have passed.
 pub(crate) fn resumed(
-    spec: &RunSpec,
-    folder: &WorkFolder,
-    output: Option<&OutputFile>,
+    settings: &LedgerSettings,
+    place: &RunPlace,
+    files: Option<RunFiles<'_>>,
     mut new: NewRun,
 ) -> Result<Beginning, Problem> {
+    let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
-    let before = folder.header()?;
+    let before = place.store.header()?;
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
-    let mut resume = Resume::new(spec.work.agents.retry_unknown);
+    let mut resume = Resume::new(settings.retry_unknown);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
         settings_unknown = before.is_none();
@@ -164,33 +149,36 @@ pub(crate) fn resumed(
             .hint("move the file away, or choose another output; nothing was changed"));
     }
     let is_settled = found.as_ref().is_some_and(|found| is_settled(found, &resume));
-    let (length, spent) = match &before {
-        Some(before) => scan_ledger(folder, before, &mut resume)?,
+    let (end, spent) = match &before {
+        Some(before) => scan_ledger(&*place.store, before, &mut resume)?,
         // A ledger that no header names counts for nothing.
-        None => (0, Spend::default()),
+        None => (LedgerPosition::START, Spend::default()),
     };
     let changes = match &before {
-        Some(before) => accepted_changes(before, &now, spec.existing, resume.counts().done)?,
+        Some(before) => accepted_changes(before, &now, settings.existing, resume.counts().done)?,
         None => Vec::new(),
     };
-    if let (Some(file), Some(found)) = (output, &found) {
-        check_inputs(spec, (folder, file), before.as_ref(), &resume)?;
+    if let (Some(RunFiles { spec, output: Some(file) }), Some(found)) = (files, &found) {
+        check_inputs(spec, (place, file), before.as_ref(), &resume)?;
         file.mend(found)?;
     }
-    let mut turns_from = before.as_ref().map_or(0, |before| before.turns_from);
-    if !spec.work.agents.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
+    let mut turns_from = before.as_ref().map_or(LedgerPosition::START, |before| before.turns_from);
+    if !settings.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
         // They are of other agents, or nobody wants them; rows begin anew, and so do their turns.
         resume.forget_turns();
-        turns_from = length;
+        turns_from = end;
     }
-    let telemetry = resumed_telemetry(spec, folder, before.as_ref())?;
+    let telemetry = match files {
+        Some(files) => resumed_telemetry(files.spec, place, before.as_ref())?,
+        None => None,
+    };
     let base = telemetry.as_ref().map(|(_, base)| base.clone());
     let header = before.map_or_else(|| now.clone(), |before| gone_on_with(before, &now));
-    let header = Header { telemetry: base, spent, counted: length, turns_from, ..header };
-    let ledger = FileLedger::open(folder, &header, length, reserved_rows(spec))?;
-    recording.put(folder)?;
-    folder.write_header(&header)?;
-    folder.forget_rows(header.recorded_rows.as_deref());
+    let header = RunHeader { telemetry: base, spent, counted: end, turns_from, ..header };
+    recording.put(&place.folder)?;
+    let ledger = place.store.take_up(header.clone(), settings.room)?;
+    let header = RunHeader { epoch: ledger.epoch, ..header };
+    place.folder.forget_rows(header.recorded_rows.as_deref());
     let telemetry = telemetry.map(|(sink, _)| sink);
     Ok(Beginning {
         header,
@@ -206,10 +194,10 @@ pub(crate) fn resumed(
 }
 
 /// The header of an earlier run with the settings that it has now.
-fn gone_on_with(before: Header, now: &Header) -> Header {
+fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
     // Rows that stay were made from what the earlier part of the run read.
     let reads: BTreeSet<String> = now.reads.iter().chain(&before.reads).cloned().collect();
-    Header {
+    RunHeader {
         fingerprint: now.fingerprint.clone(),
         schema: now.schema.clone(),
         texts: now.texts.clone(),
@@ -234,8 +222,8 @@ fn is_settled(found: &OutputScan, resume: &Resume) -> bool {
 /// tried again and then have theirs, unless they are not among those that are selected.
 fn check_inputs(
     spec: &RunSpec,
-    (folder, output): (&WorkFolder, &OutputFile),
-    before: Option<&Header>,
+    (place, output): (&RunPlace, &OutputFile),
+    before: Option<&RunHeader>,
     resume: &Resume,
 ) -> Result<(), Problem> {
     if !spec.keeps_input() {
@@ -243,14 +231,14 @@ fn check_inputs(
     }
     let tries_all = spec.selects_all();
     let mut known_by = before.map_or(KnownBy::Ids(None), KnownBy::of);
-    let envelopes = all_envelopes(Some(output.path()), Some(folder), before)?;
+    let envelopes = all_envelopes(Some(output.path()), Some(&place.store), before)?;
     check_input_rows(&envelopes, |head| {
         let head = known_by.head(head);
         !tries_all || matches!(resume.standing(&head.id, head.number), Standing::Done | Standing::Kept(_))
     })
 }
 
-fn asks_the_same(before: Option<&Header>, now: &Header) -> bool {
+fn asks_the_same(before: Option<&RunHeader>, now: &RunHeader) -> bool {
     before.is_some_and(|before| before.fingerprint.asks_the_same_as(&now.fingerprint))
 }
 
@@ -271,21 +259,14 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
     let folder = spec.work_folder().filter(|_| spec.existing.resumes());
     let path = folder.as_ref().and_then(|folder| spec.output.envelopes(folder)).filter(|path| path.exists());
     let (Some(folder), Some(path)) = (folder, path) else { return Ok(DoneBefore { resume, ids, spent }) };
-    let header = if folder.exists() { WorkFolder::open(&folder)?.header()? } else { None };
+    let store = RunPlace::of(&folder).store;
+    let header = store.header()?;
     let mut known_by = header.as_ref().map_or(KnownBy::Ids(None), KnownBy::of);
     scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
     if let Some(header) = &header {
-        (_, spent) = scan_ledger(&WorkFolder::open(&folder)?, header, &mut resume)?;
+        (_, spent) = scan_ledger(&*store, header, &mut resume)?;
     }
     Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
-}
-
-fn reserved_rows(spec: &RunSpec) -> usize {
-    let places = match spec.work.parallel {
-        Parallel::Auto | Parallel::AutoUpTo(_) => PLACES_OF_AUTO,
-        Parallel::AtMost(rows) => rows,
-    };
-    places * RESERVED_PER_PLACE
 }
 
 /// The telemetry file to go on with, and what it held before the ledger began.
@@ -294,21 +275,18 @@ fn reserved_rows(spec: &RunSpec) -> usize {
 /// ledger and telemetry leaves no gap.
 fn resumed_telemetry(
     spec: &RunSpec,
-    folder: &WorkFolder,
-    before: Option<&Header>,
+    place: &RunPlace,
+    before: Option<&RunHeader>,
 ) -> Result<Option<(LineSink, SinkBase)>, Problem> {
     let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
-    let known = before.and_then(|before| {
-        let base = before.telemetry.clone().filter(|base| base.path == now.path)?;
-        Some((before, base))
-    });
-    let Some((before, base)) = known else {
+    let known = before.and_then(|before| before.telemetry.clone().filter(|base| base.path == now.path));
+    let Some(base) = known else {
         return Ok(telemetry_sink(spec, u64::MAX)?.map(|sink| (sink, now)));
     };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
-    scan(&folder.ledger(before), |line, _, bytes| match line {
-        Line::Taken(_) | Line::Released(_) | Line::Cover(_) | Line::Turn(..) => Ok(()),
-        Line::Ended(_) => replay(&mut sink, bytes),
+    place.store.scan(&mut |scanned| match scanned.event {
+        LedgerEvent::Ended(_) => replay(&mut sink, scanned.line),
+        _ => Ok(()),
     })?;
     sink.flush()?;
     Ok(Some((sink, base)))
@@ -318,37 +296,30 @@ fn resumed_telemetry(
 /// stays, so that a resume can tell whether its settings are the same.
 pub(crate) fn compact(
     spec: &RunSpec,
-    folder: &WorkFolder,
-    header: &Header,
+    place: &RunPlace,
+    header: &RunHeader,
     (end, all_ok): (&RunEnd, bool),
 ) -> Result<(), Problem> {
     let judged_by = if end.history.rows > 0 { &end.history } else { &header.history };
-    let next = Header {
-        generation: header.generation + 1,
+    let next = RunHeader {
         telemetry: telemetry_base(spec, telemetry_length(spec)),
         spent: end.spent,
-        counted: 0,
-        turns_from: 0,
         history: judged_by.clone(),
         finished: all_ok,
         unfinished: unfinished(end),
         ..header.clone()
     };
-    folder.write_header(&next)?;
-    folder.forget_ledger(header);
-    folder.tidy();
-    Ok(())
+    place.store.finish(next, Retention::Header)
 }
 
 /// The header of an ended run whose ledger stays. What the run spent is known now, so a resume need not
 /// count the most that the ledger vouched for.
-pub(crate) fn with_ledger(folder: &WorkFolder, header: &Header, end: &RunEnd) -> Header {
-    let ended = Header { unfinished: unfinished(end), ..header.clone() };
-    let length = std::fs::metadata(folder.ledger(header)).map(|file| file.len());
-    match (length, &end.stopped) {
+pub(crate) fn with_ledger(header: &RunHeader, counted: LedgerPosition, end: &RunEnd) -> RunHeader {
+    let ended = RunHeader { unfinished: unfinished(end), ..header.clone() };
+    match &end.stopped {
         // A ledger that could not be written may lack something.
-        (Err(_), _) | (_, Some(StopCause::Problem(_))) => ended,
-        (Ok(counted), _) => Header { spent: end.spent, counted, ..ended },
+        Some(StopCause::Problem(_)) => ended,
+        _ => RunHeader { spent: end.spent, counted, ..ended },
     }
 }
 
@@ -360,8 +331,8 @@ fn unfinished(end: &RunEnd) -> Option<Unfinished> {
 /// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the
 /// output by asking another model or in other words.
 fn accepted_changes(
-    before: &Header,
-    now: &Header,
+    before: &RunHeader,
+    now: &RunHeader,
     existing: Existing,
     rows_ok: u64,
 ) -> Result<Vec<String>, Problem> {
@@ -397,7 +368,7 @@ fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem
     spec.telemetry_output.as_deref().map(|path| LineSink::append(path, Part::Telemetry, keep)).transpose()
 }
 
-fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
+pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
     let path = spec.telemetry_output.as_deref()?;
     Some(SinkBase { path: full_path_text(path), length })
 }

@@ -3,45 +3,48 @@
 use std::collections::HashMap;
 
 use rowmill_core::agent::Happening;
+use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::TurnLine;
+use rowmill_core::ports::{LedgerPosition, NoteEvent, RunStore, ScannedEvent, TurnLine};
 use rowmill_core::record::{total_cost, total_usage};
 use rowmill_core::resume::Resume;
-use rowmill_store::file::{Header, Line, WorkFolder, scan};
-use rowmill_types::{Money, Problem};
+use rowmill_core::run_header::RunHeader;
+use rowmill_types::{Money, Problem, ProblemCode};
 
-/// Takes in what the ledger says; returns how many bytes of it are whole lines, and what
-/// the run cannot have spent more than.
+/// Takes in what the ledger says; returns where it ends, and what the run cannot have spent more than.
 ///
 /// Each part of a run counts on its own, because only a part with a budget says beforehand
 /// what it cannot pass.
 pub(crate) fn scan_ledger(
-    folder: &WorkFolder,
-    header: &Header,
+    store: &dyn RunStore,
+    header: &RunHeader,
     resume: &mut Resume,
-) -> Result<(u64, Spend), Problem> {
+) -> Result<(LedgerPosition, Spend), Problem> {
     let mut recorded = Recorded { sum: header.spent, open: HashMap::new() };
     let mut cover = None;
-    let scanned = scan(&folder.ledger(header), |line, span, bytes| {
-        let is_new = span.offset >= header.counted;
-        match line {
-            Line::Taken(rows) => resume.saw_taken(&rows),
-            Line::Released(rows) => resume.saw_released(&rows),
-            Line::Cover(spent) if is_new => cover = Some(spent),
-            Line::Cover(_) => {}
-            Line::Turn(row, id) => {
-                let is_current = span.offset >= header.turns_from;
-                let parsed = if is_new || is_current { TurnLine::parse(bytes).ok() } else { None };
+    let end = store.scan(&mut |scanned| {
+        let ScannedEvent { id: record, event, line } = scanned;
+        let is_new = record.position() >= header.counted;
+        match event {
+            LedgerEvent::Taken(rows) => resume.saw_taken(&rows),
+            LedgerEvent::Released(rows) => resume.saw_released(&rows),
+            LedgerEvent::SpentAtMost(spent) if is_new => cover = Some(spent),
+            LedgerEvent::SpentAtMost(_) => {}
+            LedgerEvent::Parked(row) => resume.saw_parked(&row),
+            LedgerEvent::Note(note) => check_known(&note)?,
+            LedgerEvent::Turn(row, id) => {
+                let is_current = record.position() >= header.turns_from;
+                let parsed = if is_new || is_current { TurnLine::parse(line).ok() } else { None };
                 let happening = parsed.map(|(_, happening)| happening);
                 if is_current {
-                    resume.saw_turn(&id, row, span);
+                    resume.saw_turn(&id, row, record);
                     happening.iter().for_each(|happening| resume.saw_happening(&id, happening));
                 }
                 recorded.turn(row, happening.as_ref(), is_new, is_current);
             }
-            Line::Ended(head) => {
-                resume.saw_ended(&head, span);
-                let tells_calls = recorded.ended(head.number, bytes, is_new);
+            LedgerEvent::Ended(head) => {
+                resume.saw_ended(&head, record);
+                let tells_calls = recorded.ended(head.number, line, is_new);
                 if head.keeps_turns() && tells_calls {
                     resume.saw_told(&head.id);
                 }
@@ -50,7 +53,17 @@ pub(crate) fn scan_ledger(
         Ok(())
     })?;
     // Whatever was in flight at a crash is covered; a part without a budget left no cover.
-    Ok((scanned.length, cover.unwrap_or(recorded.sum)))
+    Ok((end, cover.unwrap_or(recorded.sum)))
+}
+
+/// Whoever goes on with a run must know what its ledger says has to be known.
+fn check_known(note: &NoteEvent) -> Result<(), Problem> {
+    if !note.required {
+        return Ok(());
+    }
+    let message = format!("the ledger has an event that this version does not know: `{}`", note.kind);
+    Err(Problem::new(ProblemCode::LedgerUnusable, message)
+        .hint("go on with the version that began the run; nothing was changed"))
 }
 
 /// What turns and records say was spent, each call once.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use rowmill_core::limits::{Budget, RateFlags};
 use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
+use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
 use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
 use rowmill_types::{Problem, ProblemCode};
 
@@ -33,6 +34,7 @@ use crate::report::RunReport;
 use crate::resume::{Beginning, NewRun, full_path_text};
 use crate::rows::selected_counts;
 use crate::run_clock::RunClock;
+use crate::run_place::RunPlace;
 use crate::spec::RunSpec;
 use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
@@ -209,12 +211,14 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
     let mut new = new_run(&spec, &mut rows, (&texts, &redactor), (&run, started, &model))?;
     note_attached(&mut new.header, &attached);
-    let folder = WorkFolder::open(&folder)?;
+    let place = RunPlace::open(&folder)?;
     let warn = warnings(control);
     let open_answers: OpenAnswers = Box::new(|spec, folder| answers(spec, folder, identity, warn));
-    let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
+    let (spec, (resumed, begun)) = begin_aside(spec, &place, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let found = beginning.found_before(&spec);
+    // The id that the run began with, so that keys of calls are the same after a resume.
+    let run = beginning.header.run.clone();
     let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
     let Beginning { settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
@@ -245,7 +249,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         memory: rowmill_engine::ROW_MEMORY,
         stop_rules: spec.work.stop_rules,
         budget: Budget::new(spec.work.budget, spent),
-        ledger: Box::new(ledger),
+        ledger: ledger.clone(),
         sinks,
         observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
@@ -255,9 +259,21 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended =
-        Ended { end, run, model, agent, started, variables, header, known_by, found, resumed, limits };
-    let (_, report) = blocking(spec, move |spec| finish(spec, &folder, output, ended)).await?;
+    let ended = Ended {
+        end,
+        run,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        found,
+        resumed,
+        limits,
+        ledger,
+    };
+    let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
     drop(lock);
     Ok(report)
 }
@@ -265,20 +281,20 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
 /// Begins the run on a thread for it, with what a resume goes on with.
 async fn begin_aside(
     spec: RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     rows: &prepare::Rows,
     (new, open_answers): (NewRun, OpenAnswers),
 ) -> Result<(RunSpec, (Option<ResumedRows>, Begun)), Problem> {
-    let (folder, dataset, ids) = (folder.clone(), Arc::clone(&rows.dataset), rows.ids.clone());
+    let (place, dataset, ids) = (place.clone(), Arc::clone(&rows.dataset), rows.ids.clone());
     let beginning = move |spec: &RunSpec| {
-        let begun = begin(spec, &folder, new, open_answers)?;
+        let begun = begin(spec, &place, new, open_answers)?;
         Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
     };
     blocking(spec, beginning).await
 }
 
 /// Keeps with a run which files went with its rows, as far as they were seen.
-fn note_attached(header: &mut Header, attached: &AttachedFiles) {
+fn note_attached(header: &mut RunHeader, attached: &AttachedFiles) {
     header.reads.extend(paths::kept_paths(attached.paths()));
     header.reads.sort_unstable();
     header.reads.dedup();
@@ -323,8 +339,8 @@ fn new_run(
     let mut by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
     by_number.query = by_number.query.map(|query| redactor.redact(&query).into_owned());
     let fingerprint = prepare::fingerprint(&by_number, &rows.ids);
-    let header = Header::new(run, &seconds(started), &fingerprint, None);
-    let header = Header {
+    let header = RunHeader::new(run, &seconds(started), &fingerprint, None);
+    let header = RunHeader {
         schema: texts.schema_text.clone(),
         texts: texts.kept(redactor),
         reads: paths::made_from(spec, texts.cards.as_ref()),
@@ -386,14 +402,16 @@ pub(crate) async fn blocking<T: Send + 'static>(
     spec: RunSpec,
     work: impl FnOnce(&RunSpec) -> Result<T, Problem> + Send + 'static,
 ) -> Result<(RunSpec, T), Problem> {
-    let done = tokio::task::spawn_blocking(move || {
-        let outcome = work(&spec);
-        (spec, outcome)
-    });
-    let (spec, outcome) = done
-        .await
-        .map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?;
-    outcome.map(|value| (spec, value))
+    let outcome = on_thread(move || work(&spec).map(|value| (spec, value)));
+    outcome.await
+}
+
+/// Does something that blocks on a thread for it.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
 /// Names the run by its time, with enough of the process to tell two of them apart.

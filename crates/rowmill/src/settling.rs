@@ -1,31 +1,32 @@
 //! Putting an output in order once the last row has ended.
 
+use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{InputOrder, MadeWhole, Newer, OutputFile, RemovedRows, rewrite_errors};
-use rowmill_store::file::{Line, WorkFolder, scan};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::counts::counted;
 use crate::finish::Ended;
 use crate::ids::{KnownBy, Settling};
 use crate::report::OutputChanges;
+use crate::run_place::RunPlace;
 use crate::spec::RunSpec;
 
 /// Makes an output whole, one envelope per row in input order; says what was done to it.
 pub(crate) fn put_in_order(
     spec: &RunSpec,
-    folder: &WorkFolder,
+    place: &RunPlace,
     output: &OutputFile,
     ended: &Ended,
 ) -> Result<OutputChanges, Problem> {
     let mut changes = OutputChanges::default();
     let is_whole = output.is_whole();
     if !is_whole {
-        let MadeWhole { envelopes, set_aside } = make_whole(folder, output, ended)?;
+        let MadeWhole { envelopes, set_aside } = make_whole(place, output, ended)?;
         check_nothing_lost(output, ended, envelopes)?;
         changes = OutputChanges { made_whole: true, set_aside, ..changes };
     } else if lacks_ledger_rows(spec, ended) {
-        make_whole(folder, output, ended)?;
+        make_whole(place, output, ended)?;
     }
     if spec.existing.resumes() {
         let settling = Settling {
@@ -36,7 +37,7 @@ pub(crate) fn put_in_order(
             in_place: is_in_place(ended),
             expected_rows: ended.end.tally.skipped_rows + ended.end.tally.processed_rows,
             removed: spec.removed_rows,
-            folder: folder.path(),
+            folder: place.folder.path(),
         };
         let order = ended.known_by.settle(output.path(), &ended.header, &settling)?;
         let InputOrder { moved_rows, removed_rows, .. } = order;
@@ -71,19 +72,18 @@ fn is_in_place(ended: &Ended) -> bool {
 }
 
 /// Writes an output again from the ledger, and from what is left of it.
-fn make_whole(folder: &WorkFolder, output: &OutputFile, ended: &Ended) -> Result<MadeWhole, Problem> {
+fn make_whole(place: &RunPlace, output: &OutputFile, ended: &Ended) -> Result<MadeWhole, Problem> {
     let mut records = match ended.known_by {
         KnownBy::Ids(_) => Newer::default(),
         KnownBy::Numbers(_) => Newer::known_by_number(),
     };
-    let ledger = folder.ledger(&ended.header);
-    scan(&ledger, |line, span, _| {
-        if let Line::Ended(head) = line {
-            records.add(&head.id, head.number, span);
+    place.store.scan(&mut |scanned| {
+        if let LedgerEvent::Ended(head) = scanned.event {
+            records.add(&head.id, head.number, scanned.id);
         }
         Ok(())
     })?;
-    output.make_whole(&ledger, records)
+    output.make_whole(&place.store, records)
 }
 
 /// What an earlier part of the run wrote is in the output alone.

@@ -5,13 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use rowmill_core::record::EnvelopeHead;
+use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::names_open_file;
-use rowmill_store::file::{Header, WorkFolder};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::resume::full_path_text;
+use crate::run_place::RunPlace;
 use crate::spec::{Existing, RunSpec};
 
 /// As many lines of telemetry are looked at to tell that a run wrote them.
@@ -56,7 +58,7 @@ impl Side {
         self,
         path: &Path,
         existing: Existing,
-        before: Option<&Header>,
+        before: Option<&RunHeader>,
     ) -> Result<(), Problem> {
         if names_open_file(path) || !path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(());
@@ -127,7 +129,7 @@ fn is_telemetry(line: &[u8]) -> bool {
 }
 
 /// Whether a run says that it wrote its failed rows to this file.
-fn is_error_output_of(run: Option<&Header>, path: &Path) -> bool {
+fn is_error_output_of(run: Option<&RunHeader>, path: &Path) -> bool {
     let known = run.and_then(|header| header.error_output.as_deref());
     known.is_some_and(|known| known == full_path_text(path))
 }
@@ -145,7 +147,7 @@ fn holds_first_rows(path: &Path) -> bool {
 /// Whether a file is what `--output` of some run wrote.
 fn is_output(path: &Path) -> bool {
     // A folder that cannot be made sense of may be that of a run.
-    let has_run = !matches!(WorkFolder::of(&WorkFolder::beside(path)).header(), Ok(None));
+    let has_run = !matches!(RunPlace::of(&WorkFolder::beside(path)).store.header(), Ok(None));
     let is_ok = |line: &[u8]| EnvelopeHead::parse(line).is_ok_and(|head| head.ok) && !is_telemetry(line);
     let mut found = false;
     let looked = all_lines(path, usize::MAX, |line| {

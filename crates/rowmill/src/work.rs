@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
-use rowmill_core::ports::Prompts;
+use rowmill_core::ports::{Durability, Prompts};
 use rowmill_core::redact::Redactor;
 use rowmill_core::retry;
 use rowmill_engine::{Casting, OnQuota, StopRules, Worker};
@@ -44,6 +44,8 @@ pub struct WorkSpec {
     pub cache: Option<PathBuf>,
     /// Whether a first call goes alone where that fills the provider's cache.
     pub prime: bool,
+    /// What answers outlast once they are on record.
+    pub durability: Durability,
     /// Further tries after a call that failed.
     pub retries: u32,
     /// The first wait between tries.
@@ -80,6 +82,7 @@ impl Default for WorkSpec {
             dedupe: false,
             cache: None,
             prime: true,
+            durability: Durability::default(),
             retries: 4,
             retry_wait: Duration::from_millis(500),
             timeout: Duration::from_secs(600),

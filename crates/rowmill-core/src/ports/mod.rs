@@ -5,12 +5,13 @@
 
 mod dataset;
 mod own;
+mod store;
 mod tools;
 
 use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError, RowId};
+use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError};
 pub use rowmill_types::{Comparison, Scalar};
 
 pub use dataset::{
@@ -18,10 +19,13 @@ pub use dataset::{
 };
 
 pub use own::{Finish, Finishing, Prompts, Verdict};
+pub use store::{
+    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, NoteEvent, OpenLedger, ParkedRow,
+    PreparedRun, RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent, TurnLine,
+};
 pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 
-use crate::limits::{Spend, WaitReason};
-use crate::record::Record;
+use crate::limits::WaitReason;
 
 /// Answers one turn.
 ///
@@ -97,117 +101,6 @@ pub struct KeptAnswer {
     pub usage: Option<rowmill_types::Usage>,
     /// The model that answered, where the provider told.
     pub model: Option<String>,
-}
-
-/// Where a record stands in the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Offset of its first byte.
-    pub offset: u64,
-    /// How many bytes.
-    pub length: u32,
-}
-
-/// The durable record of a run; the only truth for resume and summary.
-pub trait Ledger: Send {
-    /// Appends a group of events in one write; the kernel has them when this returns.
-    ///
-    /// # Errors
-    ///
-    /// They could not be written, even with the reserve. Earlier groups are safe.
-    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem>;
-
-    /// A second handle that reads records back while the run goes on.
-    ///
-    /// # Errors
-    ///
-    /// The ledger cannot be opened for reading.
-    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem>;
-
-    /// Whether it keeps anything; where not, records are not even made for it.
-    fn keeps(&self) -> bool {
-        true
-    }
-}
-
-/// Events that are written together.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Group<'a> {
-    /// Rows that are about to be sent.
-    pub taken: &'a [u64],
-    /// Records of rows that ended.
-    pub records: &'a [Record],
-    /// What happened to rows that go on, where turns are kept.
-    pub turns: &'a [TurnLine],
-    /// Rows that were taken and are given back: nothing is in flight for them, and
-    /// nothing was answered.
-    pub released: &'a [u64],
-    /// What the run cannot have spent more than, with everything that is in flight.
-    pub cover: Option<Spend>,
-}
-
-/// Something that happened to a row that goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnLine {
-    /// The row.
-    pub row: u64,
-    /// Its id, by which it is known again although rows may have moved.
-    pub id: RowId,
-    /// What it asks: turns are of use only while a row asks the same.
-    pub asked: AskedKey,
-    /// The happening, as [`crate::agent::Happening::write`] writes it.
-    pub happening: Vec<u8>,
-}
-
-impl TurnLine {
-    /// Writes the line of the ledger, newline included.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
-        out.extend_from_slice(self.row.to_string().as_bytes());
-        out.extend_from_slice(b",\"id\":");
-        self.id.write_json(out);
-        out.extend_from_slice(format!(",\"asked\":\"{:032x}\"", self.asked.0).as_bytes());
-        out.extend_from_slice(b",\"happening\":");
-        out.extend_from_slice(&self.happening);
-        out.extend_from_slice(b"}\n");
-    }
-
-    /// Reads the happening back from its line of the ledger, with what its row asked.
-    ///
-    /// # Errors
-    ///
-    /// The line is no such line.
-    pub fn parse(line: &[u8]) -> Result<(AskedKey, crate::agent::Happening), String> {
-        #[derive(serde::Deserialize)]
-        struct Fields<'a> {
-            asked: &'a str,
-            #[serde(borrow)]
-            happening: &'a serde_json::value::RawValue,
-        }
-        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        let asked = u128::from_str_radix(fields.asked, 16).map_err(|error| error.to_string())?;
-        Ok((AskedKey(asked), crate::agent::Happening::parse(fields.happening.get().as_bytes())?))
-    }
-}
-
-/// What [`Ledger::append`] did.
-#[derive(Debug)]
-pub struct Appended {
-    /// Offset of the first record of the group; the others follow without a gap.
-    pub records: u64,
-    /// Set when the lines could be written only with the reserve: the run must
-    /// stop taking rows, for this reason.
-    pub trouble: Option<Problem>,
-}
-
-/// Reads records back.
-pub trait LedgerReader: Send {
-    /// The bytes at `span`.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be read.
-    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem>;
 }
 
 /// Where records of ended rows go once the ledger has them.
@@ -296,6 +189,11 @@ pub enum Event<'a> {
     },
     /// Rows that were taken are given back unsent, because the run stops.
     Released {
+        /// How many.
+        rows: usize,
+    },
+    /// Rows wait for something outside of the process, and are not in flight meanwhile.
+    Parked {
         /// How many.
         rows: usize,
     },

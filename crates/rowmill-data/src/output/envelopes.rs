@@ -1,15 +1,14 @@
 //! The envelopes of a run wherever they stand: one per row, in input order.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rowmill_core::ports::Span;
+use rowmill_core::ports::{RecordId, RecordReader, RunStore};
 use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_types::{Problem, ProblemCode, RowId};
 
-use super::lines::{Lines, cannot_read};
+use super::lines::Lines;
 use super::settle::{Layout, foremost, fronts, head_by_number, look_at_lines};
 
 /// The envelopes of a run, to be read as often as needed.
@@ -19,7 +18,7 @@ use super::settle::{Layout, foremost, fronts, head_by_number, look_at_lines};
 #[derive(Debug, Default)]
 pub struct Envelopes {
     file: Option<(PathBuf, Stand)>,
-    ledger: Option<(PathBuf, Vec<Place>)>,
+    ledger: Option<(Arc<dyn RunStore>, Vec<Place>)>,
 }
 
 /// How the file of envelopes is laid out.
@@ -34,8 +33,7 @@ enum Stand {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,
-    offset: u64,
-    length: u32,
+    record: RecordId,
 }
 
 /// Records of the ledger that are newer than what the file of envelopes has.
@@ -55,8 +53,8 @@ impl Newer {
     }
 
     /// Adds a record. Of one row, the record that comes later in the ledger counts.
-    pub fn add(&mut self, id: &RowId, number: u64, span: Span) {
-        let place = Place { number, offset: span.offset, length: span.length };
+    pub fn add(&mut self, id: &RowId, number: u64, record: RecordId) {
+        let place = Place { number, record };
         match id {
             RowId::Number(_) => self.numbered.push(place),
             RowId::Text(_) => drop(self.named.insert(id.clone(), place)),
@@ -78,15 +76,19 @@ impl Envelopes {
     }
 
     /// The envelopes of a file, if there is one, as a run may leave it at any moment; and the
-    /// records of the ledger at `ledger` that are newer.
+    /// records of the run in `store` that are newer.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or a line of it is no envelope.
-    pub fn gathered(file: Option<&Path>, ledger: &Path, newer: Newer) -> Result<Self, Problem> {
+    pub fn gathered(
+        file: Option<&Path>,
+        store: Option<&Arc<dyn RunStore>>,
+        newer: Newer,
+    ) -> Result<Self, Problem> {
         let Newer { mut numbered, named, known_by_number } = newer;
         let head_of = if known_by_number { head_by_number } else { EnvelopeHead::parse };
-        numbered.sort_unstable_by_key(|place| (place.number, std::cmp::Reverse(place.offset)));
+        numbered.sort_unstable_by_key(|place| (place.number, std::cmp::Reverse(place.record.position())));
         numbered.dedup_by_key(|place| place.number);
         let file = match file {
             None => None,
@@ -102,7 +104,7 @@ impl Envelopes {
         let mut places = numbered;
         places.extend(named.into_values());
         places.sort_unstable_by_key(|place| place.number);
-        let ledger = (!places.is_empty()).then(|| (ledger.to_owned(), places));
+        let ledger = store.filter(|_| !places.is_empty()).map(|store| (Arc::clone(store), places));
         Ok(Self { file, ledger })
     }
 
@@ -122,7 +124,7 @@ impl Envelopes {
             return Ok(());
         }
         let mut records =
-            self.ledger.as_ref().map(|(path, places)| Records::open(path, places)).transpose()?;
+            self.ledger.as_ref().map(|(store, places)| Records::open(&**store, places)).transpose()?;
         let none = HashMap::new();
         let (mut fronts, last) = match &self.file {
             None => (Vec::new(), &none),
@@ -160,16 +162,14 @@ impl Stand {
 
 /// Records of the ledger, read one by one.
 struct Records<'p> {
-    file: File,
-    path: &'p Path,
+    reader: Box<dyn RecordReader>,
     /// Those that are left.
     places: &'p [Place],
 }
 
 impl<'p> Records<'p> {
-    fn open(path: &'p Path, places: &'p [Place]) -> Result<Self, Problem> {
-        let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-        Ok(Self { file, path, places })
+    fn open(store: &dyn RunStore, places: &'p [Place]) -> Result<Self, Problem> {
+        Ok(Self { reader: store.reader()?, places })
     }
 
     /// The row number of the record that waits.
@@ -180,12 +180,7 @@ impl<'p> Records<'p> {
     fn take(&mut self) -> Result<Option<Record>, Problem> {
         let Some((place, rest)) = self.places.split_first() else { return Ok(None) };
         self.places = rest;
-        let mut bytes = vec![0; place.length as usize];
-        self.file
-            .seek(SeekFrom::Start(place.offset))
-            .and_then(|_| self.file.read_exact(&mut bytes))
-            .map_err(|error| cannot_read(self.path, &error))?;
-        let record = Record::parse(bytes).map_err(|error| {
+        let record = Record::parse(self.reader.read(place.record)?).map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
         })?;
         Ok(Some(record))
@@ -195,6 +190,10 @@ impl<'p> Records<'p> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use futures_util::FutureExt;
+    use rowmill_core::ports::{Group, LedgerRoom};
+    use rowmill_testkit::{MemoryRunStore, run_header};
 
     use super::*;
 
@@ -209,16 +208,18 @@ mod tests {
 
     fn gathered_with(mut newer: Newer, output: &[String], records: &[(RowId, u64, String)]) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
-        let (file, ledger) = (home.path().join("out.jsonl"), home.path().join("ledger"));
+        let file = home.path().join("out.jsonl");
         fs::write(&file, output.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-        let mut text = String::new();
+        let store: Arc<dyn RunStore> = Arc::new(MemoryRunStore::default());
+        let open = store.take_up(run_header("now"), LedgerRoom::default()).unwrap();
         for (id, number, envelope) in records {
             let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
-            newer.add(id, *number, Span { offset: text.len() as u64, length: line.len() as u32 });
-            text.push_str(&line);
+            let records = [Record::parse(line.into_bytes()).unwrap()];
+            let group = Group { records: &records, ..Group::default() };
+            let appended = open.ledger.append(open.epoch, group).now_or_never().unwrap().unwrap();
+            newer.add(id, *number, appended.records[0]);
         }
-        fs::write(&ledger, text).unwrap();
-        let envelopes = Envelopes::gathered(Some(&file), &ledger, newer).unwrap();
+        let envelopes = Envelopes::gathered(Some(&file), Some(&store), newer).unwrap();
         let mut seen = Vec::new();
         for _ in 0..2 {
             seen.clear();
@@ -263,7 +264,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("out.jsonl");
         fs::write(&file, format!("{}\n{{\"id\":2,", envelope("1", 1, "a"))).unwrap();
-        let envelopes = Envelopes::gathered(Some(&file), home.path(), Newer::default()).unwrap();
+        let envelopes = Envelopes::gathered(Some(&file), None, Newer::default()).unwrap();
         fs::write(&file, format!("{}\n{}\n", envelope("1", 1, "a"), envelope("2", 2, "b"))).unwrap();
         let mut lines = 0;
         envelopes

@@ -3,7 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rowmill_core::ports::RunStore;
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::NamedTempFile;
@@ -23,14 +25,14 @@ pub struct MadeWhole {
 }
 
 impl OutputFile {
-    /// Writes the output again, in input order: every record of the ledger at `ledger`, and what the
+    /// Writes the output again, in input order: every record of the run in `store`, and what the
     /// file still has of other rows. A file with lines that are no envelopes is not lost: it gets
     /// another name.
     ///
     /// # Errors
     ///
     /// A file cannot be read or written; the output is then as it was found.
-    pub fn make_whole(&self, ledger: &Path, records: Newer) -> Result<MadeWhole, Problem> {
+    pub fn make_whole(&self, store: &Arc<dyn RunStore>, records: Newer) -> Result<MadeWhole, Problem> {
         let path = &self.replaceable();
         if path.is_dir() {
             return Err(became(path, "a folder"));
@@ -40,7 +42,7 @@ impl OutputFile {
             return Err(became(path, "something else than a file"));
         }
         let (readable, foreign_lines) = readable_lines(path)?;
-        let envelopes = Envelopes::gathered(Some(readable.path()), ledger, records)?;
+        let envelopes = Envelopes::gathered(Some(readable.path()), Some(store), records)?;
         let (beside, file) = replacement(path)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut count = 0;

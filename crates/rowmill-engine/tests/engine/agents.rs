@@ -206,7 +206,7 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         let mut line = Vec::new();
         TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
         bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
-        bench.plan.ledger = Box::new(ledger);
+        bench.plan.ledger = ledger.open();
         bench.plan.worker.checkpoint = true;
         let (plan, watched) = bench.split();
         run(plan).await.unwrap();
@@ -242,7 +242,7 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
     let answered = Happening::Answered { node: 0, prompt: None, completion, note: None, calls: vec![paid] };
     let ledger = bench.ledger();
     recall(&mut bench, &ledger, "1", &answered);
-    bench.plan.ledger = Box::new(ledger);
+    bench.plan.ledger = ledger.open();
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["ok".to_owned()], 1));

@@ -134,7 +134,7 @@ async fn the_ledger_knows_what_may_be_spent_before_a_call_is_sent() {
 async fn a_call_that_the_ledger_cannot_vouch_for_is_not_sent() {
     let model = Arc::new(FakeModel::default());
     let mut bench = priced(Bench::new(3, model.clone()), dollars(1_000_000), Spend::default());
-    bench.plan.ledger = Box::new(bench.ledger().fails_at(1));
+    bench.plan.ledger = bench.ledger().fails_at(1).open();
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));

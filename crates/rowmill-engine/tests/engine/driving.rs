@@ -241,7 +241,7 @@ async fn a_panic_in_a_model_is_the_failure_of_that_row_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_ledger_that_needed_its_reserve_drains_the_run_and_keeps_what_was_in_flight() {
     let mut bench = Bench::new(100, Arc::new(FakeModel::default().delay(seconds(1))));
-    bench.plan.ledger = Box::new(bench.ledger().trouble_at(3));
+    bench.plan.ledger = bench.ledger().trouble_at(3).open();
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
@@ -254,7 +254,7 @@ async fn a_ledger_that_needed_its_reserve_drains_the_run_and_keeps_what_was_in_f
 async fn nothing_is_sent_or_published_that_the_ledger_could_not_take() {
     let model = Arc::new(FakeModel::default().delay(seconds(1)));
     let mut bench = Bench::new(100, model.clone());
-    bench.plan.ledger = Box::new(bench.ledger().fails_at(3));
+    bench.plan.ledger = bench.ledger().fails_at(3).open();
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
@@ -298,7 +298,7 @@ async fn rows_that_the_ledger_has_are_published_in_their_places_without_a_call()
         };
         bench.plan.resume.saw_ended(&head, span);
     }
-    bench.plan.ledger = Box::new(ledger);
+    bench.plan.ledger = ledger.open();
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(watched.numbers(), [1, 2, 3, 4, 5]);

@@ -13,6 +13,7 @@ mod output_caps;
 mod panics;
 mod provider;
 mod stopping;
+mod store;
 mod strays;
 mod support;
 mod virtual_time;

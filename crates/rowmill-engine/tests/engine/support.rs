@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::ports::{
-    Appended, Dataset, Event, Group, Ledger, LedgerReader, Model, Observer, Published, Sink, Span,
+    Appended, Dataset, Epoch, Event, Group, Ledger, LedgerPosition, Model, Observer, OpenLedger, Published,
+    RecordId, RecordReader, Sink,
 };
 use rowmill_core::prompt::Template;
 use rowmill_core::record::{EnvelopeHead, Record};
@@ -65,10 +69,14 @@ pub(crate) struct FakeLedger {
     /// The group from which the reserve is needed, and the one from which nothing helps.
     trouble_at: Option<usize>,
     fails_at: Option<usize>,
-    groups: usize,
+    groups: Arc<AtomicUsize>,
 }
 
 impl FakeLedger {
+    pub(crate) fn open(self) -> OpenLedger {
+        OpenLedger { ledger: Arc::new(self), epoch: Epoch(1) }
+    }
+
     pub(crate) fn trouble_at(mut self, group: usize) -> Self {
         self.trouble_at = Some(group);
         self
@@ -84,14 +92,17 @@ pub(crate) fn disk_full() -> Problem {
     Problem::new(ProblemCode::WriteFailed, "the disk is full")
 }
 
-impl Ledger for FakeLedger {
-    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem> {
-        self.groups += 1;
-        if self.fails_at.is_some_and(|at| self.groups >= at) {
+impl FakeLedger {
+    fn write(&self, group: Group<'_>) -> Result<Appended, Problem> {
+        let groups = self.groups.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.fails_at.is_some_and(|at| groups >= at) {
             return Err(disk_full());
         }
         group.taken.iter().for_each(|row| self.log.add(format!("taken {row}")));
         group.released.iter().for_each(|row| self.log.add(format!("released {row}")));
+        for parked in group.parked {
+            self.log.add(format!("parked {} for {}", parked.row, parked.waits_for.join(" and ")));
+        }
         if let Some(spent) = group.cover {
             self.log.add(format!("cover {}", spent.cost.pico()));
         }
@@ -102,25 +113,40 @@ impl Ledger for FakeLedger {
             self.log.add(format!("turn {kind} of {}", turn.row));
             turn.write(&mut bytes);
         }
-        let records = bytes.len() as u64;
+        let mut records = Vec::new();
         for record in group.records {
             self.log.add(format!("ledger {}", EnvelopeHead::parse(record.envelope()).unwrap().number));
+            records.push(record_id(bytes.len(), record.line.len()));
             bytes.extend_from_slice(&record.line);
         }
-        let trouble = self.trouble_at.filter(|at| self.groups >= *at).map(|_| disk_full());
+        let trouble = self.trouble_at.filter(|at| groups >= *at).map(|_| disk_full());
         Ok(Appended { records, trouble })
-    }
-
-    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
-        Ok(Box::new(self.clone()))
     }
 }
 
-impl LedgerReader for FakeLedger {
-    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem> {
-        let start = span.offset as usize;
+fn record_id(place: usize, bytes: usize) -> RecordId {
+    RecordId::new(LedgerPosition::from_key(place as u64), bytes)
+}
+
+impl Ledger for FakeLedger {
+    fn append<'a>(&'a self, _: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+        std::future::ready(self.write(group)).boxed()
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn position(&self) -> LedgerPosition {
+        LedgerPosition::from_key(self.bytes.lock().unwrap().len() as u64)
+    }
+}
+
+impl RecordReader for FakeLedger {
+    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+        let start = id.position().key() as usize;
         self.log.add("read back".into());
-        Ok(self.bytes.lock().unwrap()[start..start + span.length as usize].to_vec())
+        Ok(self.bytes.lock().unwrap()[start..start + id.bytes()].to_vec())
     }
 }
 
@@ -271,7 +297,7 @@ impl Bench {
             memory: rowmill_engine::ROW_MEMORY,
             stop_rules: StopRules::default(),
             budget: Budget::default(),
-            ledger: Box::new(FakeLedger { log: log.clone(), ..FakeLedger::default() }),
+            ledger: FakeLedger { log: log.clone(), ..FakeLedger::default() }.open(),
             sinks,
             observer: Arc::new(Watcher(log.clone())),
             stop: Stop::default(),
@@ -347,10 +373,10 @@ pub(crate) fn kept_line(number: u64) -> Vec<u8> {
 
 impl FakeLedger {
     /// Puts a record into the ledger as an earlier run left it; its place.
-    pub(crate) fn holds(&self, line: &[u8]) -> Span {
+    pub(crate) fn holds(&self, line: &[u8]) -> RecordId {
         let mut bytes = self.bytes.lock().unwrap();
-        let span = Span { offset: bytes.len() as u64, length: line.len() as u32 };
+        let id = record_id(bytes.len(), line.len());
         bytes.extend_from_slice(line);
-        span
+        id
     }
 }

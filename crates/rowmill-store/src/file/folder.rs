@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use rowmill_core::fingerprint::digest;
 use rowmill_types::{Problem, ProblemCode, make_private_folder};
 
-use super::Header;
-use super::header::FORMAT;
+use super::header::{FORMAT, FileHeader};
 use super::ledger::cannot_write;
 use crate::answers::SqliteAnswers;
 
@@ -129,9 +128,16 @@ impl WorkFolder {
     }
 
     /// The path of the ledger that `header` names.
-    #[must_use]
-    pub fn ledger(&self, header: &Header) -> PathBuf {
-        self.path.join(format!("ledger-{}.jsonl", header.generation))
+    pub(super) fn ledger(&self, header: &FileHeader) -> PathBuf {
+        self.ledger_path(header.generation)
+    }
+
+    pub(super) fn ledger_path(&self, generation: u32) -> PathBuf {
+        self.path.join(format!("ledger-{generation}.jsonl"))
+    }
+
+    pub(super) fn header_path(&self) -> PathBuf {
+        self.path.join(HEADER)
     }
 
     /// Whether an unfinished run has its ledger in the folder at `path`, which need not exist.
@@ -139,7 +145,7 @@ impl WorkFolder {
     #[must_use]
     pub fn has_unfinished_run(path: &Path) -> bool {
         let folder = Self::of(path);
-        !matches!(folder.header(), Ok(None | Some(Header { finished: true, .. })))
+        !matches!(folder.header(), Ok(header) if header.as_ref().is_none_or(|header| header.run.finished))
     }
 
     /// Where the envelopes of a run are kept whose output is a table, in the work folder at `path`.
@@ -207,10 +213,11 @@ impl WorkFolder {
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
     }
 
-    /// The file for the rows that a query gives; `query` names everything that they come from.
+    /// How the name of a file begins that has the rows that a query gave; `query` names everything that
+    /// they come from.
     #[must_use]
     pub fn recorded_rows(query: &str) -> String {
-        format!("rows-{}.jsonl", digest(query))
+        format!("rows-{}", digest(query))
     }
 
     /// Puts the file at `path`, which is in the folder, in the place of the one called `name`.
@@ -256,8 +263,8 @@ impl WorkFolder {
     /// # Errors
     ///
     /// The header cannot be read, or is of a format that this version does not know.
-    pub fn header(&self) -> Result<Option<Header>, Problem> {
-        let path = self.path.join(HEADER);
+    pub(super) fn header(&self) -> Result<Option<FileHeader>, Problem> {
+        let path = self.header_path();
         let unusable = |what: &str| {
             Problem::new(ProblemCode::LedgerUnusable, format!("`{}` {what}", path.display()))
                 .hint("move the work folder away to resume from the output alone")
@@ -270,7 +277,7 @@ impl WorkFolder {
             }
             Err(error) => return Err(unusable("cannot be read").cause(error)),
         };
-        let header: Header = serde_json::from_slice(&bytes)
+        let header: FileHeader = serde_json::from_slice(&bytes)
             .map_err(|error| unusable("is not the header of a run").cause(error))?;
         if header.format != FORMAT {
             return Err(unusable(&format!("has format {}, this version reads {FORMAT}", header.format)));
@@ -283,7 +290,7 @@ impl WorkFolder {
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn write_header(&self, header: &Header) -> Result<(), Problem> {
+    pub(super) fn write_header(&self, header: &FileHeader) -> Result<(), Problem> {
         self.prepare_header(header)?;
         self.put_header()
     }
@@ -293,7 +300,7 @@ impl WorkFolder {
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn prepare_header(&self, header: &Header) -> Result<(), Problem> {
+    pub(super) fn prepare_header(&self, header: &FileHeader) -> Result<(), Problem> {
         let path = self.path.join(NEW_HEADER);
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
@@ -310,7 +317,7 @@ impl WorkFolder {
     /// # Errors
     ///
     /// The folder may not be changed.
-    pub fn put_header(&self) -> Result<(), Problem> {
+    pub(super) fn put_header(&self) -> Result<(), Problem> {
         let path = self.path.join(HEADER);
         fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))?;
         // Some file systems cannot force a folder to disk; there the name is as safe as it can be.
@@ -319,7 +326,7 @@ impl WorkFolder {
     }
 
     /// Takes back what was made for a run whose header was not put in its place.
-    pub fn give_up(&self, header: &Header) {
+    pub(super) fn give_up(&self, header: &FileHeader) {
         for file in [self.path.join(NEW_HEADER), self.ledger(header), self.reserve()] {
             // What is not there needs no removing, and a leftover does no harm.
             drop(fs::remove_file(file));
@@ -341,12 +348,17 @@ impl WorkFolder {
         }
     }
 
-    /// Removes the ledger that `header` names and older ones that a crash left. The header
+    /// Removes the ledger of this generation and older ones that a crash left. The header
     /// decides what counts, so a leftover does no harm.
-    pub fn forget_ledger(&self, header: &Header) {
-        for generation in 1..=header.generation {
-            drop(fs::remove_file(self.ledger(&Header { generation, ..header.clone() })));
+    pub(super) fn forget_ledgers(&self, newest: u32) {
+        for generation in 1..=newest {
+            drop(fs::remove_file(self.ledger_path(generation)));
         }
+    }
+
+    /// The header of a run that was made ready and does not count yet.
+    pub(super) fn prepared_header(&self) -> Option<FileHeader> {
+        serde_json::from_slice(&fs::read(self.path.join(NEW_HEADER)).ok()?).ok()
     }
 
     /// Removes header and ledger of the run that is here. Everything else is of the run that is
@@ -355,7 +367,7 @@ impl WorkFolder {
     /// # Errors
     ///
     /// The header cannot be removed.
-    pub fn forget_run(&self) -> Result<(), Problem> {
+    pub(super) fn forget_run(&self) -> Result<(), Problem> {
         let header = self.header().ok().flatten();
         let path = self.path.join(HEADER);
         match fs::remove_file(&path) {
@@ -363,8 +375,7 @@ impl WorkFolder {
             _ => {}
         }
         if let Some(header) = header {
-            self.forget_ledger(&header);
-            self.forget_rows(None);
+            self.forget_ledgers(header.generation);
         }
         Ok(())
     }
@@ -374,9 +385,10 @@ impl WorkFolder {
     /// # Errors
     ///
     /// The header cannot be removed.
-    pub fn clear(&self) -> Result<(), Problem> {
+    pub(super) fn clear(&self) -> Result<(), Problem> {
         self.tidy();
         self.forget_run()?;
+        self.forget_rows(None);
         self.forget_answers();
         self.forget_envelopes();
         // A folder with other files in it is the user's and stays.

@@ -1,119 +1,26 @@
-//! `run.json`: which run a work folder belongs to.
+//! `run.json`: the header of a run, and which file of the folder holds its events.
 
-use rowmill_core::changes::{RunTexts, changes};
-use rowmill_core::fingerprint::Fingerprint;
-use rowmill_core::history::History;
-use rowmill_core::limits::Spend;
+use rowmill_core::run_header::RunHeader;
 use serde::{Deserialize, Serialize};
 
 /// The format that this version writes; a reader refuses formats it does not know.
 pub(super) const FORMAT: u32 = 1;
 
-/// Which run this is, and which file holds its events.
-///
-/// It is replaced in one step, so naming a new ledger and a new base for
+/// What `run.json` holds. It is replaced in one step, so naming a new ledger and a new base for
 /// telemetry happens at once or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub(super) struct FileHeader {
     /// The format of the folder.
-    pub format: u32,
-    /// The id of the run.
-    pub run: String,
-    /// When it started.
-    pub at: String,
-    /// What shapes its results.
-    pub fingerprint: Fingerprint,
-    /// Where telemetry goes and what the file held before this ledger.
-    pub telemetry: Option<SinkBase>,
+    pub(super) format: u32,
     /// Counts the ledgers of this folder; part of the ledger's file name.
-    pub generation: u32,
-    /// Whether all its rows are ok, so that nothing is lost with the ledger.
-    #[serde(default)]
-    pub finished: bool,
-    /// Set until the run comes to the end of its input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished: Option<Unfinished>,
-    /// The file of the work folder with the rows that the query of the run gave, where it may give others
-    /// when it is asked again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded_rows: Option<String>,
-    /// What the run cannot have spent more than before the last part of this ledger began.
-    #[serde(default)]
-    pub spent: Spend,
-    /// Where that part begins: the bytes of this ledger whose rows are in `spent`.
-    #[serde(default)]
-    pub counted: u64,
-    /// From which byte of this ledger on turns are of the agents that work now.
-    #[serde(default)]
-    pub turns_from: u64,
-    /// What rows used before this ledger began, for a look ahead at the next run.
-    #[serde(default)]
-    pub history: History,
-    /// The JSON Schema of results, as text: the types of tables come from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<String>,
-    /// The texts behind the digests of the fingerprint, to show what changed.
-    #[serde(default)]
-    pub texts: RunTexts,
-    /// Full paths of what the run was made from, so that nothing made of its results replaces it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reads: Vec<String>,
-    /// The full path of the file for failed rows, so that it is known again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_output: Option<String>,
-    /// Whether its envelopes hold the input rows, so that a resume does the same.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub keeps_input: bool,
+    pub(super) generation: u32,
+    /// The run.
+    #[serde(flatten)]
+    pub(super) run: RunHeader,
 }
 
-/// A run that has not come to the end of its input: it was stopped or cut off, or goes on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unfinished {
-    /// How many rows it is for, where all of them were read before it was stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rows: Option<u64>,
-}
-
-/// A file that records are appended to, and its length before this ledger began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SinkBase {
-    /// The absolute path.
-    pub path: String,
-    /// Its length in bytes.
-    pub length: u64,
-}
-
-impl Header {
-    /// The header of a new run.
-    #[must_use]
-    pub fn new(run: &str, at: &str, fingerprint: &Fingerprint, telemetry: Option<SinkBase>) -> Self {
-        let (run, at) = (run.to_owned(), at.to_owned());
-        Self {
-            format: FORMAT,
-            run,
-            at,
-            fingerprint: fingerprint.clone(),
-            telemetry,
-            generation: 1,
-            finished: false,
-            unfinished: Some(Unfinished::default()),
-            recorded_rows: None,
-            spent: Spend::default(),
-            counted: 0,
-            turns_from: 0,
-            history: History::default(),
-            schema: None,
-            texts: RunTexts::default(),
-            reads: Vec::new(),
-            error_output: None,
-            keeps_input: false,
-        }
-    }
-
-    /// What differs from the settings of `now`, as a person wants to see it.
-    #[must_use]
-    pub fn changes(&self, now: &Self) -> Vec<String> {
-        let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };
-        changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
+impl FileHeader {
+    pub(super) fn new(generation: u32, run: RunHeader) -> Self {
+        Self { format: FORMAT, generation, run }
     }
 }

@@ -2,47 +2,64 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::ports::{Appended, Group, Ledger, LedgerReader, Span};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rowmill_core::ledger::write_group;
+use rowmill_core::ports::{
+    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, RecordId, RecordReader,
+};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::format::{cover_line, released_line, taken_line};
-use super::{Header, WorkFolder};
+use super::WorkFolder;
+use super::header::FileHeader;
 
 /// What a row's record takes, until larger ones are seen.
 const TYPICAL_RECORD: usize = 4 * 1024;
 const LEAST_RESERVE: usize = 64 * 1024;
 const MOST_RESERVE: usize = 32 * 1024 * 1024;
 
-/// A ledger in a file. One per run; the output's lock keeps others away.
+/// A ledger in a file, open for one part of a run.
 #[derive(Debug)]
-pub struct FileLedger {
-    file: File,
+pub(super) struct FileLedger {
     path: PathBuf,
+    epoch: Epoch,
+    durability: Durability,
+    file: Arc<File>,
+    writer: Mutex<Writer>,
+}
+
+/// The end of the file, where lines are added.
+#[derive(Debug)]
+struct Writer {
     length: u64,
     reserve: PathBuf,
     reserve_bytes: usize,
     reserved_rows: usize,
     lines: Vec<u8>,
+    folder: WorkFolder,
+    /// Which `run.json` said that this part of the run is the last; `None` before there is one.
+    confirmed: Option<FileStamp>,
 }
+
+/// Tells a file from the one that takes its place.
+type FileStamp = (u64, i64, i64);
 
 impl FileLedger {
     /// Opens the ledger that `header` names, after its first `length` bytes of whole
     /// lines; what follows was cut by a crash and is removed.
     ///
-    /// Room for the records of `reserved_rows` rows is set aside on the same disk, to be
-    /// given up when the disk is full, so that answers in flight at that moment can still
-    /// be written.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be opened, or there is no room for the reserve.
-    pub fn open(
+    /// Room for the records of some rows is set aside on the same disk, to be given up when the disk is
+    /// full, so that answers in flight at that moment can still be written.
+    pub(super) fn open(
         folder: &WorkFolder,
-        header: &Header,
+        header: &FileHeader,
         length: u64,
-        reserved_rows: usize,
+        room: LedgerRoom,
     ) -> Result<Self, Problem> {
         let path = folder.ledger(header);
         let failed = |error: std::io::Error| cannot_write(&path, &error);
@@ -50,59 +67,121 @@ impl FileLedger {
             OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
-        let reserve_bytes = (reserved_rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
+        let reserve_bytes = (room.rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
         set_aside(&reserve, reserve_bytes).map_err(|error| {
             // What fitted of it would only take room.
             drop(fs::remove_file(&reserve));
             cannot_write(&reserve, &error)
         })?;
-        Ok(Self { file, path, length, reserve, reserve_bytes, reserved_rows, lines: Vec::new() })
+        let writer = Writer {
+            length,
+            reserve,
+            reserve_bytes,
+            reserved_rows: room.rows,
+            lines: Vec::new(),
+            folder: folder.clone(),
+            confirmed: None,
+        };
+        let (epoch, durability) = (header.run.epoch, room.durability);
+        Ok(Self { path, epoch, durability, file: Arc::new(file), writer: Mutex::new(writer) })
     }
 
-    fn write_at_end(&mut self, lines: &[u8]) -> std::io::Result<()> {
-        let written = self.file.write_all(lines);
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a group; the kernel has it when this returns.
+    fn write_group(&self, epoch: Epoch, group: Group<'_>) -> Result<Appended, Problem> {
+        let mut writer = self.writer();
+        if epoch != self.epoch || !writer.is_last_part(epoch) {
+            let message = format!("another process goes on with the run in `{}`", self.path.display());
+            return Err(Problem::new(ProblemCode::OutputBusy, message)
+                .hint("everything answered so far is kept; let that process finish"));
+        }
+        let mut lines = std::mem::take(&mut writer.lines);
+        lines.clear();
+        let start = writer.length;
+        let records = write_group(&group, &mut lines);
+        let written = self.write_lines(&mut writer, &lines);
+        let largest = records.iter().map(Range::len).max().unwrap_or_default();
+        let trouble = written?.or_else(|| writer.enlarge_reserve(largest));
+        writer.lines = lines;
+        let id = |range: Range<usize>| {
+            RecordId::new(LedgerPosition::from_key(start + range.start as u64), range.len())
+        };
+        Ok(Appended { records: records.into_iter().map(id).collect(), trouble })
+    }
+
+    /// Writes whole lines; what it returns is why the reserve had to be given up.
+    fn write_lines(&self, writer: &mut Writer, lines: &[u8]) -> Result<Option<Problem>, Problem> {
+        let mut trouble = None;
+        if let Err(first) = self.write_at_end(writer.length, lines) {
+            let problem = cannot_write(&self.path, &first);
+            if !matches!(first.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+                return Err(problem);
+            }
+            drop(fs::remove_file(&writer.reserve));
+            writer.reserve_bytes = usize::MAX;
+            self.write_at_end(writer.length, lines).map_err(|error| cannot_write(&self.path, &error))?;
+            trouble = Some(problem);
+        }
+        writer.length += lines.len() as u64;
+        Ok(trouble)
+    }
+
+    fn write_at_end(&self, length: u64, lines: &[u8]) -> std::io::Result<()> {
+        let mut file = &*self.file;
+        let written = file.write_all(lines);
         if written.is_err() {
             // Half a line must not stand before the next one.
-            self.file.set_len(self.length)?;
-            self.file.seek(SeekFrom::Start(self.length))?;
+            file.set_len(length)?;
+            file.seek(SeekFrom::Start(length))?;
         }
         written
     }
 }
 
 impl Ledger for FileLedger {
-    fn append(&mut self, group: Group<'_>) -> Result<Appended, Problem> {
-        let mut lines = std::mem::take(&mut self.lines);
-        lines.clear();
-        let records = self.length;
-        for record in group.records {
-            lines.extend_from_slice(&record.line);
+    fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+        let written = self.write_group(epoch, group);
+        if self.durability == Durability::Process || written.is_err() {
+            return std::future::ready(written).boxed();
         }
-        for turn in group.turns {
-            turn.write(&mut lines);
+        let file = Arc::clone(&self.file);
+        // Not on the thread of whoever waits: it has calls to look after.
+        let forced = tokio::task::spawn_blocking(move || file.sync_data());
+        async move {
+            let forced = forced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            forced.map_err(|error| cannot_write(&self.path, &error))?;
+            written
         }
-        // After the records: a kill in the middle of the write then costs no answer for the
-        // sake of rows that were not sent yet.
-        released_line(group.released, &mut lines);
-        if let Some(spent) = group.cover {
-            cover_line(spent, &mut lines);
-        }
-        taken_line(group.taken, &mut lines);
-        let trouble = self.write(&lines)?.or_else(|| self.enlarge_reserve(group));
-        self.lines = lines;
-        Ok(Appended { records, trouble })
+        .boxed()
     }
 
-    fn reader(&self) -> Result<Box<dyn LedgerReader>, Problem> {
-        let file = File::open(&self.path).map_err(|error| cannot_read(&self.path, &error))?;
-        Ok(Box::new(FileReader { file, path: self.path.clone() }))
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        Ok(Box::new(FileReader::open(self.path.clone())?))
+    }
+
+    fn position(&self) -> LedgerPosition {
+        LedgerPosition::from_key(self.writer().length)
     }
 }
 
-impl FileLedger {
+impl Writer {
+    /// Whether no later part of the run was begun. The header tells; it is read only when another one has
+    /// taken its place. One that is gone was removed by hand, and nobody goes on with that run.
+    fn is_last_part(&mut self, epoch: Epoch) -> bool {
+        let Some(stamp) = self.folder.header_stamp() else { return true };
+        if self.confirmed == Some(stamp) {
+            return true;
+        }
+        let is_last = !matches!(self.folder.header(), Ok(Some(header)) if header.run.epoch > epoch);
+        self.confirmed = is_last.then_some(stamp);
+        is_last
+    }
+
     /// Sets more aside once records turn out larger; what it returns is why it cannot.
-    fn enlarge_reserve(&mut self, group: Group<'_>) -> Option<Problem> {
-        let largest = group.records.iter().map(|record| record.line.len()).max().unwrap_or_default();
+    fn enlarge_reserve(&mut self, largest: usize) -> Option<Problem> {
         let wanted = largest.saturating_mul(self.reserved_rows).min(MOST_RESERVE);
         if wanted <= self.reserve_bytes {
             return None;
@@ -112,22 +191,12 @@ impl FileLedger {
         let written = set_aside(&self.reserve, self.reserve_bytes);
         written.err().map(|error| cannot_write(&self.reserve, &error))
     }
+}
 
-    /// Writes whole lines; what it returns is why the reserve had to be given up.
-    fn write(&mut self, lines: &[u8]) -> Result<Option<Problem>, Problem> {
-        let mut trouble = None;
-        if let Err(first) = self.write_at_end(lines) {
-            let problem = cannot_write(&self.path, &first);
-            if !matches!(first.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
-                return Err(problem);
-            }
-            drop(fs::remove_file(&self.reserve));
-            self.reserve_bytes = usize::MAX;
-            self.write_at_end(lines).map_err(|error| cannot_write(&self.path, &error))?;
-            trouble = Some(problem);
-        }
-        self.length += lines.len() as u64;
-        Ok(trouble)
+impl WorkFolder {
+    fn header_stamp(&self) -> Option<FileStamp> {
+        let found = fs::metadata(self.header_path()).ok()?;
+        Some((found.ino(), found.mtime(), found.mtime_nsec()))
     }
 }
 
@@ -137,16 +206,24 @@ fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
     std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 
-struct FileReader {
+/// Reads lines of a ledger back.
+pub(super) struct FileReader {
     file: File,
     path: PathBuf,
 }
 
-impl LedgerReader for FileReader {
-    fn read(&mut self, span: Span) -> Result<Vec<u8>, Problem> {
-        let mut bytes = vec![0; span.length as usize];
+impl FileReader {
+    pub(super) fn open(path: PathBuf) -> Result<Self, Problem> {
+        let file = File::open(&path).map_err(|error| cannot_read(&path, &error))?;
+        Ok(Self { file, path })
+    }
+}
+
+impl RecordReader for FileReader {
+    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+        let mut bytes = vec![0; id.bytes()];
         self.file
-            .seek(SeekFrom::Start(span.offset))
+            .seek(SeekFrom::Start(id.position().key()))
             .and_then(|_| self.file.read_exact(&mut bytes))
             .map_err(|error| cannot_read(&self.path, &error))?;
         Ok(bytes)

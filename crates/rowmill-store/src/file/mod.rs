@@ -1,13 +1,10 @@
-//! The ledger as a file of JSON lines in a work folder beside the output.
+//! A run in a work folder beside its output; the ledger is a file of JSON lines.
 
 mod folder;
-mod format;
 mod header;
 mod ledger;
 mod scan;
+mod store;
 
 pub use folder::{FolderLock, WorkFolder};
-pub use format::Line;
-pub use header::{Header, SinkBase, Unfinished};
-pub use ledger::FileLedger;
-pub use scan::{Scanned, scan};
+pub use store::FileRunStore;

@@ -4,30 +4,26 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
-use rowmill_core::ports::Span;
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::ports::{LedgerPosition, RecordId, ScannedEvent};
 use rowmill_types::{Problem, ProblemCode};
 
-use super::format::{Line, parse};
 use super::ledger::cannot_read;
 
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scanned {
+pub(super) struct Scanned {
     /// How many bytes of whole lines there are; what follows was cut by a crash.
-    pub length: u64,
+    pub(super) length: u64,
     /// Whether something was cut.
-    pub torn: bool,
+    pub(super) torn: bool,
 }
 
-/// Gives every whole line of the ledger to `saw`, in order, with its bytes and place.
+/// Gives every whole line of the ledger to `see`, in order.
 /// A ledger that is not there is an empty one.
-///
-/// # Errors
-///
-/// The file cannot be read, a line before the last is broken, or `saw` fails.
-pub fn scan(
+pub(super) fn scan(
     path: &Path,
-    mut saw: impl FnMut(Line, Span, &[u8]) -> Result<(), Problem>,
+    see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
 ) -> Result<Scanned, Problem> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Scanned { length: 0, torn: false }),
@@ -46,10 +42,10 @@ pub fn scan(
         if bytes.last() != Some(&b'\n') {
             return Ok(Scanned { length, torn: true });
         }
-        match parse(&bytes) {
-            Ok(line) => {
-                let span = Span { offset: length, length: u32::try_from(read).unwrap_or(u32::MAX) };
-                saw(line, span, &bytes)?;
+        match LedgerEvent::parse(&bytes) {
+            Ok(event) => {
+                let id = RecordId::new(LedgerPosition::from_key(length), read);
+                see(ScannedEvent { id, event, line: &bytes })?;
             }
             Err(what) => {
                 return Err(Problem::new(
@@ -69,118 +65,91 @@ mod tests {
     use std::io::Write;
     use std::path::PathBuf;
 
-    use rowmill_core::fingerprint::Fingerprint;
+    use futures_util::FutureExt;
     use rowmill_core::limits::Spend;
-    use rowmill_core::ports::{AskedKey, Group, InputIdentity, Ledger, TurnLine};
+    use rowmill_core::ports::{AskedKey, Durability, Group, LedgerRoom, OpenLedger, RunStore, TurnLine};
     use rowmill_core::record::Record;
+    use rowmill_testkit::run_header;
     use rowmill_types::{Money, RowId};
 
     use super::*;
-    use crate::file::{FileLedger, Header, WorkFolder};
-
-    fn header() -> Header {
-        let fingerprint = Fingerprint {
-            input: InputIdentity { path: "-".into(), size: None, probe: None },
-            id_field: None,
-            model: "passthrough".into(),
-            prompt: String::new(),
-            instruction: None,
-            schema: None,
-            agents: None,
-            query: None,
-            delimiter: None,
-            columns: None,
-            files: None,
-        };
-        Header::new("r", "now", &fingerprint, None)
-    }
+    use crate::file::header::FileHeader;
+    use crate::file::{FileRunStore, WorkFolder};
 
     fn ended() -> Record {
         let line = br#"{"event":"row_ended","envelope":{"id":4,"row_number":4,"ok":true},"telemetry":{}}"#;
         Record::parse([line.as_slice(), b"\n"].concat()).unwrap()
     }
 
-    fn ledger(folder: &WorkFolder) -> (FileLedger, PathBuf) {
-        folder.write_header(&header()).unwrap();
-        let mut ledger = FileLedger::open(folder, &header(), 0, 1024).unwrap();
+    fn append(open: &OpenLedger, group: Group<'_>) {
+        open.ledger.append(open.epoch, group).now_or_never().unwrap().unwrap();
+    }
+
+    fn begun(folder: &WorkFolder) -> PathBuf {
+        let store = FileRunStore::new(folder.clone());
+        let prepared = store.prepare(run_header("now"), LedgerRoom::default()).unwrap();
+        let open = store.begin(prepared).unwrap();
         let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
         let id = RowId::Text("five".into());
         let turns = [TurnLine { row: 5, id, asked: AskedKey(7), happening: b"{}".to_vec() }];
-        let group = Group { taken: &[4, 5], records: &[ended()], turns: &turns, released: &[9], cover };
-        ledger.append(group).unwrap();
-        (ledger, folder.ledger(&header()))
+        let records = [ended()];
+        let group = Group { taken: &[4, 5], records: &records, turns: &turns, cover, ..Group::default() };
+        append(&open, group);
+        folder.ledger_path(1)
     }
 
-    fn described(path: &Path) -> (Vec<String>, Scanned) {
-        let mut seen = Vec::new();
-        let scanned = scan(path, |line, _, _| {
-            seen.push(match line {
-                Line::Taken(rows) => format!("taken {rows:?}"),
-                Line::Released(rows) => format!("released {rows:?}"),
-                Line::Cover(spent) => format!("at most {} and {} tokens", spent.cost, spent.tokens),
-                Line::Turn(row, id) => format!("turn of {row}, {id}"),
-                Line::Ended(head) => format!("ended {}", head.id),
-            });
+    fn count(path: &Path) -> (usize, Scanned) {
+        let mut seen = 0;
+        let scanned = scan(path, &mut |_| {
+            seen += 1;
             Ok(())
         });
         (seen, scanned.unwrap())
     }
 
     #[test]
-    fn what_was_appended_is_read_back_in_order_and_a_torn_line_is_left_out() {
+    fn a_torn_line_is_left_out_and_removed_when_the_run_goes_on() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        let (_, path) = ledger(&folder);
+        let path = begun(&folder);
         let whole = path.metadata().unwrap().len();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"event\":\"row_").unwrap();
-
-        let (seen, scanned) = described(&path);
-
-        assert_eq!(
-            seen,
-            ["ended 4", "turn of 5, five", "released [9]", "at most $0.25 and 7 tokens", "taken [4, 5]"]
-        );
-        assert_eq!(scanned, Scanned { length: whole, torn: true });
-        let mut again = FileLedger::open(&folder, &header(), scanned.length, 0).unwrap();
-        again.append(Group { records: &[ended()], ..Group::default() }).unwrap();
-        assert_eq!(described(&path).0.len(), 6);
+        assert_eq!(count(&path), (4, Scanned { length: whole, torn: true }));
+        let open = FileRunStore::new(folder).take_up(run_header("now"), LedgerRoom::default()).unwrap();
+        append(&open, Group { records: &[ended()], ..Group::default() });
+        assert_eq!(count(&path).0, 5);
     }
 
-    #[test]
-    fn a_record_is_read_back_by_its_span() {
+    #[tokio::test]
+    async fn a_durable_ledger_has_what_it_says_when_it_says_so() {
         let home = tempfile::tempdir().unwrap();
-        let folder = WorkFolder::open(home.path()).unwrap();
-        let (ledger, path) = ledger(&folder);
-        let mut span = None;
-        scan(&path, |line, at, _| {
-            if matches!(line, Line::Ended(_)) {
-                span = Some(at);
-            }
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(ledger.reader().unwrap().read(span.unwrap()).unwrap(), ended().line);
+        let store = FileRunStore::new(WorkFolder::open(home.path()).unwrap());
+        let room = LedgerRoom { durability: Durability::Power, ..LedgerRoom::default() };
+        let open = store.begin(store.prepare(run_header("now"), room).unwrap()).unwrap();
+        let records = [ended()];
+        let group = Group { records: &records, ..Group::default() };
+        let appended = open.ledger.append(open.epoch, group).await.unwrap();
+        assert_eq!(store.reader().unwrap().read(appended.records[0]).unwrap(), ended().line);
     }
 
     #[test]
     fn a_broken_line_in_the_middle_is_refused_with_its_number() {
         let home = tempfile::tempdir().unwrap();
-        let folder = WorkFolder::open(home.path()).unwrap();
-        let (_, path) = ledger(&folder);
+        let path = begun(&WorkFolder::open(home.path()).unwrap());
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n{}\n").unwrap();
-        let problem = scan(&path, |_, _, _| Ok(())).unwrap_err();
-        assert!(problem.message.contains("line 6 of the ledger"), "{}", problem.message);
+        let problem = scan(&path, &mut |_| Ok(())).unwrap_err();
+        assert!(problem.message.contains("line 5 of the ledger"), "{}", problem.message);
     }
 
     #[test]
-    fn clearing_removes_only_what_rowmill_put_there() {
+    fn forgetting_a_run_removes_only_what_rowmill_put_there() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        drop(ledger(&folder));
+        begun(&folder);
         let own = home.path().join("notes.txt");
         std::fs::write(&own, "mine").unwrap();
-        folder.clear().unwrap();
+        FileRunStore::new(folder).forget().unwrap();
         let left: Vec<_> =
             std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, [own]);
@@ -190,8 +159,8 @@ mod tests {
     fn a_header_of_another_format_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(home.path()).unwrap();
-        folder.write_header(&Header { format: 2, ..header() }).unwrap();
-        let problem = folder.header().unwrap_err();
+        folder.write_header(&FileHeader { format: 2, ..FileHeader::new(1, run_header("now")) }).unwrap();
+        let problem = FileRunStore::new(folder).header().unwrap_err();
         assert!(problem.message.ends_with("has format 2, this version reads 1"), "{}", problem.message);
     }
 }

@@ -23,7 +23,7 @@
 //! | `Hooks` | [`check_hooks`] |
 //! | `Dataset` and `RowSource` | [`check_dataset`] |
 //! | `Attachments` | [`check_attachments`] |
-//! | `Ledger` and `LedgerReader` | [`check_ledger`] |
+//! | `RunStore`, `Ledger` and `RecordReader` | [`check_run_store`]; [`append_until_killed`] and [`check_killed_store`] for stores that outlive a process |
 //! | `AnswerStore` | [`check_answer_store`] |
 //! | `Sink` | [`check_sink`] |
 //! | `Observer` | [`check_observer`] |
@@ -37,12 +37,13 @@ mod attachments;
 mod dataset;
 mod guard;
 mod hooks;
-mod ledger;
+mod killed_store;
 mod model;
 mod observer;
 mod parts;
 mod reading;
 mod records;
+mod run_store;
 mod simulator;
 mod sink;
 mod tools;
@@ -51,9 +52,10 @@ pub use answers::check_answer_store;
 pub use attachments::{AttachmentFacts, check_attachments};
 pub use dataset::{DatasetFacts, Numbering, Reach, check_dataset};
 pub use hooks::{HookCase, HookFacts, check_hooks};
-pub use ledger::check_ledger;
+pub use killed_store::{append_until_killed, check_killed_store};
 pub use model::{Belongs, ModelFacts, check_own_model};
 pub use observer::check_observer;
+pub use run_store::check_run_store;
 pub use simulator::check_model;
 pub use sink::{Leaves, SinkFacts, check_sink};
 pub use tools::{AfterRelease, CountingTool, EchoTool, ToolCase, ToolFacts, check_tool_host};

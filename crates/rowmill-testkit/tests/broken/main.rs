@@ -7,9 +7,9 @@ mod answers;
 mod attachments;
 mod dataset;
 mod hooks;
-mod ledger;
 mod model;
 mod observer;
+mod run_store;
 mod sink;
 mod tools;
 

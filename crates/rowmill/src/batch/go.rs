@@ -281,12 +281,8 @@ where
             }
         }
     };
-    if let Some((folder, lock)) = held {
-        if let Ok(end) = &end {
-            settle(&folder, end.spent);
-        }
-        folder.tidy();
-        drop(lock);
+    if let (Some(held), Ok(end)) = (held, &end) {
+        settle(held, end.spent);
     }
     end
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{InputIdentity, Ledger};
+use rowmill_core::ports::{InputIdentity, OpenLedger, Retention, RunLock};
 use rowmill_core::resume::Resume;
+use rowmill_core::run_header::RunHeader;
 use rowmill_engine::Answers;
-use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::items::ID_FIELD;
@@ -15,10 +15,10 @@ use crate::answers::restore;
 use crate::counting::NoLedger;
 use crate::recorded::Recording;
 use crate::resume::{Beginning, NewRun, fresh, prepare_fresh, resumed};
-use crate::run::{blocking, run_id, seconds};
-use crate::spec::{Existing, Output, RunSpec};
+use crate::run::{on_thread, run_id, seconds};
+use crate::run_place::{LedgerSettings, RunPlace};
+use crate::spec::Existing;
 use crate::work::WorkSpec;
-use rowmill_data::{InputSpec, Location};
 
 /// A folder on disk with the ledger of a batch, and what may be done with one that is there.
 ///
@@ -73,11 +73,19 @@ impl LedgerFolder {
 /// What a batch begins from.
 pub(super) struct Begun {
     pub(super) run: String,
-    pub(super) ledger: Box<dyn Ledger>,
+    pub(super) ledger: OpenLedger,
     pub(super) resume: Resume,
     pub(super) spent: Spend,
     /// Kept for as long as the batch runs.
-    pub(super) held: Option<(WorkFolder, FolderLock)>,
+    pub(super) held: Option<HeldRun>,
+}
+
+/// The run of a batch that nobody else can carry out meanwhile.
+pub(super) struct HeldRun {
+    place: RunPlace,
+    header: RunHeader,
+    ledger: OpenLedger,
+    _lock: RunLock,
 }
 
 /// Who answers, as far as a resume has to know.
@@ -98,42 +106,49 @@ pub(super) async fn begin(
     let run = run_id(started);
     let Some(LedgerFolder { path, existing }) = folder else {
         let (resume, spent) = (Resume::default(), Spend::default());
-        return Ok(Begun { run, ledger: Box::new(NoLedger), resume, spent, held: None });
+        return Ok(Begun { run, ledger: NoLedger::open(), resume, spent, held: None });
     };
-    // A batch is a run whose results go to the program.
-    let input = InputSpec::new(Location::Stdin, None);
-    let spec = RunSpec { existing, work: work.clone(), ..RunSpec::new(input, Output::Stdout) };
-    let header = Header::new(&run, &seconds(started), &fingerprint(speaker), None);
-    let (_, begun) = blocking(spec, move |spec| {
-        let folder = WorkFolder::open(&path).map_err(hint)?;
-        let lock = folder.lock().map_err(hint)?;
-        if existing == Existing::Refuse && folder.header()?.is_some() {
+    let settings = LedgerSettings::new(work, existing);
+    let header = RunHeader::new(&run, &seconds(started), &fingerprint(speaker), None);
+    let begun = on_thread(move || {
+        let place = RunPlace::open(&path).map_err(hint)?;
+        let lock = place.store.lock().map_err(hint)?;
+        if existing == Existing::Refuse && place.store.header()?.is_some() {
             let message = format!("`{}` has the ledger of an earlier batch", path.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
                 .hint("go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)"));
         }
         if let Some(answers) = answers.filter(|_| existing.resumes()) {
-            restore(&answers, &folder)?;
+            restore(&answers, &*place.store)?;
         }
         let recording = Recording::Unneeded;
         let beginning = match existing.resumes() {
-            true => resumed(spec, &folder, None, NewRun { header, input: None, recording }).map_err(hint)?,
-            false => fresh(spec, &folder, prepare_fresh(spec, &folder, header).map_err(hint)?, recording)?,
+            true => {
+                let new = NewRun { header, input: None, recording };
+                resumed(&settings, &place, None, new).map_err(hint)?
+            }
+            false => {
+                let prepared = prepare_fresh(&settings, &place, header).map_err(hint)?;
+                fresh(None, &place, prepared, recording)?
+            }
         };
-        Ok((folder, lock, beginning))
+        Ok((place, lock, beginning))
     })
     .await?;
-    let (folder, lock, Beginning { ledger, resume, spent, .. }) = begun;
-    Ok(Begun { run, ledger: Box::new(ledger), resume, spent, held: Some((folder, lock)) })
+    let (place, lock, Beginning { header, ledger, resume, spent, .. }) = begun;
+    // The id that the batch began with, so that keys of calls are the same after a resume.
+    let run = header.run.clone();
+    let held = HeldRun { place, header, ledger: ledger.clone(), _lock: lock };
+    Ok(Begun { run, ledger, resume, spent, held: Some(held) })
 }
 
 /// Puts down what was spent, now that nothing is in flight any more. Until then a resume counts
 /// the most that it can have been, which is what the ledger says.
-pub(super) fn settle(folder: &WorkFolder, spent: Spend) {
-    let Ok(Some(header)) = folder.header() else { return };
-    let Ok(ledger) = std::fs::metadata(folder.ledger(&header)) else { return };
+pub(super) fn settle(held: HeldRun, spent: Spend) {
+    let HeldRun { place, header, ledger, _lock } = held;
+    let counted = ledger.ledger.position();
     // Where this cannot be written, what the ledger says is safe if not exact.
-    folder.write_header(&Header { spent, counted: ledger.len(), ..header }).ok();
+    place.store.finish(RunHeader { spent, counted, ..header }, Retention::Ledger).ok();
 }
 
 /// The same problem with what a program can do about it, where a command would name its flags.

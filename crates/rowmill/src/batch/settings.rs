@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::ports::Durability;
 use rowmill_engine::{Limits, OnQuota, Stop};
 use rowmill_types::Money;
 
@@ -329,6 +330,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     #[must_use]
     pub fn checkpoint_turns(mut self) -> Self {
         self.settings.work.agents.checkpoint_turns = true;
+        self
+    }
+
+    /// Forces every answer to disk before anything is made of it, so that it outlasts a power failure too.
+    /// It is of use only with a ledger, and takes a few milliseconds for each group of answers.
+    #[must_use]
+    pub fn durable(mut self) -> Self {
+        self.settings.work.durability = Durability::Power;
         self
     }
 

@@ -6,10 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::output::link_target;
-use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::writes::{DEFAULT_WORK_FOLDER, WrittenKind, WrittenPath};
+
+use crate::run_place::RunPlace;
 
 const OPEN_TO_ALL: u32 = 0o777;
 const PRIVATE: u32 = 0o700;
@@ -109,10 +110,10 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         if let Some((path, run)) = &self.work_folder {
-            let folder = WorkFolder::of(path);
+            let RunPlace { store, folder } = RunPlace::of(path);
             // A folder with another run in it is that run's, also if it came there just now.
-            if folder.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
-                drop(folder.clear());
+            if store.header().is_ok_and(|header| header.is_some_and(|header| header.run == *run)) {
+                drop(store.forget());
             } else if !self.work_folder_existed {
                 // Of an input that was being copied when the run was stopped.
                 folder.tidy();

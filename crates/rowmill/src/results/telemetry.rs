@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::stats::Spread;
-use rowmill_store::file::{Line, WorkFolder, scan};
+use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{Distribution, Values};
 use super::envelopes::Lines;
+
+use crate::run_place::RunPlace;
 
 /// What rows used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -106,20 +109,14 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
 /// What the ledger beside the output tells, where it was kept.
 pub(super) fn from_ledger(output: &Path) -> Result<Option<TelemetrySummary>, Problem> {
     let folder = WorkFolder::beside(output);
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let folder = WorkFolder::open(&folder)?;
-    let Some(header) = folder.header()? else { return Ok(None) };
-    let path = folder.ledger(&header);
     let mut sums = Sums::default();
-    scan(&path, |line, _, bytes| {
-        if let Line::Ended(_) = line
-            && let Ok(line) = serde_json::from_slice::<LedgerLine>(bytes)
+    RunPlace::of(&folder).store.scan(&mut |scanned| {
+        if let LedgerEvent::Ended(_) = scanned.event
+            && let Ok(line) = serde_json::from_slice::<LedgerLine>(scanned.line)
         {
             sums.add(&line.telemetry);
         }
         Ok(())
     })?;
-    Ok(sums.summary(path.display().to_string()))
+    Ok(sums.summary(folder.display().to_string()))
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use rowmill_store::file::{Unfinished, WorkFolder};
+use rowmill_core::run_header::Unfinished;
+use rowmill_store::file::WorkFolder;
 use serde::Serialize;
 
+use crate::run_place::RunPlace;
 use crate::spec::FOLDER_IN_OUTPUT;
 
 /// A run that has not come to the end of its input.
@@ -21,8 +23,8 @@ pub struct UnfinishedRun {
 #[must_use]
 pub fn unfinished(output: &Path, rows: u64) -> Option<UnfinishedRun> {
     let folder = if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::beside(output) };
-    let folder = WorkFolder::of(&folder);
-    let header = folder.header().ok()??;
+    let RunPlace { store, folder } = RunPlace::of(&folder);
+    let header = store.header().ok()??;
     header.unfinished.map(|Unfinished { rows: all }| UnfinishedRun {
         missing: all.map(|all| all.saturating_sub(rows)).filter(|missing| *missing > 0),
         running: folder.is_in_use(),

@@ -1,0 +1,269 @@
+//! The events of a ledger as lines of JSON: how they are written, and what they say.
+//!
+//! Events are an open set. A reader passes over one that it does not know, unless the event says that it
+//! has to be known (`"required":true`).
+
+use std::ops::Range;
+
+use rowmill_types::RowId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::agent::Happening;
+use crate::limits::Spend;
+use crate::ports::{AskedKey, Group, NoteEvent, ParkedRow, TurnLine};
+use crate::record::EnvelopeHead;
+
+/// What an event of a ledger says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LedgerEvent {
+    /// Rows were about to be sent.
+    Taken(Vec<u64>),
+    /// Rows were given back unsent.
+    Released(Vec<u64>),
+    /// The run cannot have spent more than this when the event was appended, nor until the next one.
+    SpentAtMost(Spend),
+    /// Something happened to a row that went on: its number and its id. [`TurnLine::parse`] tells what.
+    Turn(u64, RowId),
+    /// A row waits for something outside of the process.
+    Parked(ParkedRow),
+    /// A row ended.
+    Ended(EnvelopeHead),
+    /// Anything else, for those who know events of this kind.
+    Note(NoteEvent),
+}
+
+/// Writes all events of a group, each as a line; gives where the records stand in `out`.
+pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
+    let mut records = Vec::with_capacity(group.records.len());
+    for record in group.records {
+        let start = out.len();
+        out.extend_from_slice(&record.line);
+        records.push(start..out.len());
+    }
+    group.turns.iter().for_each(|turn| turn.write(out));
+    group.parked.iter().for_each(|parked| write_parked(parked, out));
+    group.notes.iter().for_each(|note| write_note(note, out));
+    // After the records: a kill in the middle of the write then costs no answer for the
+    // sake of rows that were not sent yet.
+    write_rows("rows_released", group.released, out);
+    if let Some(spent) = group.cover {
+        write_cover(spent, out);
+    }
+    write_rows("rows_taken", group.taken, out);
+    records
+}
+
+fn write_rows(event: &str, rows: &[u64], out: &mut Vec<u8>) {
+    if rows.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b"{\"event\":\"");
+    out.extend_from_slice(event.as_bytes());
+    out.extend_from_slice(b"\",\"rows\":[");
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(row.to_string().as_bytes());
+    }
+    out.extend_from_slice(b"]}\n");
+}
+
+fn write_cover(spent: Spend, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"event\":\"spent_at_most\",\"spent\":");
+    let written = serde_json::to_writer(&mut *out, &spent);
+    debug_assert!(written.is_ok(), "two numbers are always JSON");
+    out.extend_from_slice(b"}\n");
+}
+
+fn write_parked(parked: &ParkedRow, out: &mut Vec<u8>) {
+    // A version that does not know parked rows would send them again.
+    out.extend_from_slice(b"{\"event\":\"row_parked\",\"required\":true,\"row\":");
+    out.extend_from_slice(parked.row.to_string().as_bytes());
+    out.extend_from_slice(b",\"id\":");
+    parked.id.write_json(out);
+    out.extend_from_slice(b",\"waits_for\":");
+    let written = serde_json::to_writer(&mut *out, &parked.waits_for);
+    debug_assert!(written.is_ok(), "texts are always JSON");
+    out.extend_from_slice(b"}\n");
+}
+
+fn write_note(note: &NoteEvent, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"event\":");
+    write_text(&note.kind, out);
+    if note.required {
+        out.extend_from_slice(b",\"required\":true");
+    }
+    out.extend_from_slice(b",\"data\":");
+    out.extend_from_slice(note.data.as_bytes());
+    out.extend_from_slice(b"}\n");
+}
+
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    let written = serde_json::to_writer(&mut *out, text);
+    debug_assert!(written.is_ok(), "a text is always JSON");
+}
+
+impl TurnLine {
+    /// Writes the event, newline included.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
+        out.extend_from_slice(self.row.to_string().as_bytes());
+        out.extend_from_slice(b",\"id\":");
+        self.id.write_json(out);
+        out.extend_from_slice(format!(",\"asked\":\"{:032x}\"", self.asked.0).as_bytes());
+        out.extend_from_slice(b",\"happening\":");
+        out.extend_from_slice(&self.happening);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Reads the happening back from its event, with what its row asked.
+    ///
+    /// # Errors
+    ///
+    /// The line is no such event.
+    pub fn parse(line: &[u8]) -> Result<(AskedKey, Happening), String> {
+        #[derive(Deserialize)]
+        struct Fields<'a> {
+            asked: &'a str,
+            #[serde(borrow)]
+            happening: &'a RawValue,
+        }
+        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let asked = u128::from_str_radix(fields.asked, 16).map_err(|error| error.to_string())?;
+        Ok((AskedKey(asked), Happening::parse(fields.happening.get().as_bytes())?))
+    }
+}
+
+#[derive(Deserialize)]
+struct Fields<'a> {
+    event: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    required: bool,
+    #[serde(borrow)]
+    envelope: Option<&'a RawValue>,
+    rows: Option<Vec<u64>>,
+    row: Option<u64>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    waits_for: Option<Vec<String>>,
+    spent: Option<Spend>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+impl LedgerEvent {
+    /// Reads an event.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the line.
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
+        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        match &*fields.event {
+            "row_ended" => {
+                let envelope = fields.envelope.ok_or("an ended row without an envelope")?;
+                let head = EnvelopeHead::parse(envelope.get().as_bytes());
+                head.map(Self::Ended).map_err(|error| error.to_string())
+            }
+            "rows_taken" => fields.rows.map(Self::Taken).ok_or_else(|| "no `rows`".into()),
+            "rows_released" => fields.rows.map(Self::Released).ok_or_else(|| "no `rows`".into()),
+            "spent_at_most" => fields.spent.map(Self::SpentAtMost).ok_or_else(|| "no `spent`".into()),
+            "turn" => {
+                let (row, id) = fields.named_row()?;
+                Ok(Self::Turn(row, id))
+            }
+            "row_parked" => {
+                let (row, id) = fields.named_row()?;
+                let waits_for = fields.waits_for.ok_or("no `waits_for`")?;
+                Ok(Self::Parked(ParkedRow { row, id, waits_for }))
+            }
+            kind => Ok(Self::Note(NoteEvent {
+                kind: kind.to_owned(),
+                required: fields.required,
+                data: fields.data.map_or("null", RawValue::get).to_owned(),
+            })),
+        }
+    }
+}
+
+impl Fields<'_> {
+    fn named_row(&self) -> Result<(u64, RowId), String> {
+        let (Some(row), Some(id)) = (self.row, self.id) else { return Err("no `row` or no `id`".into()) };
+        let id = match serde_json::from_str::<u64>(id.get()) {
+            Ok(number) => RowId::Number(number),
+            Err(_) => RowId::Text(serde_json::from_str(id.get()).map_err(|error| error.to_string())?),
+        };
+        Ok((row, id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::Money;
+
+    use super::*;
+    use crate::record::Record;
+
+    fn ended() -> Record {
+        let line = br#"{"event":"row_ended","envelope":{"id":4,"row_number":4,"ok":true},"telemetry":{}}"#;
+        Record::parse([line.as_slice(), b"\n"].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_group_is_read_back_as_it_was_written_and_records_stand_where_it_says() {
+        let id = RowId::Text("fü\"nf".into());
+        let turns = [TurnLine { row: 5, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
+        let parked = [ParkedRow { row: 6, id: RowId::Number(6), waits_for: vec!["job \"1\"".into()] }];
+        let note = NoteEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
+        let spent = Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 };
+        let group = Group {
+            taken: &[4, 5],
+            records: &[ended(), ended()],
+            turns: &turns,
+            parked: &parked,
+            released: &[9],
+            cover: Some(spent),
+            notes: std::slice::from_ref(&note),
+        };
+        let mut out = b"before\n".to_vec();
+        let records = write_group(&group, &mut out);
+        assert!(records.iter().all(|range| out[range.clone()] == ended().line));
+        let lines = out.split_inclusive(|byte| *byte == b'\n').skip(1);
+        let events: Vec<_> = lines.map(|line| LedgerEvent::parse(line).unwrap()).collect();
+        let [LedgerEvent::Ended(first), LedgerEvent::Ended(_), rest @ ..] = events.as_slice() else {
+            panic!("{events:?}")
+        };
+        assert_eq!(first.number, 4);
+        assert_eq!(
+            rest,
+            [
+                LedgerEvent::Turn(5, id),
+                LedgerEvent::Parked(parked[0].clone()),
+                LedgerEvent::Note(note),
+                LedgerEvent::Released(vec![9]),
+                LedgerEvent::SpentAtMost(spent),
+                LedgerEvent::Taken(vec![4, 5]),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_event_of_a_later_version_is_a_note_with_or_without_data() {
+        let parse = |line: &str| LedgerEvent::parse(line.as_bytes());
+        let note = |required, data: &str| NoteEvent { kind: "new".into(), required, data: data.into() };
+        assert_eq!(parse(r#"{"event":"new","more":[1]}"#), Ok(LedgerEvent::Note(note(false, "null"))));
+        assert_eq!(
+            parse(r#"{"event":"new","required":true,"data":[1]}"#),
+            Ok(LedgerEvent::Note(note(true, "[1]")))
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_is_refused_with_what_is_wrong() {
+        for line in ["nonsense", "{}", r#"{"event":"rows_taken"}"#, r#"{"event":"turn","row":1}"#] {
+            assert!(LedgerEvent::parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

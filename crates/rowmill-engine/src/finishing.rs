@@ -1,0 +1,111 @@
+//! Rows that were answered and of which something is made: the program's code runs on a thread for it,
+//! because the loop must not wait for it.
+
+use std::sync::Arc;
+
+use rowmill_core::ports::{Finish, Group};
+use rowmill_core::record::Record;
+use rowmill_types::{Problem, ProblemCode};
+use tokio::task::JoinHandle;
+
+use crate::drive::Driver;
+use crate::policy::StopCause;
+use crate::prepared::Ended;
+use crate::work::Shared;
+
+/// What has the last word on rows that were answered, and the rows that wait for it.
+pub(crate) struct Finishing {
+    finish: Arc<dyn Finish>,
+    /// Rows that have not had their turn, in the order in which they ended.
+    waiting: Vec<Ended>,
+    running: Option<JoinHandle<Vec<Ended>>>,
+    /// How many rows are with the program now.
+    rows_running: usize,
+}
+
+impl Finishing {
+    pub(crate) fn new(finish: Arc<dyn Finish>) -> Self {
+        Self { finish, waiting: Vec::new(), running: None, rows_running: 0 }
+    }
+
+    /// Rows of which nobody knows yet what they come to. They keep their places.
+    pub(crate) fn rows(&self) -> usize {
+        self.waiting.len() + self.rows_running
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Waits for the rows that are with the program; for ever if there are none.
+    pub(crate) async fn finished(&mut self) -> Result<Vec<Ended>, Problem> {
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let finished = running.await;
+        self.running = None;
+        self.rows_running = 0;
+        finished.map_err(|error| {
+            Problem::new(ProblemCode::Internal, "the thread for results could not be started").cause(error)
+        })
+    }
+}
+
+impl Driver {
+    /// Takes in a row that has ended, to have something made of its answer.
+    pub(crate) fn finish_later(&mut self, ended: Ended) -> Option<Ended> {
+        let Some(finishing) = &mut self.finishing else { return Some(ended) };
+        finishing.waiting.push(ended);
+        None
+    }
+
+    /// Hands rows that wait to the program, unless it has some already. What was paid for is kept first,
+    /// whatever the program does with it.
+    pub(crate) async fn start_finishing(&mut self, shared: &Shared) {
+        let Some(finishing) = self.finishing.as_mut().filter(|finishing| !finishing.is_running()) else {
+            return;
+        };
+        if finishing.waiting.is_empty() {
+            return;
+        }
+        let mut rows = std::mem::take(&mut finishing.waiting);
+        let finish = Arc::clone(&finishing.finish);
+        self.keep_first(&mut rows, shared).await;
+        if let Some(finishing) = &mut self.finishing {
+            finishing.rows_running = rows.len();
+            finishing.running = Some(tokio::task::spawn_blocking(move || {
+                rows.iter_mut().for_each(|ended| ended.finish(&*finish));
+                rows
+            }));
+        }
+    }
+
+    /// Waits until nothing waits for the program any more.
+    pub(crate) async fn end_finishing(&mut self, shared: &Shared) {
+        while self.finishing.as_ref().is_some_and(|finishing| finishing.rows() > 0) {
+            self.start_finishing(shared).await;
+            if let Some(finishing) = &mut self.finishing {
+                let finished = finishing.finished().await;
+                self.heed_finished(finished);
+            }
+        }
+    }
+
+    /// Puts the answers to rows on record before anything is made of them.
+    async fn keep_first(&mut self, rows: &mut [Ended], shared: &Shared) {
+        let is_kept = |ended: &&mut Ended| !ended.again && ended.outcome.is_ok();
+        let mut kept: Vec<&mut Ended> = rows.iter_mut().filter(is_kept).collect();
+        if !self.keeps_records || kept.is_empty() {
+            return;
+        }
+        let records: Vec<Record> = kept.iter().map(|ended| ended.record(&shared.worker)).collect();
+        let group = Group { records: &records, ..Group::default() };
+        // Where it fails, it fails again when everything is written, and is told there.
+        let Ok(appended) = shared.account.append(group).await else { return };
+        for ((ended, record), id) in kept.iter_mut().zip(records).zip(appended.records) {
+            ended.kept_first = Some(Box::new((record, id)));
+        }
+        if let Some(problem) = appended.trouble {
+            self.held_back.get_or_insert_default();
+            self.end_early(StopCause::Problem(problem));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A run in a work folder: `run.json` is its header, a file of JSON lines its ledger.
+
+use rowmill_core::ports::{
+    LedgerPosition, LedgerRoom, OpenLedger, PreparedRun, RecordReader, Retention, RunLock, RunStore,
+    ScannedEvent,
+};
+use rowmill_core::run_header::RunHeader;
+use rowmill_types::Problem;
+use std::sync::Arc;
+
+use super::WorkFolder;
+use super::header::FileHeader;
+use super::ledger::{FileLedger, FileReader};
+use super::scan::{Scanned, scan};
+
+/// Keeps a run in a work folder. Fastest, and for one process at a time.
+#[derive(Debug, Clone)]
+pub struct FileRunStore {
+    folder: WorkFolder,
+}
+
+impl FileRunStore {
+    /// The run that has its ledger in this folder.
+    #[must_use]
+    pub fn new(folder: WorkFolder) -> Self {
+        Self { folder }
+    }
+
+    fn open(&self, header: &FileHeader, length: u64, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+        let ledger = FileLedger::open(&self.folder, header, length, room)?;
+        Ok(OpenLedger { ledger: Arc::new(ledger), epoch: header.run.epoch })
+    }
+
+    fn scan_file(
+        &self,
+        header: &FileHeader,
+        see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
+    ) -> Result<Scanned, Problem> {
+        scan(&self.folder.ledger(header), see)
+    }
+}
+
+impl RunStore for FileRunStore {
+    fn lock(&self) -> Result<RunLock, Problem> {
+        Ok(RunLock::new(self.folder.lock()?))
+    }
+
+    fn header(&self) -> Result<Option<RunHeader>, Problem> {
+        Ok(self.folder.header()?.map(|header| header.run))
+    }
+
+    fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
+        // A header that cannot be read names no ledger that anyone could go on with.
+        let before = self.folder.header().ok().flatten();
+        let generation = before.as_ref().map_or(1, |before| before.generation + 1);
+        let epoch = before.map_or(header.epoch, |before| before.run.epoch).next();
+        let header = FileHeader::new(generation, RunHeader { epoch, ..header });
+        // Emptied before the header names it, so that no line of an older run can count.
+        let ledger = self.open(&header, 0, room);
+        let made = ledger.and_then(|ledger| self.folder.prepare_header(&header).map(|()| ledger));
+        match made {
+            Ok(ledger) => Ok(PreparedRun { header: header.run, ledger }),
+            Err(problem) => {
+                self.folder.give_up(&header);
+                Err(problem)
+            }
+        }
+    }
+
+    fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem> {
+        self.folder.forget_run()?;
+        self.folder.put_header()?;
+        Ok(prepared.ledger)
+    }
+
+    fn cancel(&self, _: PreparedRun) {
+        if let Some(header) = self.folder.prepared_header() {
+            self.folder.give_up(&header);
+        }
+    }
+
+    fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+        let before = self.folder.header()?;
+        let generation = before.as_ref().map_or(1, |before| before.generation);
+        let epoch = before.as_ref().map_or(header.epoch, |before| before.run.epoch).next();
+        // A ledger that no header names counts for nothing.
+        let length = match &before {
+            Some(before) => self.scan_file(before, &mut |_| Ok(()))?.length,
+            None => 0,
+        };
+        let header = FileHeader::new(generation, RunHeader { epoch, ..header });
+        let ledger = self.open(&header, length, room)?;
+        self.folder.write_header(&header)?;
+        Ok(ledger)
+    }
+
+    fn scan(
+        &self,
+        see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
+    ) -> Result<LedgerPosition, Problem> {
+        let Some(header) = self.folder.header()? else { return Ok(LedgerPosition::START) };
+        Ok(LedgerPosition::from_key(self.scan_file(&header, see)?.length))
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        let generation = self.folder.header()?.map_or(1, |header| header.generation);
+        Ok(Box::new(FileReader::open(self.folder.ledger_path(generation))?))
+    }
+
+    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
+        let before = self.folder.header()?;
+        let generation = before.as_ref().map_or(1, |before| before.generation);
+        match retention {
+            Retention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
+            Retention::Header => {
+                let (counted, turns_from) = (LedgerPosition::START, LedgerPosition::START);
+                let header = RunHeader { counted, turns_from, ..header };
+                self.folder.write_header(&FileHeader::new(generation + 1, header))?;
+                self.folder.forget_ledgers(generation);
+            }
+        }
+        self.folder.tidy();
+        Ok(())
+    }
+
+    fn forget(&self) -> Result<(), Problem> {
+        self.folder.clear()
+    }
+}

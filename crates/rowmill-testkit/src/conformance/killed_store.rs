@@ -1,0 +1,80 @@
+//! What every store of runs must do when the process that appends is killed.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::ports::{Group, RunStore};
+
+use super::guard::{Suite, require};
+use super::records;
+use super::run_store::{ROOM, said};
+use crate::run_header;
+
+/// Records in each group.
+const EACH: u64 = 3;
+
+/// Begins the run in a store or takes it up, and appends groups until the process is killed. The number of
+/// every group that `append` has returned for is printed on a line of its own.
+///
+/// # Errors
+///
+/// What the store could not do.
+pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
+    let _lock = store.lock().map_err(said)?;
+    let ended = ended_rows(store)?;
+    let open = match store.header().map_err(said)? {
+        Some(header) => store.take_up(header, ROOM).map_err(said)?,
+        None => {
+            let prepared = store.prepare(run_header("killed"), ROOM).map_err(said)?;
+            store.begin(prepared).map_err(said)?
+        }
+    };
+    // Of the last group a kill may have left a part.
+    for group in ended.len() as u64 / EACH.. {
+        let rows: Vec<u64> = (group * EACH..(group + 1) * EACH).filter(|row| !ended.contains(row)).collect();
+        let records: Vec<_> = rows.iter().map(|row| records::ok(*row, &"text ".repeat(200))).collect();
+        let group_of = Group { taken: &rows, records: &records, ..Group::default() };
+        open.ledger.append(open.epoch, group_of).await.map_err(said)?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{group}").and_then(|()| out.flush()).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Every way in which a store breaks its contract after the process of [`append_until_killed`] was killed, which
+/// had printed the numbers of all groups up to `confirmed` and nothing after it.
+#[must_use]
+pub fn check_killed_store(store: &dyn RunStore, confirmed: Option<u64>) -> Vec<String> {
+    let mut suite = Suite::default();
+    suite.check("a run whose process was killed", || {
+        drop(store.lock().map_err(|problem| format!("its lock is still held: {}", problem.message))?);
+        let ended = ended_rows(store)?;
+        let rows = confirmed.map_or(0, |last| (last + 1) * EACH);
+        let lost: Vec<u64> = (0..rows).filter(|row| !ended.contains(row)).collect();
+        require(lost.is_empty(), || format!("rows are lost that were appended: {lost:?}"))?;
+        // One group may have been on its way.
+        let most = rows + EACH;
+        require(ended.iter().all(|row| *row < most), || "it has rows that nobody appended".into())
+    });
+    suite.deviations()
+}
+
+/// The rows that the run says have ended.
+fn ended_rows(store: &dyn RunStore) -> Result<BTreeSet<u64>, String> {
+    let mut rows = BTreeSet::new();
+    let mut twice = None;
+    let scanned = store.scan(&mut |scanned| {
+        if let LedgerEvent::Ended(head) = scanned.event
+            && !rows.insert(head.number)
+        {
+            twice = Some(head.number);
+        }
+        Ok(())
+    });
+    scanned.map_err(said)?;
+    match twice {
+        Some(row) => Err(format!("row {row} has two records")),
+        None => Ok(rows),
+    }
+}

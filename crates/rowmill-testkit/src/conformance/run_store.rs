@@ -1,0 +1,306 @@
+//! What every store of runs must do.
+
+use std::sync::Arc;
+
+use rowmill_core::ledger::LedgerEvent;
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::{
+    AskedKey, Group, LedgerPosition, LedgerRoom, NoteEvent, OpenLedger, ParkedRow, RecordId, RecordReader,
+    Retention, RunStore, TurnLine,
+};
+use rowmill_core::record::Record;
+use rowmill_core::run_header::RunHeader;
+use rowmill_types::RowId;
+
+use super::guard::{Checked, Suite, require};
+use super::records;
+use crate::run_header;
+
+/// The length of a large result.
+const LARGE: usize = 1 << 20;
+
+/// What a store should be ready for in the suites.
+pub(super) const ROOM: LedgerRoom =
+    LedgerRoom { rows: 16, durability: rowmill_core::ports::Durability::Process };
+
+/// Every way in which a store breaks the contract of [`RunStore`]; empty when it keeps it. `open` gives the
+/// store of one and the same run each time, as another process would open it; the run must not exist yet.
+///
+/// A run that is prepared does not count before it is begun. A record is found by its id, byte for byte, as
+/// soon as `append` has returned, by readers that were made before or later; a scan gives every event in
+/// order. A run that is taken up keeps its events and gets a later epoch, and whoever appends with an
+/// earlier one is refused. Only one can hold the lock. What is finished, begun anew or forgotten is found so.
+///
+/// The store should have room on its disk: a reserve that has to be used is told as a deviation.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use rowmill_testkit::MemoryRunStore;
+/// use rowmill_testkit::conformance::check_run_store;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let store = MemoryRunStore::default();
+/// assert_eq!(check_run_store(&|| Arc::new(store.clone())).await, Vec::<String>::new());
+/// # });
+/// ```
+pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> Vec<String> {
+    let mut suite = Suite::default();
+    let store = open();
+    suite.check("a run that is not there", || {
+        require(header(&*open())?.is_none(), || "it has a header".into())?;
+        has_events(&*open(), 0)
+    });
+    suite.check("preparing a run and not beginning it", || {
+        let prepared = store.prepare(run_header("first"), ROOM).map_err(said)?;
+        require(header(&*open())?.is_none(), || "it counts before it is begun".into())?;
+        store.cancel(prepared);
+        require(header(&*open())?.is_none(), || "it counts although it was cancelled".into())
+    });
+    let mut begun = None;
+    suite.check("beginning a run", || {
+        begun = Some(begin(&*store, "first")?);
+        has_header(&*open(), "first")?;
+        has_events(&*open(), 0)
+    });
+    let Some(first) = begun else { return suite.deviations() };
+    let mut kept = Vec::new();
+    check_appending(&mut suite, open, &first, &mut kept).await;
+    suite.check("the lock", || {
+        let lock = store.lock().map_err(said)?;
+        require(open().lock().is_err(), || "two hold it at once".into())?;
+        drop(lock);
+        open().lock().map(drop).map_err(|problem| format!("it is not given back: {}", problem.message))
+    });
+    let taken_up = check_taking_up(&mut suite, open, &first, &mut kept).await;
+    if let Some(second) = taken_up {
+        check_ends(&mut suite, open, &second);
+    }
+    suite.deviations()
+}
+
+/// A record that was appended, and by what it is found.
+type Kept = (RecordId, Vec<u8>);
+
+async fn check_appending(
+    suite: &mut Suite,
+    open: &(dyn Fn() -> Arc<dyn RunStore> + Sync),
+    first: &OpenLedger,
+    kept: &mut Vec<Kept>,
+) {
+    let mut early = None;
+    suite.check("a reader before anything was appended", || {
+        early = Some(first.ledger.reader().map_err(said)?);
+        Ok(())
+    });
+    let Some(mut early) = early else { return };
+    for (what, records) in groups() {
+        let doing = format!("appending {what}");
+        suite
+            .wait_for(&doing, async {
+                append(first, &records, kept).await?;
+                finds(&mut *early, kept.iter().rev().take(records.len()))
+            })
+            .await;
+    }
+    suite.check("reading everything again, the last first", || finds(&mut *early, kept.iter().rev()));
+    suite.check("a reader that is made later", || {
+        finds(&mut *first.ledger.reader().map_err(said)?, kept.iter())?;
+        finds(&mut *open().reader().map_err(said)?, kept.iter())
+    });
+    suite.check("two readers at the same time", || {
+        let mut other = first.ledger.reader().map_err(said)?;
+        kept.iter().try_for_each(|one| {
+            finds(&mut *early, [one].into_iter())?;
+            finds(&mut *other, [one].into_iter())
+        })
+    });
+    suite.check("reading what is not there", || {
+        let id = RecordId::new(LedgerPosition::from_key(u64::MAX / 4), 10);
+        require(early.read(id).is_err(), || "it gave bytes, and there are none".to_owned())
+    });
+    suite.check("scanning", || {
+        let end = scans(&*open(), kept)?;
+        require(end == first.ledger.position(), || "it ends elsewhere than the ledger".into())
+    });
+}
+
+async fn check_taking_up(
+    suite: &mut Suite,
+    open: &(dyn Fn() -> Arc<dyn RunStore> + Sync),
+    first: &OpenLedger,
+    kept: &mut Vec<Kept>,
+) -> Option<OpenLedger> {
+    let mut taken_up = None;
+    suite.check("taking a run up", || {
+        let end = first.ledger.position();
+        let second = open().take_up(run_header("second"), ROOM).map_err(said)?;
+        require(second.epoch > first.epoch, || "it has no later epoch".into())?;
+        has_header(&*open(), "second")?;
+        require(second.ledger.position() == end, || "events are lost or were added".into())?;
+        taken_up = Some(second);
+        Ok(())
+    });
+    let second = taken_up?;
+    suite
+        .wait_for("appending with an epoch that is over", async {
+            let late = first.ledger.append(first.epoch, Group { taken: &[1], ..Group::default() }).await;
+            require(late.is_err(), || "it is not refused".into())
+        })
+        .await;
+    suite
+        .wait_for("appending after a run was taken up", async {
+            append(&second, &[records::ok(900, "later")], kept).await?;
+            finds(&mut *open().reader().map_err(said)?, kept.iter())?;
+            scans(&*open(), kept).map(drop)
+        })
+        .await;
+    Some(second)
+}
+
+fn check_ends(suite: &mut Suite, open: &(dyn Fn() -> Arc<dyn RunStore> + Sync), second: &OpenLedger) {
+    suite.check("finishing a run with its ledger", || {
+        let events = count_events(&*open())?;
+        open().finish(run_header("third"), Retention::Ledger).map_err(said)?;
+        has_header(&*open(), "third")?;
+        has_events(&*open(), events)
+    });
+    suite.check("finishing a run without its ledger", || {
+        open().finish(run_header("fourth"), Retention::Header).map_err(said)?;
+        has_header(&*open(), "fourth")?;
+        has_events(&*open(), 0)
+    });
+    suite.check("beginning anew where a run is", || {
+        let again = begin(&*open(), "fifth")?;
+        require(again.epoch > second.epoch, || "it has no later epoch".into())?;
+        has_header(&*open(), "fifth")?;
+        has_events(&*open(), 0)
+    });
+    suite.check("forgetting a run", || {
+        open().forget().map_err(said)?;
+        require(header(&*open())?.is_none(), || "it has a header".into())?;
+        has_events(&*open(), 0)
+    });
+}
+
+fn header(store: &dyn RunStore) -> Result<Option<RunHeader>, String> {
+    store.header().map_err(said)
+}
+
+/// A store sets the epoch and may set positions; all else is as it was given.
+fn has_header(store: &dyn RunStore, at: &str) -> Checked {
+    let found = header(store)?.ok_or("it has no header")?;
+    let expected = RunHeader {
+        epoch: found.epoch,
+        counted: found.counted,
+        turns_from: found.turns_from,
+        ..run_header(at)
+    };
+    require(found == expected, || format!("its header is another: {found:?}"))
+}
+
+fn count_events(store: &dyn RunStore) -> Result<usize, String> {
+    let mut count = 0;
+    let scanned = store.scan(&mut |_| {
+        count += 1;
+        Ok(())
+    });
+    scanned.map(|_| count).map_err(said)
+}
+
+fn has_events(store: &dyn RunStore, expected: usize) -> Checked {
+    let found = count_events(store)?;
+    require(found == expected, || format!("it has {found} events instead of {expected}"))
+}
+
+fn begin(store: &dyn RunStore, at: &str) -> Result<OpenLedger, String> {
+    let prepared = store.prepare(run_header(at), ROOM).map_err(said)?;
+    store.begin(prepared).map_err(said)
+}
+
+fn groups() -> Vec<(&'static str, Vec<Record>)> {
+    let many = (10..60).map(|number| records::ok(number, "one of many")).collect();
+    vec![
+        ("nothing", Vec::new()),
+        ("one record", vec![records::ok(1, "yes")]),
+        ("rows that are taken", Vec::new()),
+        ("several records", vec![records::ok(2, "größer"), records::failed(3), records::ok(4, "")]),
+        ("a large record", vec![records::ok(5, &"x".repeat(LARGE)), records::ok(6, "after it")]),
+        ("many records", many),
+    ]
+}
+
+/// Appends the records with some of everything else; nothing goes with the first group.
+async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> Checked {
+    let id = RowId::Text("seven".into());
+    let turns = [TurnLine { row: 7, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
+    let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()] }];
+    let notes = [NoteEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
+    let group = if kept.is_empty() && records.is_empty() {
+        Group::default()
+    } else {
+        Group {
+            taken: &[7, 8, 9],
+            records,
+            turns: &turns,
+            parked: &parked,
+            released: &[9],
+            cover: Some(Spend::default()),
+            notes: &notes,
+        }
+    };
+    let before = open.ledger.position();
+    let appended = open.ledger.append(open.epoch, group).await.map_err(said)?;
+    require(appended.records.len() == records.len(), || "not every record has an id".into())?;
+    for (id, Record { line, .. }) in appended.records.iter().zip(records) {
+        require(id.position() >= before, || "a record is said to stand before earlier events".into())?;
+        kept.push((*id, line.clone()));
+    }
+    let trouble = appended.trouble.map(|problem| problem.message);
+    require(trouble.is_none(), || format!("there is trouble: {}", trouble.unwrap_or_default()))
+}
+
+fn finds<'a>(reader: &mut dyn RecordReader, mut kept: impl Iterator<Item = &'a Kept>) -> Checked {
+    kept.try_for_each(|(id, line)| {
+        let found =
+            reader.read(*id).map_err(|problem| format!("a record is not found: {}", problem.message))?;
+        require(found == *line, || "a record is another one".to_owned())
+    })
+}
+
+/// Scans, and compares what ended with what was kept; gives where the next event will stand.
+fn scans(store: &dyn RunStore, kept: &[Kept]) -> Result<LedgerPosition, String> {
+    let (mut ended, mut kinds, mut last) = (Vec::new(), std::collections::BTreeSet::new(), None);
+    let mut in_order = true;
+    let scanned = store.scan(&mut |scanned| {
+        in_order &= last.is_none_or(|last| last < scanned.id.position());
+        last = Some(scanned.id.position());
+        kinds.insert(kind(&scanned.event));
+        if let LedgerEvent::Ended(_) = scanned.event {
+            ended.push((scanned.id, scanned.line.to_vec()));
+        }
+        Ok(())
+    });
+    let end = scanned.map_err(said)?;
+    require(in_order, || "the positions of events do not go up".into())?;
+    require(last.is_none_or(|last| last < end), || "it ends before its last event".into())?;
+    require(ended == kept, || format!("it gave {} records instead of {}", ended.len(), kept.len()))?;
+    require(kinds.len() == 7, || format!("of the kinds of events it gave only {kinds:?}"))?;
+    Ok(end)
+}
+
+fn kind(event: &LedgerEvent) -> &'static str {
+    match event {
+        LedgerEvent::Taken(_) => "taken",
+        LedgerEvent::Released(_) => "released",
+        LedgerEvent::SpentAtMost(_) => "spent",
+        LedgerEvent::Turn(..) => "turn",
+        LedgerEvent::Parked(_) => "parked",
+        LedgerEvent::Ended(_) => "ended",
+        LedgerEvent::Note(_) => "note",
+    }
+}
+
+pub(super) fn said(problem: rowmill_types::Problem) -> String {
+    format!("it could not be done: {}", problem.message)
+}

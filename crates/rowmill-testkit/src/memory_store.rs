@@ -1,0 +1,205 @@
+//! A run that is kept in memory, for as long as somebody has its store.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rowmill_core::fingerprint::Fingerprint;
+use rowmill_core::ledger::{LedgerEvent, write_group};
+use rowmill_core::limits::Spend;
+use rowmill_core::ports::{
+    Appended, Epoch, Group, InputIdentity, Ledger, LedgerPosition, LedgerRoom, OpenLedger, PreparedRun,
+    RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent,
+};
+use rowmill_core::run_header::RunHeader;
+use rowmill_types::{Money, Problem, ProblemCode};
+
+/// Keeps a run in memory. Clones are the same store.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryRunStore {
+    kept: Arc<Mutex<KeptRun>>,
+    lock: Arc<Mutex<bool>>,
+}
+
+#[derive(Debug, Default)]
+struct KeptRun {
+    header: Option<RunHeader>,
+    events: EventLines,
+    /// The last epoch that was given, also to runs that are gone.
+    last_epoch: Epoch,
+    prepared: Option<(RunHeader, EventLines)>,
+}
+
+/// The lines of a ledger, one after the other.
+type EventLines = Arc<Mutex<Vec<u8>>>;
+
+#[derive(Debug)]
+struct MemoryLedger {
+    kept: Arc<Mutex<KeptRun>>,
+    events: EventLines,
+    epoch: Epoch,
+}
+
+/// Gives a lock back.
+struct LockGuard(Arc<Mutex<bool>>);
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        *locked(&self.0) = false;
+    }
+}
+
+impl MemoryRunStore {
+    fn open(&self, events: &EventLines, epoch: Epoch) -> OpenLedger {
+        let ledger = MemoryLedger { kept: Arc::clone(&self.kept), events: Arc::clone(events), epoch };
+        OpenLedger { ledger: Arc::new(ledger), epoch }
+    }
+}
+
+impl KeptRun {
+    fn next_epoch(&mut self) -> Epoch {
+        self.last_epoch = self.last_epoch.next();
+        self.last_epoch
+    }
+}
+
+impl RunStore for MemoryRunStore {
+    fn lock(&self) -> Result<RunLock, Problem> {
+        if std::mem::replace(&mut *locked(&self.lock), true) {
+            return Err(Problem::new(ProblemCode::OutputBusy, "another run has its ledger here"));
+        }
+        Ok(RunLock::new(LockGuard(Arc::clone(&self.lock))))
+    }
+
+    fn header(&self) -> Result<Option<RunHeader>, Problem> {
+        Ok(locked(&self.kept).header.clone())
+    }
+
+    fn prepare(&self, header: RunHeader, _: LedgerRoom) -> Result<PreparedRun, Problem> {
+        let mut kept = locked(&self.kept);
+        let epoch = kept.next_epoch();
+        let (header, events) = (RunHeader { epoch, ..header }, EventLines::default());
+        kept.prepared = Some((header.clone(), Arc::clone(&events)));
+        Ok(PreparedRun { header, ledger: self.open(&events, epoch) })
+    }
+
+    fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem> {
+        let mut kept = locked(&self.kept);
+        let ready = kept.prepared.take().ok_or_else(|| unusable("no run was prepared"))?;
+        (kept.header, kept.events) = (Some(ready.0), ready.1);
+        Ok(prepared.ledger)
+    }
+
+    fn cancel(&self, _: PreparedRun) {
+        locked(&self.kept).prepared = None;
+    }
+
+    fn take_up(&self, header: RunHeader, _: LedgerRoom) -> Result<OpenLedger, Problem> {
+        let mut kept = locked(&self.kept);
+        let epoch = kept.next_epoch();
+        kept.header = Some(RunHeader { epoch, ..header });
+        Ok(self.open(&kept.events, epoch))
+    }
+
+    fn scan(
+        &self,
+        see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
+    ) -> Result<LedgerPosition, Problem> {
+        let events = Arc::clone(&locked(&self.kept).events);
+        let lines = locked(&events).clone();
+        let mut place = 0;
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let event = LedgerEvent::parse(line).map_err(|what| unusable(&what))?;
+            see(ScannedEvent {
+                id: RecordId::new(LedgerPosition::from_key(place), line.len()),
+                event,
+                line,
+            })?;
+            place += line.len() as u64;
+        }
+        Ok(LedgerPosition::from_key(place))
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        Ok(Box::new(MemoryReader(Arc::clone(&locked(&self.kept).events))))
+    }
+
+    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
+        let mut kept = locked(&self.kept);
+        kept.header = Some(header);
+        if retention == Retention::Header {
+            kept.events = EventLines::default();
+        }
+        Ok(())
+    }
+
+    fn forget(&self) -> Result<(), Problem> {
+        let mut kept = locked(&self.kept);
+        (kept.header, kept.events) = (None, EventLines::default());
+        Ok(())
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn append<'a>(&'a self, epoch: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+        let last = locked(&self.kept).header.as_ref().map_or(epoch, |header| header.epoch);
+        if epoch != self.epoch || last > epoch {
+            let refused = Problem::new(ProblemCode::OutputBusy, "another process goes on with the run");
+            return std::future::ready(Err(refused)).boxed();
+        }
+        let mut events = locked(&self.events);
+        let ranges = write_group(&group, &mut events);
+        let records = ranges
+            .into_iter()
+            .map(|range| RecordId::new(LedgerPosition::from_key(range.start as u64), range.len()))
+            .collect();
+        std::future::ready(Ok(Appended { records, trouble: None })).boxed()
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        Ok(Box::new(MemoryReader(Arc::clone(&self.events))))
+    }
+
+    fn position(&self) -> LedgerPosition {
+        LedgerPosition::from_key(locked(&self.events).len() as u64)
+    }
+}
+
+struct MemoryReader(EventLines);
+
+impl RecordReader for MemoryReader {
+    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+        let events = locked(&self.0);
+        let start = usize::try_from(id.position().key()).unwrap_or(usize::MAX);
+        let found = events.get(start..start.saturating_add(id.bytes()));
+        found.map(<[u8]>::to_vec).ok_or_else(|| unusable("there is no such record"))
+    }
+}
+
+/// The header of a made run; `at`, when it began, tells one from another.
+#[must_use]
+pub fn run_header(at: &str) -> RunHeader {
+    let fingerprint = Fingerprint {
+        input: InputIdentity { path: "-".into(), size: None, probe: None },
+        id_field: None,
+        model: "passthrough".into(),
+        prompt: String::new(),
+        instruction: None,
+        schema: None,
+        agents: None,
+        query: None,
+        delimiter: None,
+        columns: None,
+        files: None,
+    };
+    let spent = Spend { cost: Money::from_pico(7), tokens: 3 };
+    RunHeader { spent, ..RunHeader::new("run", at, &fingerprint, None) }
+}
+
+fn unusable(message: &str) -> Problem {
+    Problem::new(ProblemCode::LedgerUnusable, message)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

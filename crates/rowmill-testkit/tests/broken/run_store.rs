@@ -1,0 +1,248 @@
+//! Stores of runs that break their contract.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::{
+    Appended, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, OpenLedger, PreparedRun, RecordId,
+    RecordReader, Retention, RunLock, RunStore, ScannedEvent,
+};
+use rowmill_core::run_header::RunHeader;
+use rowmill_testkit::MemoryRunStore;
+use rowmill_testkit::conformance::{check_killed_store, check_run_store};
+use rowmill_types::{Problem, ProblemCode};
+
+use super::assert_told;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Right,
+    CountsEarly,
+    ForgetsCancel,
+    ChangesHeader,
+    HasNoReader,
+    RefusesNothing,
+    TellsWrongRecord,
+    LosesIds,
+    HasTrouble,
+    ReadsSnapshot,
+    ReadsForwardOnly,
+    InventsBytes,
+    ScansBackwards,
+    ScansHalf,
+    SharesLock,
+    KeepsEpoch,
+    TakesLateEvents,
+    LosesEvents,
+    KeepsLedger,
+    KeepsHeader,
+    Panics,
+}
+
+#[derive(Debug, Clone)]
+struct Broken {
+    manner: Manner,
+    inner: MemoryRunStore,
+}
+
+fn problem(message: &str) -> Problem {
+    Problem::new(ProblemCode::LedgerUnusable, message)
+}
+
+impl Broken {
+    fn is(&self, manner: Manner) -> bool {
+        self.manner == manner
+    }
+
+    fn wrap(&self, open: OpenLedger) -> OpenLedger {
+        let epoch = if self.is(Manner::KeepsEpoch) { Epoch(1) } else { open.epoch };
+        let ledger = BrokenLedger { manner: self.manner, inner: open, store: self.inner.clone() };
+        OpenLedger { ledger: Arc::new(ledger), epoch }
+    }
+}
+
+impl RunStore for Broken {
+    fn lock(&self) -> Result<RunLock, Problem> {
+        if self.is(Manner::SharesLock) { Ok(RunLock::new(())) } else { self.inner.lock() }
+    }
+
+    fn header(&self) -> Result<Option<RunHeader>, Problem> {
+        let header = self.inner.header()?;
+        Ok(match self.manner {
+            Manner::ChangesHeader => header.map(|header| RunHeader { run: "other".into(), ..header }),
+            _ => header,
+        })
+    }
+
+    fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
+        if self.is(Manner::CountsEarly) {
+            self.inner.finish(header.clone(), Retention::Ledger)?;
+        }
+        self.inner.prepare(header, room)
+    }
+
+    fn begin(&self, prepared: PreparedRun) -> Result<OpenLedger, Problem> {
+        self.inner.begin(prepared).map(|open| self.wrap(open))
+    }
+
+    fn cancel(&self, prepared: PreparedRun) {
+        if self.is(Manner::ForgetsCancel) {
+            drop(self.inner.begin(prepared));
+        } else {
+            self.inner.cancel(prepared);
+        }
+    }
+
+    fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem> {
+        if self.is(Manner::LosesEvents) {
+            self.inner.finish(header.clone(), Retention::Header)?;
+        }
+        self.inner.take_up(header, room).map(|open| self.wrap(open))
+    }
+
+    fn scan(
+        &self,
+        see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
+    ) -> Result<LedgerPosition, Problem> {
+        let mut seen = Vec::new();
+        let end = self.inner.scan(&mut |scanned| {
+            seen.push((scanned.id, scanned.event, scanned.line.to_vec()));
+            Ok(())
+        })?;
+        match self.manner {
+            Manner::ScansBackwards => seen.reverse(),
+            Manner::ScansHalf => seen.truncate(seen.len() / 2),
+            _ => {}
+        }
+        for (id, event, line) in seen {
+            see(ScannedEvent { id, event, line: &line })?;
+        }
+        Ok(end)
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        self.inner.reader()
+    }
+
+    fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
+        let retention = if self.is(Manner::KeepsLedger) { Retention::Ledger } else { retention };
+        self.inner.finish(header, retention)
+    }
+
+    fn forget(&self) -> Result<(), Problem> {
+        if self.is(Manner::KeepsHeader) { Ok(()) } else { self.inner.forget() }
+    }
+}
+
+#[derive(Debug)]
+struct BrokenLedger {
+    manner: Manner,
+    inner: OpenLedger,
+    store: MemoryRunStore,
+}
+
+impl BrokenLedger {
+    async fn write(&self, group: Group<'_>) -> Result<Appended, Problem> {
+        if self.manner == Manner::RefusesNothing && group.taken.is_empty() && group.records.is_empty() {
+            return Err(problem("nothing to write"));
+        }
+        assert!(self.manner != Manner::Panics || group.records.len() < 40, "too many");
+        let late = self.manner == Manner::TakesLateEvents
+            && self.store.header()?.is_some_and(|header| header.epoch > self.inner.epoch);
+        if late {
+            return Ok(Appended { records: Vec::new(), trouble: None });
+        }
+        let mut appended = self.inner.ledger.append(self.inner.epoch, group).await?;
+        match self.manner {
+            Manner::TellsWrongRecord => appended.records.reverse(),
+            Manner::LosesIds => drop(appended.records.pop()),
+            Manner::HasTrouble => appended.trouble = Some(problem("the disk is full")),
+            _ => {}
+        }
+        Ok(appended)
+    }
+}
+
+impl Ledger for BrokenLedger {
+    fn append<'a>(&'a self, _: Epoch, group: Group<'a>) -> BoxFuture<'a, Result<Appended, Problem>> {
+        self.write(group).boxed()
+    }
+
+    fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
+        if self.manner == Manner::HasNoReader {
+            return Err(problem("no second handle"));
+        }
+        let end = self.position();
+        Ok(Box::new(BrokenReader {
+            manner: self.manner,
+            inner: self.inner.ledger.reader()?,
+            end,
+            last: Mutex::default(),
+        }))
+    }
+
+    fn position(&self) -> LedgerPosition {
+        self.inner.ledger.position()
+    }
+}
+
+struct BrokenReader {
+    manner: Manner,
+    inner: Box<dyn RecordReader>,
+    /// Where the ledger ended when the reader was made.
+    end: LedgerPosition,
+    last: Mutex<LedgerPosition>,
+}
+
+impl RecordReader for BrokenReader {
+    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+        let last = std::mem::replace(&mut *self.last.lock().unwrap(), id.position());
+        match self.manner {
+            Manner::ReadsForwardOnly if id.position() < last => Err(problem("cannot go back")),
+            Manner::ReadsSnapshot if id.position() >= self.end => Err(problem("it was not there")),
+            Manner::InventsBytes => self.inner.read(id).or(Ok(vec![0; id.bytes()])),
+            _ => self.inner.read(id),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_promise_of_a_store_of_runs_is_checked() {
+    for (manner, expected) in [
+        (Manner::Right, ""),
+        (Manner::CountsEarly, "preparing a run and not beginning it: it counts before it is begun"),
+        (Manner::ForgetsCancel, "preparing a run and not beginning it: it counts although it was cancelled"),
+        (Manner::ChangesHeader, "beginning a run: its header is another"),
+        (
+            Manner::HasNoReader,
+            "a reader before anything was appended: it could not be done: no second handle",
+        ),
+        (Manner::RefusesNothing, "appending nothing: it could not be done: nothing to write"),
+        (Manner::TellsWrongRecord, "appending several records: a record is another one"),
+        (Manner::LosesIds, "appending one record: not every record has an id"),
+        (Manner::HasTrouble, "appending nothing: there is trouble: the disk is full"),
+        (Manner::ReadsSnapshot, "appending one record: a record is not found: it was not there"),
+        (Manner::ReadsForwardOnly, "reading everything again, the last first: a record is not found"),
+        (Manner::InventsBytes, "reading what is not there: it gave bytes, and there are none"),
+        (Manner::ScansBackwards, "scanning: the positions of events do not go up"),
+        (Manner::ScansHalf, "scanning: it gave "),
+        (Manner::SharesLock, "the lock: two hold it at once"),
+        (Manner::KeepsEpoch, "taking a run up: it has no later epoch"),
+        (Manner::TakesLateEvents, "appending with an epoch that is over: it is not refused"),
+        (Manner::LosesEvents, "taking a run up: events are lost or were added"),
+        (Manner::KeepsLedger, "finishing a run without its ledger: it has "),
+        (Manner::KeepsHeader, "forgetting a run: it has a header"),
+        (Manner::Panics, "appending many records: it panicked: too many"),
+    ] {
+        let store = Broken { manner, inner: MemoryRunStore::default() };
+        assert_told(&manner, &check_run_store(&|| Arc::new(store.clone())).await, expected);
+    }
+}
+
+#[test]
+fn a_store_that_lost_what_it_confirmed_is_told() {
+    let told = check_killed_store(&MemoryRunStore::default(), Some(1));
+    assert_eq!(told.len(), 1);
+    assert!(told[0].ends_with("rows are lost that were appended: [0, 1, 2, 3, 4, 5]"), "{told:?}");
+}

@@ -1,0 +1,71 @@
+//! Where a run keeps what it needs while it is not finished.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rowmill_core::limits::Parallel;
+use rowmill_core::ports::{LedgerRoom, RunStore};
+use rowmill_store::file::{FileRunStore, WorkFolder};
+use rowmill_types::Problem;
+
+use crate::spec::Existing;
+use crate::work::WorkSpec;
+
+/// When a disk is full, the rows that have just ended and those in flight must still fit
+/// into the ledger, while the output may be taking as much from the same disk.
+const RESERVED_PER_PLACE: usize = 4;
+
+/// Places that are reserved for when nobody knows how many calls there will be at once.
+const PLACES_OF_AUTO: usize = 128;
+
+/// The store of a run, and a folder for whatever else it keeps: answers that rows share, rows that a
+/// query gave, envelopes that a table is made from.
+#[derive(Debug, Clone)]
+pub(crate) struct RunPlace {
+    pub(crate) store: Arc<dyn RunStore>,
+    pub(crate) folder: WorkFolder,
+}
+
+impl RunPlace {
+    /// The run in the work folder at `path`, which is made if it is missing.
+    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
+        WorkFolder::open(path).map(Self::in_folder)
+    }
+
+    /// The same, only to look at; the folder need not exist.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self::in_folder(WorkFolder::of(path))
+    }
+
+    fn in_folder(folder: WorkFolder) -> Self {
+        Self { store: Arc::new(FileRunStore::new(folder.clone())), folder }
+    }
+}
+
+/// How a run begins or goes on, whatever its rows come from and its results go to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LedgerSettings {
+    /// What may be done with a run that exists.
+    pub(crate) existing: Existing,
+    /// Whether rows are worked on again whose tools may have run.
+    pub(crate) retry_unknown: bool,
+    /// Whether turns are kept.
+    pub(crate) checkpoint_turns: bool,
+    /// What the ledger should be ready for.
+    pub(crate) room: LedgerRoom,
+}
+
+impl LedgerSettings {
+    pub(crate) fn new(work: &WorkSpec, existing: Existing) -> Self {
+        let places = match work.parallel {
+            Parallel::Auto | Parallel::AutoUpTo(_) => PLACES_OF_AUTO,
+            Parallel::AtMost(rows) => rows,
+        };
+        Self {
+            existing,
+            retry_unknown: work.agents.retry_unknown,
+            checkpoint_turns: work.agents.checkpoint_turns,
+            room: LedgerRoom { rows: places * RESERVED_PER_PLACE, durability: work.durability },
+        }
+    }
+}
