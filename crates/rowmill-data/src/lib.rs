@@ -50,7 +50,7 @@ pub use spool::spool;
 pub use sql::{
     ColumnType, DuckDbInput, Notice, SqlEngine, SqlSettings, WantedColumn, check_columns, checked_stream,
     columns_dataset, duckdb_dataset, empty_columns, is_repeatable_condition, is_repeatable_query,
-    sql_dataset, where_dataset,
+    listed_columns, sql_dataset, where_dataset,
 };
 pub use text::{load_text, local_path, shown_source};
 pub use would_read::would_read;

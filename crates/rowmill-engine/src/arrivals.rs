@@ -3,11 +3,13 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::feed::Batch;
 use crate::work::Done;
@@ -15,14 +17,20 @@ use crate::work::Done;
 /// Rows that ended are written at the latest when this many are gathered.
 const MAX_GROUP: usize = 512;
 
-/// Waits until at least one row is done and takes all that are, up to `most`.
+/// How long the loop works without letting others have a turn. Models that answer without waiting would
+/// otherwise keep everybody out, and not even a signal were heard before the end of the input.
+pub(crate) const TURN: Duration = Duration::from_millis(10);
+
+/// Waits until at least one row is done and takes all that are, up to `most` and for no longer than a
+/// turn: some models make their answers while they are asked for them.
 pub(crate) async fn gather<F: Future<Output = Done>>(
     flight: &mut FuturesUnordered<F>,
     most: usize,
 ) -> Vec<Done> {
     let mut done = Vec::new();
     poll_fn(|context| {
-        while done.len() < MAX_GROUP.min(most) {
+        let began = Instant::now();
+        while done.len() < MAX_GROUP.min(most) && (done.is_empty() || began.elapsed() < TURN) {
             match flight.poll_next_unpin(context) {
                 Poll::Ready(Some(row)) => done.push(row),
                 Poll::Ready(None) | Poll::Pending => break,

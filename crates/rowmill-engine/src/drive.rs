@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
-use crate::arrivals::cut_all;
+use crate::arrivals::{TURN, cut_all};
 use crate::aside::RowsAside;
 use crate::feed::{Batch, Feed, rows_up_to_the_end};
 use crate::finishing::Finishing;
@@ -223,7 +223,12 @@ impl Driver {
         if let Some(cause) = self.policy.at_start() {
             self.end_early(cause);
         }
+        let mut turn_began = Instant::now();
         loop {
+            if turn_began.elapsed() >= TURN {
+                tokio::task::yield_now().await;
+                turn_began = Instant::now();
+            }
             // It may have been told while the loop was busy, by a hook or from another thread.
             if !self.is_closed && self.stop.is_draining() {
                 self.end_early(StopCause::Interrupted);

@@ -115,6 +115,31 @@ class Calls:
 CALLS = Calls()
 
 
+class Meeting:
+    """Calls that wait until their group is complete, and how many there were at once at most."""
+
+    def __init__(self):
+        self.changed = threading.Condition()
+        self.arrived = self.inside = self.most = 0
+
+    def join(self, size):
+        with self.changed:
+            self.arrived += 1
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            complete = -(-self.arrived // size) * size
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.arrived >= complete)
+        # Whoever is not kept out by then comes in meanwhile.
+        time.sleep(0.02)
+        with self.changed:
+            self.inside -= 1
+            return self.most
+
+
+MEETING = Meeting()
+
+
 def text_result(text, **more):
     return {"content": [{"type": "text", "text": text}], **more}
 
@@ -188,6 +213,8 @@ def call_tool(peer, key, name, arguments):
         with open(OPTIONS.memory, "w", encoding="utf-8") as file:
             json.dump([*known, arguments["label"]], file)
         return text_result("remembered")
+    if name == "meet":
+        return text_result(str(MEETING.join(OPTIONS.meet)))
     if name in TOOLS:
         return text_result(name)
     raise Refusal(-32602, f"unknown tool: {name}")
@@ -237,6 +264,8 @@ def handle(peer, message):
         listed = [{"name": name, **rest} for name, rest in TOOLS.items()]
         if OPTIONS.memory:
             listed.append({"name": "remember", **tool("Appends to the list in the file.", label=str)})
+        if OPTIONS.meet:
+            listed.append({"name": "meet", **tool("Waits for others, and tells how many there were at most.")})
         listed.extend({"name": f"more_{number}", **tool("One of many.")} for number in range(OPTIONS.many))
         for each in listed:
             if each["name"] == OPTIONS.task:
@@ -470,6 +499,10 @@ def serve_http():
                 self.body()
                 return self.reply(401, {"error": "who are you?"}, WWW_Authenticate="Bearer")
             message = json.loads(self.body())
+            if OPTIONS.repeat:
+                told = f"nothing is known of {self.headers.get(OPTIONS.repeat)}"
+                error = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32602, "message": told}}
+                return self.reply(OPTIONS.status or 200, error)
             session = self.headers.get("Mcp-Session-Id")
             headers = {}
             if message.get("method") == "initialize":
@@ -512,10 +545,12 @@ def options():
     parser.add_argument("--lifetime", type=int, default=3600, help="how long their tokens serve, in seconds")
     parser.add_argument("--unknown-session", type=int, default=404, help="the status for a forgotten session (HTTP)")
     parser.add_argument("--status", type=int, help="answer calls with this status and a page (HTTP)")
+    parser.add_argument("--repeat", metavar="HEADER", help="refuse everything with a text that has this header (HTTP)")
     parser.add_argument("--count", metavar="FILE", help="where the tool count appends a line per call")
     parser.add_argument("--notify", type=int, metavar="PORT", help="connect there and tell of every call")
     parser.add_argument("--page", type=int, help="how many tools a page of a list has")
     parser.add_argument("--memory", metavar="FILE", help="offer remember, which appends to the JSON list in FILE")
+    parser.add_argument("--meet", type=int, metavar="SIZE", help="offer meet, whose calls wait for a group of SIZE")
     parser.add_argument("--task", metavar="TOOL", help="say that this tool can be called only as a task")
     parser.add_argument("--many", type=int, default=0, help="offer so many more tools")
     parser.add_argument("--refuse-handshake", action="store_true", help="answer initialize with an error")

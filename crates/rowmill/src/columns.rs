@@ -5,8 +5,8 @@ use std::path::Path;
 use rowmill_core::ports::{Dataset, Room};
 use rowmill_core::prompt::Template;
 use rowmill_core::summary::Tally;
-use rowmill_data::WantedColumn;
 use rowmill_data::table::TableTarget;
+use rowmill_data::{WantedColumn, listed_columns};
 use rowmill_types::grouped;
 
 use crate::prepare::Rows;
@@ -82,8 +82,9 @@ fn single_braced(text: &str) -> Option<&str> {
     text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).find(is_name)
 }
 
-/// Why a run that went through its input took no row; `None` if it took some.
-pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
+/// Why a run that went through its input took no row; `None` if it took some. Whose query gave none is
+/// told what there is to ask for.
+pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally, all_rows: &dyn Dataset) -> Option<String> {
     if tally.selected_rows > 0 {
         return None;
     }
@@ -96,11 +97,13 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
     let offset = selection.offset;
     Some(match tally.input_rows {
         0 if query.sql.is_some() => {
-            format!("no row was selected: the query of `--sql` gave no row of {input}")
+            let columns = columns_text(all_rows);
+            format!("no row was selected: the query of `--sql` gave no row of {input}{columns}")
         }
         0 => match &query.condition {
             Some(condition) => {
-                format!("no row was selected: no row of {input} satisfies `--where {condition}`")
+                let columns = columns_text(all_rows);
+                format!("no row was selected: no row of {input} satisfies `--where {condition}`{columns}")
             }
             None => format!("no row was selected: {input} has no rows"),
         },
@@ -110,4 +113,11 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally) -> Option<String> {
             format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are")
         }
     })
+}
+
+/// What is added to a sentence about rows that were looked for: the columns there are.
+fn columns_text(all_rows: &dyn Dataset) -> String {
+    // The run itself went well: a look that fails is no reason to say anything else.
+    let listed = listed_columns(all_rows).ok().flatten();
+    listed.map(|listed| format!("; {listed}")).unwrap_or_default()
 }

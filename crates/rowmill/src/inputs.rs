@@ -46,6 +46,15 @@ pub(crate) async fn bring_input(
     Ok(())
 }
 
+/// An input that is open.
+pub(crate) struct OpenedInput {
+    /// All rows that are in it.
+    pub(crate) input: Arc<dyn Dataset>,
+    /// The rows that the query gives.
+    pub(crate) rows: Arc<dyn Dataset>,
+    pub(crate) recording: Recording,
+}
+
 /// Opens the input, which must have the columns that are wanted. A stream that must be read more
 /// than once is kept in the work folder, on disk, and so are the rows of a query that may give others
 /// each time.
@@ -54,25 +63,25 @@ pub(crate) fn open(
     folder: &Path,
     warn: &Tell,
     wanted: &[WantedColumn],
-) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
+) -> Result<OpenedInput, Problem> {
     let mut input = dataset(&spec.input)?;
     let reads_twice = spec.selection.sample.is_some() || !spec.query.is_empty();
     if !input.rereadable() && (reads_twice || must_look_through(spec, folder)) {
         input = spool(&spec.input, folder, WorkFolder::SPOOL)?;
     }
     let documents = input.own_id().is_some();
-    let all_rows = Arc::clone(&input);
-    let (narrowed, recording) = narrowed(input, spec, folder, warn)?;
+    let (narrowed, recording) = narrowed(Arc::clone(&input), spec, folder, warn)?;
     if !narrowed.rereadable() {
-        return Ok((checked_stream(narrowed, wanted.to_vec()), recording));
+        let rows = checked_stream(narrowed, wanted.to_vec());
+        return Ok(OpenedInput { input, rows, recording });
     }
     match &spec.query {
         query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
         // Rows that `--where` leaves out have the same columns, and are not searched for others.
-        query if query.columns.is_empty() => check_columns(&*all_rows, wanted)?,
-        query => check_columns(&*columns_dataset(Arc::clone(&all_rows), &query.columns)?, wanted)?,
+        query if query.columns.is_empty() => check_columns(&*input, wanted)?,
+        query => check_columns(&*columns_dataset(Arc::clone(&input), &query.columns)?, wanted)?,
     }
-    if let Some(text) = all_rows.notice().filter(|_| !documents) {
+    if let Some(text) = input.notice().filter(|_| !documents) {
         warn(text);
     }
     if spec.query.is_empty() && !documents {
@@ -81,7 +90,7 @@ pub(crate) fn open(
     if documents && narrowed.own_id().is_none() {
         check_documents(spec)?;
     }
-    Ok((narrowed, recording))
+    Ok(OpenedInput { input, rows: narrowed, recording })
 }
 
 /// All rows that have numbers, of those that the run is to see.

@@ -1,7 +1,7 @@
 //! What a person is told when a run begins and ends.
 
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::Event;
+use rowmill_core::ports::{Dataset, Event};
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_engine::RunEnd;
@@ -121,8 +121,13 @@ pub(crate) fn tell_made_and_changed(
     }
 }
 
-/// Tells what is noteworthy of a run that has ended, before its table is written.
-pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor: &Redactor) {
+/// Tells what is noteworthy of a run over these rows that has ended, before its table is written.
+pub(crate) fn tell_end(
+    control: &Control,
+    (spec, all_rows): (&RunSpec, &dyn Dataset),
+    end: &RunEnd,
+    redactor: &Redactor,
+) {
     let below = end.tally.below_min_rating;
     if below > 0 {
         (control.notice)(Notice::Warning(format!(
@@ -134,7 +139,7 @@ pub(crate) fn tell_end(control: &Control, spec: &RunSpec, end: &RunEnd, redactor
     }
     tell_replaced(control, redactor);
     if end.stopped.is_none()
-        && let Some(text) = no_rows_text(spec, &end.tally)
+        && let Some(text) = no_rows_text(spec, &end.tally, all_rows)
     {
         (control.notice)(Notice::Warning(text));
     }

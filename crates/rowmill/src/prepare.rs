@@ -15,7 +15,7 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::environment_redactor;
-use crate::inputs::{self, Tell};
+use crate::inputs::{self, OpenedInput, Tell};
 use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
 use crate::recorded::Recording;
@@ -27,6 +27,8 @@ use crate::texts::Texts;
 
 /// The input, looked at as far as the run needs.
 pub(crate) struct Rows {
+    /// All rows of the input, whatever the query takes of them.
+    pub(crate) input: Arc<dyn Dataset>,
     pub(crate) dataset: Arc<dyn Dataset>,
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
@@ -103,7 +105,7 @@ pub(crate) fn rows(
     warn: &Tell,
     wanted: &[WantedColumn],
 ) -> Result<Rows, Problem> {
-    let (dataset, recording) = inputs::open(spec, folder, warn, wanted)?;
+    let OpenedInput { input, rows: dataset, recording } = inputs::open(spec, folder, warn, wanted)?;
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();
@@ -115,7 +117,7 @@ pub(crate) fn rows(
     if must_check && dataset.rereadable() {
         check_ids(&*dataset, &ids, &spec.selection, candidates)?;
     }
-    Ok(Rows { dataset, selector, ids, id_check, recording })
+    Ok(Rows { input, dataset, selector, ids, id_check, recording })
 }
 
 /// What makes this run the same run as an earlier one, if its rows are known by their numbers.

@@ -255,7 +255,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         stop: control.stop.clone(),
     };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
-    tell_end(control, &spec, &end, &redactor);
+    tell_end(control, (&spec, &*rows.input), &end, &redactor);
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());

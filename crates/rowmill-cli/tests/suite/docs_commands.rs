@@ -1,4 +1,4 @@
-//! The commands that README and docs show.
+//! The commands that README and docs show, and what the docs must warn of.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,4 +93,22 @@ fn every_command_in_the_docs_is_one_that_the_program_takes() {
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn the_page_about_mcp_warns_of_servers_that_lose_writes_and_says_what_to_do() {
+    let page = pages().into_iter().find(|page| page.ends_with("docs/mcp.md")).unwrap();
+    let text = fs::read_to_string(page).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Calls at once\n")).unwrap();
+    // Where a line ends is of no importance.
+    let section = section.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in [
+        "**Some lose writes.** A server that reads a file, changes it and writes it back with every call can \
+         undo one of two simultaneous calls, and report success for both",
+        "`@modelcontextprotocol/server-memory` lost",
+        "[mcp.servers.notes] command = \"notes-server\" max_parallel = 1",
+        "Servers that are known to do this get `max_parallel = 1` unless you set it",
+    ] {
+        assert!(section.contains(sentence), "`{sentence}` is not in: {section}");
+    }
 }

@@ -229,17 +229,35 @@ fn a_run_without_rows_says_why() {
     place.write_rows(4);
     place.write("empty.jsonl", "");
     place.write("header.csv", "id,review\n");
+    place.write("many.jsonl", numbered_rows(60));
+    let wide = |cell: fn(usize) -> String| (1..=14).map(cell).collect::<Vec<_>>().join(",");
+    place.write("wide.csv", format!("{}\n{}\n", wide(|n| format!("c{n}")), wide(|n| n.to_string())));
     for (input, flags, why) in [
         ("empty.jsonl", &["-p", "{{n}}"][..], "`empty.jsonl` has no rows"),
         ("header.csv", &["-p", "{{review}}"], "`header.csv` has no rows"),
         ("rows.jsonl", &["--offset", "10"], "`--offset 10` passes over all 4 rows there are"),
         ("rows.jsonl", &["--offset", "100"], "`--offset 100` passes over all 4 rows there are"),
         ("rows.jsonl", &["--limit", "0"], "`--limit 0` takes none"),
-        ("rows.jsonl", &["--where", "n > 9"], "no row of `rows.jsonl` satisfies `--where n > 9`"),
+        (
+            "rows.jsonl",
+            &["--where", "n > 9"],
+            "no row of `rows.jsonl` satisfies `--where n > 9`; the input has: `n`",
+        ),
+        (
+            "wide.csv",
+            &["--where", "c1 = 9"],
+            "no row of `wide.csv` satisfies `--where c1 = 9`; the input has: `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, \
+             `c7`, `c8`, `c9`, `c10`, `c11`, `c12` and 2 more",
+        ),
+        (
+            "many.jsonl",
+            &["--where", "n > 900"],
+            "no row of `many.jsonl` satisfies `--where n > 900`; its first 50 rows have: `n`",
+        ),
         (
             "rows.jsonl",
             &["--sql", "SELECT n FROM input WHERE n > 9", "--id-field", "n"],
-            "the query of `--sql` gave no row of `rows.jsonl`",
+            "the query of `--sql` gave no row of `rows.jsonl`; the input has: `n`",
         ),
     ] {
         let all = [&["-i", input, "-o", "out.jsonl", "-m", "passthrough", "--overwrite"], flags].concat();
@@ -339,7 +357,9 @@ fn a_bare_number_is_seconds_wherever_a_time_is_given() {
     ended.says("`timeout` in `").says("must be a time such as `30` (seconds), ");
     place.write("rowmill.toml", "");
     place.run_rows(&["-m", "slow?delay=1m", "--overwrite", "--retries", "0", "--timeout", "0.2"]).code(3);
-    assert_eq!(place.json("out.jsonl")[0]["error"]["type"], "Timeout");
+    let error = &place.json("out.jsonl")[0]["error"];
+    assert_eq!(error["type"], "Timeout");
+    assert_eq!(error["message"], "no complete answer within 0.2 s");
 }
 
 #[test]

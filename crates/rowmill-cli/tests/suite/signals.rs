@@ -139,3 +139,23 @@ fn ctrl_c_ends_a_run_that_waits_for_standard_input() {
     drop(stdin);
     assert_all_ok(&home.envelopes(), 1);
 }
+
+#[test]
+fn ctrl_c_ends_a_run_whose_model_makes_the_largest_answers_that_it_makes() {
+    let home = Home::with_rows(1_000);
+    let schema = r#"{"type": "array", "items": {"type": "integer"}, "minItems": 99000, "maxItems": 99000}"#;
+    home.write("schema.json", schema);
+    let args = ["-m", "simulated", "--json-schema", "schema.json", "--parallel", "2"];
+    let mut running = home.run().args(&args).start();
+    let ledger = home.path(".out.jsonl.rowmill/ledger-1.jsonl");
+    while !std::fs::metadata(&ledger).is_ok_and(|file| file.len() > 100_000) {
+        assert!(!running.has_ended(), "{}", running.end().err);
+        std::thread::yield_now();
+    }
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    let envelopes = home.envelopes();
+    assert!(envelopes.len() < 1_000, "{}", ended.err);
+    assert_all_ok(&envelopes, envelopes.len());
+}

@@ -23,5 +23,5 @@ pub use projection::columns_dataset;
 pub use query::{SqlSettings, sql_dataset};
 pub use repeatable::{is_repeatable_condition, is_repeatable_query};
 pub use shape::ColumnType;
-pub use wanted::{WantedColumn, check_columns, checked_stream, empty_columns};
+pub use wanted::{WantedColumn, check_columns, checked_stream, empty_columns, listed_columns};
 pub use watch::Notice;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, InputIdentity, Position, Room, RowSource};
+use rowmill_core::ports::{Column, Dataset, InputIdentity, Position, Room, RowSource};
 use rowmill_sql::nearest;
 use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
 
@@ -10,6 +10,9 @@ use super::sample::{SampleEnd, sample};
 
 /// How many names are listed.
 const LISTED: usize = 12;
+
+/// Whose columns are listed where all rows were looked at, or need not be.
+const WHOLE_INPUT: &str = "the input has";
 
 /// A stream is judged by its first rows only if there are so many, or no more. It may bring them
 /// one by one, and no row is held back for the next.
@@ -56,19 +59,44 @@ pub fn check_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<(),
     if wanted.is_empty() {
         return Ok(());
     }
-    if let Some(declared) = input.columns()? {
-        let names = declared.into_iter().map(|column| column.name).collect();
-        return SeenColumns { names, rows: 1 }.check(wanted, "the input has");
+    if let Some(declared) = SeenColumns::declared(input)? {
+        return declared.check(wanted, WHOLE_INPUT);
     }
     let mut seen = SeenColumns::default();
     let end = sample(input, &mut |row| {
         seen.add(row);
         seen.missing(wanted).is_some()
     })?;
+    seen.check(wanted, &place(end))
+}
+
+/// Whose columns are listed after a look at the first rows.
+fn place(end: SampleEnd) -> String {
     match end {
-        SampleEnd::WholeInput => seen.check(wanted, "the input has"),
-        SampleEnd::First(rows) => seen.check(wanted, &format!("its first {rows} rows have")),
+        SampleEnd::WholeInput => WHOLE_INPUT.to_owned(),
+        SampleEnd::First(rows) => format!("its first {rows} rows have"),
     }
+}
+
+/// The columns that the input declares, or that its first rows have, as a person is told of them:
+/// ``the input has: `id`, `review` ``. `None` if there are none.
+///
+/// # Errors
+///
+/// The input cannot be read.
+pub fn listed_columns(input: &dyn Dataset) -> Result<Option<String>, Problem> {
+    let (seen, place) = match SeenColumns::declared(input)? {
+        Some(declared) => (declared, WHOLE_INPUT.to_owned()),
+        None => {
+            let mut seen = SeenColumns::default();
+            let end = sample(input, &mut |row| {
+                seen.add(row);
+                seen.rows < STREAM_ROWS as u64
+            })?;
+            (seen, place(end))
+        }
+    };
+    Ok((!seen.names.is_empty()).then(|| format!("{place}: {}", seen.listed())))
 }
 
 /// What is said of each column that the template fills in and that has no value in the first rows:
@@ -128,6 +156,13 @@ struct SeenColumns {
 }
 
 impl SeenColumns {
+    /// What an input declares without a look at its rows.
+    fn declared(input: &dyn Dataset) -> Result<Option<Self>, Problem> {
+        let declared = input.columns()?;
+        let names = |columns: Vec<Column>| columns.into_iter().map(|column| column.name).collect();
+        Ok(declared.map(|columns| Self { names: names(columns), rows: 1 }))
+    }
+
     fn add(&mut self, row: &Row) {
         self.rows += 1;
         for (name, _) in row.fields() {
@@ -146,14 +181,19 @@ impl SeenColumns {
         let Some(WantedColumn { name, named_by }) = missing else { return Ok(()) };
         let near = nearest(name, self.names.iter().map(String::as_str));
         let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let listed = if self.names.is_empty() { "none".to_owned() } else { self.listed() };
+        let message = format!("{named_by}, which no row has");
+        Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}")))
+    }
+
+    /// The first names, and how many more there are.
+    fn listed(&self) -> String {
         let listed: Vec<_> = self.names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
-        let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
         let more = match self.names.len() {
             all if all > LISTED => format!(" and {} more", all - LISTED),
             _ => String::new(),
         };
-        let message = format!("{named_by}, which no row has");
-        Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}{more}")))
+        format!("{}{more}", listed.join(", "))
     }
 }
 
@@ -201,9 +241,8 @@ impl RowSource for CheckedSource {
         if rows.len() >= STREAM_ROWS || !more {
             let mut seen = SeenColumns::default();
             rows.iter().flatten().for_each(|row| seen.add(row));
-            let place =
-                if more { format!("its first {} rows have", rows.len()) } else { "the input has".into() };
-            seen.check(&wanted, &place)?;
+            let end = if more { SampleEnd::First(rows.len()) } else { SampleEnd::WholeInput };
+            seen.check(&wanted, &place(end))?;
         }
         Ok(more)
     }

@@ -230,12 +230,44 @@ fn every_built_in_alias_is_a_model_or_names_the_provider_that_is_missing() {
     assert_eq!(alias_origin(), ("fast-agent 0.10.9", "2026-08-18"));
 }
 
+/// The names that fast-agent 0.10.9 had built in on 2026-08-18.
+const FAST_AGENT_ALIASES: &str = "gpt51, gpt52, gpt54, gpt55, gpt56, gpt56-sol, gpt56-terra, gpt56-luna, gpt54-mini, gpt54-nano, \
+     chatgpt, chat-latest, codex, sol, terra, luna, codexplan, codexplan55, codexplan54, codexplan53, \
+     codexspark, sonnet, sonnet5, sonnet4, sonnet46, claude, haiku, haiku45, opus, opus4, opus5, opus46, \
+     opus47, opus48, fable, fable5, deepseek, deepseekpro, gemini, gemini2, gemini25, gemini25pro, \
+     gemini35, gemini35flash, gemini3.5flash, gemini3, gemini3.1, gemini31pro, gemini3.1flashlite, \
+     gemini3flash, grok, grok4, grok43, grok45, grok46, muse, musecontrib, muse-spark, glimmer, minimax, \
+     minimax25, minimax27, minimax3, minimax2.5, minimax21, kimi, kimi27code, kimik3, kimithink, gpt-oss, \
+     gpt-oss-20b, glm47, glm51, glm5, glm52, glm, zaiglm, deepseek-hf, deepseek32, deepseek4-hf, \
+     deepseek4pro-hf, deepseekv4pro-hf, DeepSeek V4 Flash 0731 (baseten), \
+     DeepSeek V4 Flash 0731 (deepinfra), gemma4, kimi26, kimi26instant, kimi-2.6, kimi25, kimi25instant, \
+     kimi-2.5, qwen35, qwen35instruct, qwen36, qwen36instruct, gpt-5.6-sol, gpt-5.6-terra, gpt-5.6-luna, \
+     gpt-5.5, gpt-5.4, gpt-5.4-mini, gpt-5.4-nano, gpt-5.3-codex, gpt-5.2, gpt-4.1, gpt-4o, gpt-4.1-mini, \
+     gpt-4.1-nano, Grok 4.6, Grok 4.6 (X Search), Grok 4.5, Grok 4.5 (X Search), Grok 4.3, \
+     DeepSeek V4 Pro, Muse Spark 1.2, Muse Spark 1.2 (Contributor), Muse Spark 1.1, qwen-turbo, \
+     qwen3-max, Kimi K3 (fireworks-ai), Kimi K3 (together), GLM 5.2 (zai-org), GLM 5.2 (fireworks-ai), \
+     GLM 5.2 (deepinfra), kimi27, qwen3.6-27b, qwen3-32b, passthrough, playback";
+
+#[test]
+fn every_alias_of_fast_agent_is_known() {
+    let aliases = AliasConfig::default();
+    let known: Vec<&str> = aliases.entries().map(|entry| entry.name).collect();
+    let names: Vec<&str> = FAST_AGENT_ALIASES.split(", ").collect();
+    assert_eq!(names.len(), 129);
+    for name in names {
+        // Two of them are models that are built in here, too, and stand for themselves.
+        let is_built_in = || parse(name).is_ok_and(|model| model.to_string() == name);
+        assert!(known.contains(&name) || is_built_in(), "{name}");
+    }
+}
+
 #[test]
 fn an_alias_gives_way_to_what_is_written_after_it() {
     for (text, expected) in [
         ("kimi26instant", "hf.moonshotai/Kimi-K2.6:novita?reasoning=off&temperature=0.6&top_p=0.95"),
         ("kimi26instant?temp=0", "hf.moonshotai/Kimi-K2.6:novita?reasoning=off&temperature=0&top_p=0.95"),
         ("kimi26instant:groq", "hf.moonshotai/Kimi-K2.6:groq?reasoning=off&temperature=0.6&top_p=0.95"),
+        ("gpt-oss", "hf.openai/gpt-oss-120b:cerebras"),
         ("gpt-oss-20b:groq", "hf.openai/gpt-oss-20b:groq"),
         ("sonnet", "anthropic.claude-sonnet-5"),
         ("claude", "anthropic.claude-sonnet-5"),

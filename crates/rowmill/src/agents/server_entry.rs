@@ -18,18 +18,7 @@ pub(super) fn completed(
     (name, entry, folder): (&str, &McpServerConfig, &Path),
 ) -> Result<McpServerConfig, Problem> {
     let mut whole = own;
-    whole.timeout = whole.timeout.or_else(|| entry.timeout.clone());
-    whole.start_timeout = whole.start_timeout.or_else(|| entry.start_timeout.clone());
-    whole.per_row |= entry.per_row;
-    whole.tools = whole.tools.or_else(|| entry.tools.clone());
-    whole.resources = whole.resources.or_else(|| entry.resources.clone());
-    whole.prompts = whole.prompts.or_else(|| entry.prompts.clone());
-    whole.idempotent = whole.idempotent.or_else(|| entry.idempotent.clone());
-    whole.include_instructions = whole.include_instructions.or(entry.include_instructions);
-    if whole.protocol_mode == ProtocolConfig::Auto {
-        whole.protocol_mode = entry.protocol_mode;
-    }
-    whole.from_variables.extend_from_slice(&entry.from_variables);
+    add_settings(&mut whole, entry);
     match (address(&whole), is_same_place(&whole, entry)) {
         // It is another server that happens to have the same name.
         (_, Some(false)) => return Ok(whole),
@@ -50,6 +39,51 @@ pub(super) fn completed(
         }
     }
     Ok(whole)
+}
+
+/// Adds what holds wherever the server is.
+fn add_settings(whole: &mut McpServerConfig, entry: &McpServerConfig) {
+    // Every field has its name here, so that none is forgotten when one is added.
+    let McpServerConfig {
+        protocol_mode,
+        timeout,
+        start_timeout,
+        per_row,
+        tools,
+        resources,
+        prompts,
+        idempotent,
+        include_instructions,
+        max_parallel,
+        from_variables,
+        // The card says where the server is.
+        target: _,
+        command: _,
+        url: _,
+        // What an entry is called and what people read there is its own.
+        name: _,
+        description: _,
+        // These depend on where it is.
+        args: _,
+        env: _,
+        cwd: _,
+        headers: _,
+        access_token: _,
+        auth: _,
+    } = entry;
+    if whole.protocol_mode == ProtocolConfig::Auto {
+        whole.protocol_mode = *protocol_mode;
+    }
+    whole.timeout = whole.timeout.take().or_else(|| timeout.clone());
+    whole.start_timeout = whole.start_timeout.take().or_else(|| start_timeout.clone());
+    whole.per_row |= per_row;
+    whole.tools = whole.tools.take().or_else(|| tools.clone());
+    whole.resources = whole.resources.take().or_else(|| resources.clone());
+    whole.prompts = whole.prompts.take().or_else(|| prompts.clone());
+    whole.idempotent = whole.idempotent.take().or_else(|| idempotent.clone());
+    whole.include_instructions = whole.include_instructions.or(*include_instructions);
+    whole.max_parallel = whole.max_parallel.take().or_else(|| max_parallel.clone());
+    whole.from_variables.extend_from_slice(from_variables);
 }
 
 fn add_credentials(whole: &mut McpServerConfig, entry: &McpServerConfig) {

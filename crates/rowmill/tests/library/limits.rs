@@ -7,12 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{BoxFuture, join};
 use rowmill::{Batch, Limits, Pace, RateFlags};
-use rowmill_testkit::{FakeModel, Simulator};
+use rowmill_core::ports::Model;
+use rowmill_engine::ROW_MEMORY;
+use rowmill_testkit::{FakeModel, Simulator, answer};
+use rowmill_types::{CallError, Completion, Request};
 use tokio::time::Instant;
 
-use crate::kit::{At, MODEL, ask, echoing, own};
+use crate::kit::{At, MODEL, Room, ask, echoing, own};
 
 fn batch(model: &Arc<FakeModel>) -> Batch<usize> {
     Batch::over(0..10_usize).prompt(ask).worker(own(model)).concurrency(2)
@@ -73,4 +76,29 @@ async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
     let batch = Batch::over(0..60_usize).prompt(ask).worker(MODEL).at(&simulator);
     let results = batch.pace(Pace::Auto).run().await.unwrap();
     assert_eq!((results.report.ok, simulator.stats().answers), (60, 60));
+}
+
+/// Takes a second for an answer, and keeps nothing of what it was asked.
+#[derive(Debug, Default)]
+struct Counting(Room);
+
+impl Model for Counting {
+    fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        Box::pin(async move {
+            let _inside = self.0.enter();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(answer("fine"))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_that_do_not_fit_into_memory_together_are_asked_one_after_the_other() {
+    // A prompt is counted twice, with what is sent of it.
+    for (length, most) in [(ROW_MEMORY / 4 + 1, 1), (ROW_MEMORY / 8, 2)] {
+        let model = Arc::new(Counting::default());
+        let batch = Batch::over(0..2_usize).prompt(move |_: &usize| "x".repeat(length));
+        let results = batch.worker(own(&model)).concurrency(2).run().await.unwrap();
+        assert_eq!((results.report.ok, model.0.most()), (2, most), "{length}");
+    }
 }

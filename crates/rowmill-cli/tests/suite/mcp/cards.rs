@@ -6,7 +6,10 @@ use rowmill_testkit::{Answer, Script, Simulator};
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, assert_all_ok};
-use crate::mcp::kit::{OwnServer, call, calling, card, entry, files, home, own_entry, processes, run};
+use crate::mcp::kit::{
+    MEETING_ROWS, OwnServer, call, calling, card, entry, files, home, most_at_once, own_entry, own_in_card,
+    processes, run,
+};
 
 const SECRET: &str = "planted-4711-secret";
 
@@ -138,7 +141,7 @@ fn secrets_in_headers_reach_servers_over_http_and_no_file() {
 
 #[test]
 fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
-    let home = home(2, "", &card(&own_in_card("env: {SHOP: \"${SHOP_NAME}\"}")));
+    let home = home(2, "", &card(&own_in_card(&[], "env: {SHOP: \"${SHOP_NAME}\"}")));
     let script = Script::new().reply(|seen| match seen.turn {
         1 => Answer::Calls {
             text: String::new(),
@@ -153,13 +156,6 @@ fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
     assert!(told.contains("PATH") && !told.contains("KEY") && !told.contains("SHOP_NAME"), "{told}");
 }
 
-/// The entry of our server in a card.
-fn own_in_card(more: &str) -> String {
-    let words = rowmill_testkit::mcp_server();
-    let args = serde_json::to_string(&words[1..]).unwrap();
-    format!("mcp_connect:\n  t:\n    command: {}\n    args: {args}\n    {more}", words[0])
-}
-
 fn result(home: &Home) -> String {
     let envelopes = home.envelopes();
     let results: Vec<&Value> = envelopes.iter().map(|envelope| &envelope["result"]).collect();
@@ -168,7 +164,7 @@ fn result(home: &Home) -> String {
 
 #[test]
 fn flags_deny_a_tool_of_a_server_or_make_its_answer_the_result() {
-    let home = home(3, "", &card(&own_in_card("tools: [echo, add]")));
+    let home = home(3, "", &card(&own_in_card(&[], "tools: [echo, add]")));
     let simulator =
         Simulator::start_blocking(calling("t__echo", |row| json!({"text": format!("said {row}")})));
     run(&home, &simulator).args(&["--passthrough", "t__echo"]).ends_with(0);
@@ -225,8 +221,18 @@ fn max_parallel_of_an_entry_and_of_a_card_bound_calls_over_all_rows() {
 }
 
 #[test]
+fn max_parallel_of_a_server_is_how_many_of_its_calls_are_made_at_once() {
+    // Calls of `meet` wait for a group of so many: with fewer at once the run would not end well.
+    for (group, entry, most) in [("3", "max_parallel = 3", 3), ("6", "", MEETING_ROWS)] {
+        let home = home(MEETING_ROWS, &own_entry("t", &["--meet", group], entry), &card("servers: [t]"));
+        assert_eq!(most_at_once(&home), most, "{entry}");
+    }
+}
+
+#[test]
 fn a_secret_that_a_tool_returns_is_replaced_in_every_file_with_a_notice() {
-    let home = home(3, "", &card(&own_in_card("env: {SHOP_TOKEN: \"${SHOP_TOKEN}\", LEVEL: \"12345\"}")));
+    let home =
+        home(3, "", &card(&own_in_card(&[], "env: {SHOP_TOKEN: \"${SHOP_TOKEN}\", LEVEL: \"12345\"}")));
     let script = Script::new().reply(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP_TOKEN"})),
         2 => call("t__env", json!({"name": "LEVEL"})),

@@ -4,7 +4,7 @@ use rowmill_testkit::{Answer, Script, Simulator};
 use serde_json::json;
 
 use crate::faults_support::assert_all_ok;
-use crate::mcp::kit::{OwnServer, call, calling, card, home, run};
+use crate::mcp::kit::{MEETING_ROWS, OwnServer, call, calling, card, home, most_at_once, own_in_card, run};
 
 const SECRET: &str = "planted-4711-secret";
 
@@ -40,13 +40,10 @@ fn the_configuration_completes_a_server_of_a_card_and_the_card_wins() {
 
 #[test]
 fn the_configuration_completes_variables_folder_and_time_of_a_program() {
-    let words = rowmill_testkit::mcp_server();
-    let args = serde_json::to_string(&words[1..]).unwrap();
-    let fields =
-        format!("mcp_connect:\n  t:\n    command: {}\n    args: {args}\n    env: {{OWN: card}}", words[0]);
-    let entry =
-        "[mcp.servers.t]\nenv = { SHOP = \"${SHOP_NAME}\", OWN = \"configuration\" }\ntimeout = \"300ms\"\n";
-    let home = home(1, entry, &card(&fields));
+    let entry = "[mcp.servers.t]\nenv = { SHOP = \"${SHOP_NAME}\", OWN = \"configuration\" }\n\
+                 cwd = \"shop\"\ntimeout = \"300ms\"\n";
+    let home = home(1, entry, &card(&own_in_card(&["--count", "calls.txt"], "env: {OWN: card}")));
+    std::fs::create_dir(home.path("shop")).unwrap();
     let script = Script::new().reply(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP"})),
         2 => call("t__env", json!({"name": "OWN"})),
@@ -60,6 +57,25 @@ fn the_configuration_completes_variables_folder_and_time_of_a_program() {
     run(&home, &simulator).env("SHOP_NAME", "corner").ends_with(0);
     let said = home.envelopes()[0]["result"].as_str().unwrap().to_owned();
     assert!(said.starts_with("corner; card; the tool failed: `t` did not answer within 300 ms"), "{said}");
+    assert_eq!(
+        home.read("shop/calls.txt"),
+        "\n",
+        "the call that hangs is noted in the folder of the program"
+    );
+}
+
+#[test]
+fn the_configuration_completes_how_many_calls_are_made_at_once_and_the_card_wins() {
+    for (entry, own) in [
+        ("max_parallel = 3", ""),
+        ("max_parallel = { \"me*\" = 3 }", ""),
+        ("max_parallel = 1", "max_parallel: 3"),
+        ("max_parallel = 6", "max_parallel: {meet: 3}"),
+    ] {
+        let card = card(&own_in_card(&["--meet", "3"], own));
+        let home = home(MEETING_ROWS, &format!("[mcp.servers.t]\n{entry}\n"), &card);
+        assert_eq!(most_at_once(&home), 3, "{entry} {own}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rowmill_testkit::{Answer, Script, Simulator};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::faults_support::{Home, Run};
 
@@ -47,6 +47,14 @@ pub(crate) fn own_entry(name: &str, flags: &[&str], more: &str) -> String {
     let words = rowmill_testkit::mcp_server();
     let words: Vec<&str> = words.iter().map(String::as_str).chain(flags.iter().copied()).collect();
     entry(name, &words, more)
+}
+
+/// The server of our own in a card, as `t`, with these flags and fields.
+pub(crate) fn own_in_card(flags: &[&str], more: &str) -> String {
+    let words = rowmill_testkit::mcp_server();
+    let args: Vec<&str> = words[1..].iter().map(String::as_str).chain(flags.iter().copied()).collect();
+    let args = serde_json::to_string(&args).unwrap();
+    format!("mcp_connect:\n  t:\n    command: {}\n    args: {args}\n    {more}", words[0])
 }
 
 /// A card of an agent called `worker`.
@@ -90,6 +98,25 @@ pub(crate) fn calling(
         1 => call(tool, arguments(number(seen.prompt))),
         _ => Answer::Text(seen.last.to_owned()),
     })
+}
+
+/// How many rows there are for [`most_at_once`]: no more than a run sends before its first answer.
+pub(crate) const MEETING_ROWS: usize = 6;
+
+/// Lets every row call `meet` of the server `t`, and gives the most calls that it had at once, as it says
+/// itself. The model answers no row before it was asked for all, so that all of them call at once.
+#[track_caller]
+pub(crate) fn most_at_once(home: &Home) -> usize {
+    let simulator = Simulator::start_blocking(calling("t__meet", |_| json!({})).hold_after(0));
+    let parallel = MEETING_ROWS.to_string();
+    let running = run(home, &simulator).args(&["--parallel", &parallel]).start();
+    simulator.wait_until_blocking(|now| now.requests == MEETING_ROWS as u64);
+    simulator.release();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let counts = home.envelopes();
+    let counts = counts.iter().map(|envelope| envelope["result"].as_str().unwrap().parse::<usize>());
+    counts.map(|count| count.unwrap()).max().unwrap()
 }
 
 /// The processes of a run and whatever they started, by what their environment says.

@@ -101,6 +101,21 @@ fn errors_show_no_query_user_argument_or_header_that_came_from_a_variable() {
 }
 
 #[test]
+fn a_header_that_came_from_a_variable_is_not_shown_where_the_server_repeats_it() {
+    // As an answer of the protocol, and as a page that is none.
+    for flags in [&["--repeat", "X-Shop"][..], &["--repeat", "X-Shop", "--status", "400"]] {
+        let server = OwnServer::start(flags);
+        let fields = format!("    url: {}\n    headers: {{X-Shop: \"${{SHOP}}\"}}", server.url);
+        let home = home(1, "", &card(&format!("mcp_connect:\n  bad:\n{fields}")));
+        let simulator = Simulator::start_blocking(Script::new());
+        let ended = run(&home, &simulator).env("SHOP", "corner-shop").ends_with(1);
+        ended.says(&["the MCP server `bad`", "nothing is known of ***"]);
+        assert!(!ended.err.contains("corner-shop"), "{}", ended.err);
+        assert_eq!(simulator.stats().requests, 0);
+    }
+}
+
+#[test]
 fn what_stands_in_the_wrong_field_is_not_shown() {
     let text = "mcp_connect:\n  bad:\n    command: \"true\"\n    args: \"--api-key ${SECRET}\"";
     let number =
