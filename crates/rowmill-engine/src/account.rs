@@ -102,6 +102,18 @@ impl Account {
         }
     }
 
+    /// Puts on record what was spent, now that no call is in flight: the ledger vouched for more, which a
+    /// resume would count otherwise, however the run ended.
+    pub(crate) fn close(&self) {
+        let mut budget = locked(&self.budget);
+        if let Some(spent) = budget.to_close() {
+            // Where it cannot be written, the resume counts too much and not too little.
+            if self.append(Group { cover: Some(spent), ..Group::default() }).is_ok() {
+                budget.covered(spent);
+            }
+        }
+    }
+
     fn set_aside(&self, lane: &Lane, asking: &Asking) -> Option<Result<Granted, Halt>> {
         let calls = if self.is_limited { lane.gate.wanted().min(self.parallel) as u64 } else { 1 };
         let mut budget = locked(&self.budget);
