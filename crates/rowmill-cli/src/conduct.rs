@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rowmill::{Control, ExitCode, Limits, Problem, ProblemCode, Stop};
 
-use crate::printer;
 use crate::progress::Progress;
 use crate::resolve::Show;
 use crate::signals::{Asked, Signals};
@@ -24,10 +23,9 @@ pub(crate) fn conduct<T>(
     let done = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(cannot)?;
         let progress = Progress::start(show);
-        let talk = progress.talk();
         let control = Control {
             observer: progress.observer(),
-            notice: Arc::new(move |notice| talk(&printer::notice_line(&notice))),
+            notice: Arc::new(progress.notice()),
             stop: Stop::default(),
             limits: Limits::default(),
             person: None,

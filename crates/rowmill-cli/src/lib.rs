@@ -7,6 +7,7 @@ mod commands;
 mod conduct;
 mod data_flags;
 mod flags;
+mod json_text;
 mod layout;
 mod live_lines;
 mod numbers;

@@ -47,11 +47,16 @@ impl LiveLines {
         });
     }
 
-    /// Prints a text above the lines.
+    /// Prints a text above the lines, without the secrets of the environment.
     pub(crate) fn talk(&self, text: &str) {
+        self.talk_as_it_is(&printer::shown(text));
+    }
+
+    /// Prints a text above the lines, whatever is in it.
+    pub(crate) fn talk_as_it_is(&self, text: &str) {
         match &self.drawn {
             Some(_) => self.change(Some(text), |_| {}),
-            None => printer::talk(text),
+            None => printer::talk_as_it_is(text),
         }
     }
 

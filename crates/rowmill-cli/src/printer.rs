@@ -44,8 +44,22 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
     Err(Problem::new(ProblemCode::WriteFailed, "cannot write standard output").cause(error).hint(hint))
 }
 
-/// Prints talk.
+/// Prints a report: data about what people gave, without the secrets of the environment.
+///
+/// # Errors
+///
+/// As [`data`].
+pub(crate) fn report(text: &str) -> Result<Reader, Problem> {
+    data(&shown(text))
+}
+
+/// Prints talk, without the secrets of the environment.
 pub(crate) fn talk(text: &str) {
+    talk_as_it_is(&shown(text));
+}
+
+/// Prints talk whole: an address to sign in at does not work with a part of it masked.
+pub(crate) fn talk_as_it_is(text: &str) {
     // Long data is written in parts, and nothing may come between them where both go to one place.
     let _data_waits = go_to_one_place().then(|| io::stdout().lock());
     drop(io::stderr().lock().write_all(line(text).as_bytes()));
@@ -76,9 +90,8 @@ fn go_to_one_place() -> bool {
 /// A notice as a line.
 pub(crate) fn notice_line(notice: &Notice) -> String {
     match notice {
-        Notice::Info(text) => shown(text).into_owned(),
-        Notice::Warning(text) => format!("warning: {}", shown(text)),
-        Notice::SignIn(text) => text.clone(),
+        Notice::Info(text) | Notice::SignIn(text) => text.clone(),
+        Notice::Warning(text) => format!("warning: {text}"),
     }
 }
 
@@ -93,7 +106,7 @@ pub(crate) fn problem_text(problem: &Problem) -> String {
         text.push_str("\n  help: ");
         text.push_str(hint);
     }
-    shown(&text).into_owned()
+    text
 }
 
 fn is_gone(report: &RunReport) -> bool {

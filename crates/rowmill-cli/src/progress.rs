@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rowmill::{BudgetLimits, Event, Money, Observer, WaitReason};
+use rowmill::{BudgetLimits, Event, Money, Notice, Observer, WaitReason};
 
 use crate::live_lines::LiveLines;
 use crate::numbers::{counted, grouped, rate, time};
@@ -119,6 +119,18 @@ impl Progress {
         move |text| screen.talk(text)
     }
 
+    /// Prints notices above the live line.
+    pub(crate) fn notice(&self) -> impl Fn(Notice) + Send + Sync + 'static {
+        let screen = self.screen.clone();
+        move |notice| {
+            let line = printer::notice_line(&notice);
+            match notice {
+                Notice::SignIn(_) => screen.talk_as_it_is(&line),
+                Notice::Info(_) | Notice::Warning(_) => screen.talk(&line),
+            }
+        }
+    }
+
     /// Takes the live line away.
     pub(crate) fn finish(mut self) {
         self.ended.store(true, Relaxed);
@@ -211,7 +223,8 @@ impl Watcher {
             (known.until, known.over) = (until, None);
             return;
         }
-        let told = Waiting { lane: lane.to_owned(), reason: reason.clone(), since: now, until, over: None };
+        let lane = printer::shown(lane).into_owned();
+        let told = Waiting { lane, reason: reason.clone(), since: now, until, over: None };
         if reason.is_grave() && self.tells && self.counts.is_news(reason, now) {
             self.screen.talk(&format!("waiting {}", told.text(now)));
         }

@@ -1,13 +1,13 @@
 //! What an earlier run left, and what that means for each row.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use rowmill_types::RowId;
 
 use crate::agent::Happening;
 use crate::ports::{ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
-use crate::select::{IdSet, RowPlaces};
+use crate::select::{IdSet, InputStretches, OutputStretches, RowPlaces, RowStretch};
 
 /// What is known of the rows of an earlier run: from its output, then from its ledger.
 ///
@@ -31,6 +31,10 @@ pub struct Resume {
     turns: HashMap<RowId, Turns>,
     /// The rows that are ok, with the numbers that they had.
     places: RowPlaces,
+    /// Those of them that the output has.
+    in_output: OutputStretches,
+    /// The rows of the input, where they were compared with those.
+    stretches: VecDeque<RowStretch>,
     /// Whether the ledger has records of rows.
     has_ledger_rows: bool,
 }
@@ -101,6 +105,7 @@ impl Resume {
             self.in_flight.remove(&head.number);
             if self.ok.insert(&head.id) {
                 self.places.add(&head.id, head.number);
+                self.in_output.add(&head.id, head.number);
             }
         } else {
             self.saw_failure(head, None);
@@ -215,6 +220,17 @@ impl Resume {
         self.places
     }
 
+    /// Finds out which rows of an input need not be looked at again, because they are ok in the output,
+    /// which has them with the numbers that they have in the input.
+    pub fn compare_with(&mut self, input: &InputStretches) {
+        self.stretches = input.compare(&self.in_output);
+    }
+
+    /// The rows of the input as far as they were compared, in their order.
+    pub fn take_stretches(&mut self) -> VecDeque<RowStretch> {
+        std::mem::take(&mut self.stretches)
+    }
+
     /// Whether the ledger has records of rows that are not ok in the output.
     #[must_use]
     pub fn has_ledger_rows(&self) -> bool {
@@ -289,204 +305,5 @@ impl Resume {
 }
 
 #[cfg(test)]
-mod tests {
-    use rowmill_types::ToolOutput;
-
-    use super::*;
-    use crate::ports::LedgerPosition;
-
-    fn record(key: u64) -> RecordId {
-        RecordId::new(LedgerPosition::from_key(key), 1)
-    }
-
-    fn head(number: u64, ok: bool) -> EnvelopeHead {
-        EnvelopeHead {
-            id: RowId::Number(number),
-            number,
-            ok,
-            interrupted: false,
-            stopped: false,
-            outcome_unknown: false,
-            stands_in: false,
-        }
-    }
-
-    #[test]
-    fn a_row_stands_where_output_and_ledger_left_it() {
-        let span = record(9);
-        let mut resume = Resume::default();
-        resume.saw_output(&head(1, true));
-        resume.saw_output(&head(2, false));
-        resume.saw_taken(&[1, 2, 3, 4, 5]);
-        resume.saw_ended(&head(1, true), span);
-        resume.saw_ended(&head(2, false), span);
-        resume.saw_ended(&head(3, true), span);
-        resume.saw_ended(&head(4, false), span);
-        let standing = |number| resume.standing(&RowId::Number(number), number);
-        assert_eq!(
-            [1, 2, 3, 4, 5, 6].map(standing),
-            [
-                Standing::Done,
-                Standing::Failed,
-                Standing::Kept(span),
-                Standing::Failed,
-                Standing::Unknown,
-                Standing::New
-            ]
-        );
-    }
-
-    #[test]
-    fn the_counts_of_all_rows_are_those_of_the_run() {
-        let span = record(9);
-        let mut resume = Resume::default();
-        resume.saw_output(&head(1, true));
-        resume.saw_output(&head(2, false));
-        resume.saw_output(&EnvelopeHead { outcome_unknown: true, ..head(3, false) });
-        resume.saw_taken(&[4, 5, 6, 7]);
-        resume.saw_ended(&head(4, true), span);
-        resume.saw_turn(&RowId::Number(6), 6, span);
-        let (tool, call, arguments) = ("t".into(), "c".into(), "{}".into());
-        let started = Happening::ToolStarted { node: 0, index: 0, tool, call, arguments, turn: 1 };
-        resume.saw_turn(&RowId::Number(7), 7, span);
-        resume.saw_happening(&RowId::Number(7), &started);
-        let count = |numbers: std::ops::RangeInclusive<u64>| {
-            let mut counts = ResumeCounts::default();
-            numbers.for_each(|number| resume.count_row(&RowId::Number(number), number, &mut counts));
-            counts
-        };
-        assert_eq!(count(1..=8), resume.counts());
-        assert_eq!(count(1..=2), ResumeCounts { done: 1, failed: 1, ..ResumeCounts::default() });
-    }
-
-    #[test]
-    fn a_parked_row_is_neither_in_flight_nor_unknown_until_it_is_taken_again() {
-        let parked =
-            |row| ParkedRow { row, id: RowId::Text(format!("r{row}").into()), waits_for: vec!["job".into()] };
-        let standing = |resume: &Resume, row: u64| resume.standing(&parked(row).id, row);
-        let mut resume = Resume::default();
-        resume.saw_taken(&[1, 2, 3]);
-        for row in [1, 2, 3] {
-            resume.saw_parked(&parked(row));
-        }
-        assert_eq!(resume.counts(), ResumeCounts { parked: 3, ..ResumeCounts::default() });
-        // Their numbers may be others by now.
-        assert_eq!([1, 9].map(|row| resume.standing(&parked(1).id, row)), [Standing::Parked; 2]);
-        resume.saw_taken(&[2, 3]);
-        assert_eq!(standing(&resume, 2), Standing::Unknown);
-        assert_eq!(resume.counts(), ResumeCounts { parked: 1, unknown: 2, ..ResumeCounts::default() });
-        resume.saw_released(&[2]);
-        assert_eq!(standing(&resume, 2), Standing::Parked);
-        resume.saw_ended(&EnvelopeHead { id: parked(3).id, ..head(3, true) }, record(1));
-        assert_eq!(standing(&resume, 3), Standing::Kept(record(1)));
-        assert_eq!(resume.counts(), ResumeCounts { parked: 2, done: 1, ..ResumeCounts::default() });
-    }
-
-    #[test]
-    fn a_row_that_was_aborted_is_unknown_until_it_ends_otherwise() {
-        let span = record(0);
-        let mut resume = Resume::default();
-        resume.saw_taken(&[7]);
-        resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span);
-        assert_eq!(resume.counts(), ResumeCounts { unknown: 1, ..ResumeCounts::default() });
-        resume.saw_taken(&[7]);
-        resume.saw_ended(&head(7, false), span);
-        assert_eq!(resume.counts(), ResumeCounts { failed: 1, ..ResumeCounts::default() });
-        resume.saw_ended(&head(7, true), span);
-        assert_eq!(resume.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
-    }
-
-    #[test]
-    fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
-        let span = record;
-        let mut resume = Resume::default();
-        resume.saw_taken(&[7, 8]);
-        let id = RowId::Number(7);
-        resume.saw_turn(&id, 7, span(1));
-        for number in [7, 8] {
-            resume.saw_ended(&EnvelopeHead { stopped: true, ..head(number, false) }, span(number));
-        }
-        let counts = ResumeCounts { failed: 2, with_turns: 1, ..ResumeCounts::default() };
-        assert_eq!(resume.counts(), counts);
-        let standing = |number| resume.standing(&RowId::Number(number), number);
-        assert_eq!([7, 8].map(standing), [Standing::Unknown, Standing::Failed]);
-        assert_eq!(resume.turns_of(&id), (&[span(1)][..], 0));
-    }
-
-    #[test]
-    fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
-        let span = record;
-        let mut resume = Resume::default();
-        resume.saw_taken(&[7, 8]);
-        let id = RowId::Number(7);
-        resume.saw_turn(&id, 7, span(1));
-        resume.saw_turn(&id, 7, span(2));
-        // Given back by a later part of the run, which had nothing to pay for yet.
-        resume.saw_released(&[7, 8]);
-        assert_eq!(resume.standing(&RowId::Number(7), 7), Standing::Unknown);
-        assert_eq!(resume.standing(&RowId::Number(8), 8), Standing::New);
-        assert_eq!(resume.turns_of(&id), (&[span(1), span(2)][..], 0));
-        resume.saw_ended(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
-        resume.saw_told(&id);
-        resume.saw_turn(&id, 7, span(4));
-        assert_eq!(resume.turns_of(&id), (&[span(1), span(2), span(4)][..], 2));
-        resume.saw_ended(&head(7, false), span(5));
-        assert_eq!(
-            (resume.turns_of(&id), resume.standing(&RowId::Number(7), 7)),
-            ((&[][..], 0), Standing::Failed)
-        );
-    }
-
-    #[test]
-    fn a_row_whose_tool_may_have_run_is_passed_over_unless_it_is_asked_for() {
-        let unknown = EnvelopeHead { outcome_unknown: true, ..head(3, false) };
-        let mut left = Resume::new(false);
-        left.saw_output(&unknown);
-        assert_eq!(left.standing(&RowId::Number(3), 3), Standing::Done);
-        assert_eq!(left.counts(), ResumeCounts { undecided: 1, ..ResumeCounts::default() });
-        let mut again = Resume::new(true);
-        again.saw_output(&unknown);
-        assert_eq!(again.standing(&RowId::Number(3), 3), Standing::Failed);
-        again.saw_output(&head(3, true));
-        assert_eq!(again.counts(), ResumeCounts { done: 1, ..ResumeCounts::default() });
-    }
-
-    #[test]
-    fn a_row_that_is_passed_over_is_published_from_the_ledger_if_the_output_lacks_it() {
-        let unknown = |number| EnvelopeHead { outcome_unknown: true, ..head(number, false) };
-        let span = record;
-        let mut resume = Resume::new(false);
-        resume.saw_output(&unknown(1));
-        resume.saw_ended(&unknown(1), span(1));
-        resume.saw_ended(&unknown(2), span(2));
-        resume.saw_ended(&unknown(2), span(3));
-        let standing = |number| resume.standing(&RowId::Number(number), number);
-        assert_eq!([1, 2].map(standing), [Standing::Done, Standing::Kept(span(3))]);
-    }
-
-    #[test]
-    fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again() {
-        let started = |index| Happening::ToolStarted {
-            node: 0,
-            index,
-            tool: "book".into(),
-            call: "c".into(),
-            arguments: "{}".into(),
-            turn: 1,
-        };
-        let (output, note) = (ToolOutput::of_text("done"), None);
-        let ended = Happening::ToolEnded { node: 0, index: 0, output, note };
-        let mut resume = Resume::default();
-        resume.saw_taken(&[1, 2, 3]);
-        for (number, happenings) in
-            [(1, vec![started(0), ended.clone()]), (2, vec![started(0), started(1), ended])]
-        {
-            for happening in happenings {
-                resume.saw_turn(&RowId::Number(number), number, record(1));
-                resume.saw_happening(&RowId::Number(number), &happening);
-            }
-        }
-        let counts = ResumeCounts { unknown: 2, with_turns: 1, cut_tools: 1, ..ResumeCounts::default() };
-        assert_eq!(resume.counts(), counts);
-    }
-}
+#[path = "resume_tests.rs"]
+mod tests;

@@ -25,6 +25,7 @@ mod pattern;
 #[cfg(test)]
 mod pieces;
 mod place;
+mod read_ahead;
 mod recorded;
 mod several;
 mod spool;
@@ -45,6 +46,7 @@ pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Pati
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};
+pub use read_ahead::read_ahead;
 pub use recorded::{record_rows, recorded_rows};
 pub use spool::spool;
 pub use sql::{

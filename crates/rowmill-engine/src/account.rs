@@ -137,6 +137,16 @@ impl Account {
         }
     }
 
+    /// Puts on record what was spent, now that no call is in flight: the ledger vouched for more, which a
+    /// resume would count otherwise, however the run ended.
+    pub(crate) async fn close(&self) {
+        let Some(spent) = locked(&self.budget).to_close() else { return };
+        // Where it cannot be written, the resume counts too much and not too little.
+        if self.append(Group { cover: Some(spent), ..Group::default() }).await.is_ok() {
+            locked(&self.budget).covered(spent);
+        }
+    }
+
     /// Sets the worst case of a call aside, of which the ledger may have to know before it is sent.
     fn set_aside(&self, lane: &Lane, asking: &Asking) -> Option<Result<SetAside, Halt>> {
         let calls = if self.is_limited { lane.gate.wanted().min(self.parallel) as u64 } else { 1 };

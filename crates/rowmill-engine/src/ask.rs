@@ -420,7 +420,9 @@ async fn check_answer(context: &RowContext<'_>, voice: usize, completion: &mut C
         return;
     }
     if let Some(json) = json_of_answer(&completion.text) {
+        let checking = context.shared.checks.begin();
         completion.verdict = Some(Box::new(check.check(json).await));
+        drop(checking);
     }
 }
 

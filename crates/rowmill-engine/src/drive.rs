@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::account::{Account, Halt};
 use crate::arrivals::{TURN, cut_all};
 use crate::aside::RowsAside;
+use crate::checks::AnswerChecks;
 use crate::feed::{Batch, Feed, rows_up_to_the_end};
 use crate::finishing::Finishing;
 use crate::heads::Head;
@@ -86,6 +87,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
         all_sent: AtomicBool::new(false),
         aborted: AtomicBool::new(false),
         aside: Arc::default(),
+        checks: AnswerChecks::default(),
     };
     let mut driver = Driver {
         gates: shared.worker.casting.same().map(|crew| crew.gates()),
@@ -116,6 +118,8 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     };
     let unknown_rows = driver.drive(&shared).await;
     let Driver { tally, history, skipped, stopped, publisher, held_back, parked_rows, .. } = driver;
+    // First, because what is published now may take the room that is left on the disk.
+    shared.account.close().await;
     let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
     let spent = shared.account.budget().spent();
     let stopped = first_cause(stopped, unpublished).map(|cause| cause.ended_with(spent));
@@ -260,6 +264,10 @@ impl Driver {
                 Woke::Drain => self.end_early(StopCause::Interrupted),
                 Woke::Deadline(after) => self.end_early(StopCause::Deadline(after)),
                 Woke::Abort => {
+                    if self.stopped != Some(StopCause::FirstResult) {
+                        let done = shared.checks.finish(&mut flight).await;
+                        self.heed_done(done, shared);
+                    }
                     shared.aborted.store(true, Ordering::Relaxed);
                     return self.abandon(cut_all(flight), shared).await;
                 }

@@ -3,12 +3,13 @@
 //! Reading, selection and the look-up of what is done already happen here, so a
 //! resume passes over a million finished rows without troubling the loop.
 
+use std::collections::VecDeque;
 use std::thread;
 
 use rowmill_core::ports::{Position, RecordId, RecordReader, Room, RowSource, TurnLine};
 use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
-use rowmill_core::select::{Choice, IdRule, IdSet, RowPlaces, Selector, duplicate_error};
+use rowmill_core::select::{Choice, IdRule, IdSet, RowPlaces, RowStretch, Selector, duplicate_error};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 
@@ -71,6 +72,40 @@ pub(crate) struct Feed {
     pub(crate) finishes: bool,
 }
 
+/// How far the reading has come.
+#[derive(Default)]
+struct Progress {
+    rows: Vec<SourceRow>,
+    /// The ids of the rows so far, where they are checked while reading.
+    seen: IdSet,
+    /// The rows that are still to come, as far as they were compared with the output.
+    stretches: VecDeque<RowStretch>,
+}
+
+impl Progress {
+    /// How many of the next rows are known to be done.
+    fn finished_rows(&self) -> u64 {
+        self.stretches.front().filter(|next| next.finished.is_some()).map_or(0, |next| next.rows)
+    }
+
+    /// How many rows are read at once: none that need not be read.
+    fn rows_to_read(&self) -> usize {
+        let next = self.stretches.front().map_or(u64::MAX, |next| next.rows);
+        usize::try_from(next).unwrap_or(usize::MAX).min(ROOM.rows)
+    }
+
+    /// Goes on after so many rows; tells the places of the finished ones once the last of their
+    /// stretch is behind.
+    fn advance(&mut self, rows: u64) -> RowPlaces {
+        let Some(next) = self.stretches.front_mut() else { return RowPlaces::default() };
+        next.rows = next.rows.saturating_sub(rows);
+        if next.rows > 0 {
+            return RowPlaces::default();
+        }
+        self.stretches.pop_front().and_then(|passed| passed.finished).unwrap_or_default()
+    }
+}
+
 /// How many rows the feed has ready, if they are the last.
 pub(crate) fn rows_up_to_the_end(mut feed: mpsc::Receiver<Result<Batch, Problem>>) -> Option<u64> {
     let mut rows = 0;
@@ -96,11 +131,10 @@ impl Feed {
     }
 
     fn read_all(mut self, sender: &mpsc::Sender<Result<Batch, Problem>>) {
-        let mut seen = IdSet::default();
-        let mut rows = Vec::new();
+        let mut progress = Progress { stretches: self.resume.take_stretches(), ..Progress::default() };
         // Not even the first row is waited for where none is wanted.
         while !self.selector.is_finished() {
-            let next = caught("reading the input failed", || self.next(&mut rows, &mut seen));
+            let next = caught("reading the input failed", || self.next(&mut progress));
             let (batch, ended) = match next {
                 Ok(next) => next,
                 Err(problem) => {
@@ -116,7 +150,7 @@ impl Feed {
     }
 
     /// What comes next, and whether it is the last.
-    fn next(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> Result<(Batch, bool), Problem> {
+    fn next(&mut self, progress: &mut Progress) -> Result<(Batch, bool), Problem> {
         let far = self.selector.to_pass().min(STRIDE);
         if far >= FAR {
             let passed = self.source.skip(far)?;
@@ -124,9 +158,27 @@ impl Feed {
             let position = self.source.position();
             return Ok((Batch { input_rows: passed, position, ..Batch::default() }, passed < far));
         }
-        let more = self.source.read(rows, ROOM)?;
+        let finished = progress.finished_rows().min(self.selector.to_take()).min(STRIDE);
+        if finished > 0 {
+            return self.pass_finished(finished, progress);
+        }
+        let room = Room { rows: progress.rows_to_read(), ..ROOM };
+        let Progress { rows, seen, .. } = progress;
+        let more = self.source.read(rows, room)?;
         let (batch, ended) = self.choose(rows, seen)?;
+        progress.advance(batch.selected);
         Ok((batch, ended || !more))
+    }
+
+    /// Passes over rows that are known to be done without reading them.
+    fn pass_finished(&mut self, rows: u64, progress: &mut Progress) -> Result<(Batch, bool), Problem> {
+        let passed = self.source.skip(rows)?;
+        self.selector.take(passed);
+        let places = progress.advance(passed);
+        let (input_rows, selected, skipped) = (passed, passed, passed);
+        let position = self.source.position();
+        let batch = Batch { input_rows, selected, skipped, places, position, ..Batch::default() };
+        Ok((batch, passed < rows || self.selector.is_finished()))
     }
 
     fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> Result<(Batch, bool), Problem> {

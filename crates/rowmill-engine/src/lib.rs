@@ -8,6 +8,7 @@ mod aside;
 mod ask;
 mod asking;
 mod call_report;
+mod checks;
 mod commit;
 mod crew;
 mod cut;

@@ -31,6 +31,10 @@ impl Stop {
         self.drain.is_cancelled()
     }
 
+    pub(crate) fn is_aborting(&self) -> bool {
+        self.abort.is_cancelled()
+    }
+
     /// Waits until the run is stopped in either way.
     pub async fn drained(&self) {
         self.drain.cancelled().await;

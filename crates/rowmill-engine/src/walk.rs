@@ -153,7 +153,8 @@ impl<'r> Walk<'r> {
     }
 
     fn next_step(&mut self) -> Option<Step> {
-        if self.ends { None } else { self.course.next_step() }
+        // A run that is aborted waits for checks of answers, and for nothing that follows from them.
+        if self.ends || self.context.shared.stop.is_aborting() { None } else { self.course.next_step() }
     }
 
     /// Makes a step ready to be taken.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::account::{Account, Halt};
 use crate::aside::RowsAside;
+use crate::checks::AnswerChecks;
 use crate::lane::Ticket;
 pub(crate) use crate::prepared::Ended;
 use crate::prepared::Prepared;
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) aborted: AtomicBool,
     /// Rows that wait out a refusal of their own.
     pub(crate) aside: Arc<RowsAside>,
+    /// Rows whose answers are being checked.
+    pub(crate) checks: AnswerChecks,
 }
 
 /// A row that nobody works on any more.

@@ -94,7 +94,7 @@ fn attempt(
     );
     let made = ended.and_then(|envelopes| {
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
-        let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned));
+        let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned))?;
         draft(&envelopes, &settings, &spec.table.target)
     });
     if found.state()? != before {

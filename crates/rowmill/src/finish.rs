@@ -197,7 +197,7 @@ fn make_table(
 ) -> Result<(), Problem> {
     remove_leftovers(&table.target);
     let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };
-    let settings = table.settings(input, header.schema.clone());
+    let settings = table.settings(input, header.schema.clone())?;
     draft(&Envelopes::settled(output.path()), &settings, &table.target)?.publish(claim(spec.existing))
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
-use rowmill_core::select::{IdRule, Selector};
+use rowmill_core::resume::Resume;
+use rowmill_core::select::{IdRule, InputStretches, Selector};
 use rowmill_data::output::{Claim, OutputFile, StandardOutput, check_name};
 use rowmill_data::traces::TraceFolder;
 use rowmill_data::{Location, WantedColumn, deviating_delimiter};
@@ -33,8 +34,27 @@ pub(crate) struct Rows {
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
+    /// Where its rows stand, if a resume looked at them.
+    pub(crate) looked_at: Option<LookedAt>,
     /// Whether the rows are recorded for a resume.
     pub(crate) recording: Recording,
+}
+
+/// What a look at an input found, and what the input was then.
+pub(crate) struct LookedAt {
+    stretches: InputStretches,
+    identity: InputIdentity,
+}
+
+impl Rows {
+    /// Spares a resume the rows that are done and stand where they stood. An input that changed since it was
+    /// looked at is read from its beginning.
+    pub(crate) fn compare_with(&self, resume: &mut Resume) {
+        let Some(LookedAt { stretches, identity }) = &self.looked_at else { return };
+        if self.dataset.identity().is_ok_and(|now| now == *identity) {
+            resume.compare_with(stretches);
+        }
+    }
 }
 
 /// Checks the paths of all files that the run reads and writes.
@@ -114,10 +134,13 @@ pub(crate) fn rows(
     let selector = Selector::new(&spec.selection, candidates)?;
     let must_check = ids.field.is_some() && !is_sure;
     let id_check = if must_check && !dataset.rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    let mut looked_at = None;
     if must_check && dataset.rereadable() {
-        check_ids(&*dataset, &ids, &spec.selection, candidates)?;
+        let identity = dataset.identity()?;
+        let stretches = check_ids(&*dataset, &ids, &spec.selection, candidates)?;
+        looked_at = spec.existing.resumes().then_some(LookedAt { stretches, identity });
     }
-    Ok(Rows { input, dataset, selector, ids, id_check, recording })
+    Ok(Rows { input, dataset, selector, ids, id_check, looked_at, recording })
 }
 
 /// What makes this run the same run as an earlier one, if its rows are known by their numbers.

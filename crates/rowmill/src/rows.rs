@@ -1,8 +1,11 @@
 //! Looks at the rows before the first call: counts them, and checks their ids.
 
-use rowmill_core::ports::{Dataset, Part, Room};
+use std::ops::ControlFlow;
+
+use rowmill_core::ports::{Dataset, Part, Room, RowSource};
 use rowmill_core::resume::{Resume, ResumeCounts};
-use rowmill_core::select::{Choice, IdRule, IdSet, Selection, Selector, duplicate_problem};
+use rowmill_core::select::{Choice, IdRule, IdSet, InputStretches, Selection, Selector, duplicate_problem};
+use rowmill_data::read_ahead;
 use rowmill_types::{Problem, RowId, SourceRow};
 
 /// How many rows one read may bring.
@@ -19,18 +22,27 @@ pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
     }
 }
 
-/// Checks that every selected row has a valid id of its own. A missing field is no
-/// mistake here: it is that row's failure later.
+/// Checks that every selected row has a valid id of its own, and says where it stands. A missing field is
+/// no mistake here: it is that row's failure later.
 pub(crate) fn check_ids(
     dataset: &dyn Dataset,
     ids: &IdRule,
     selection: &Selection,
     candidates: Option<u64>,
-) -> Result<(), Problem> {
+) -> Result<InputStretches, Problem> {
     let mut seen = IdSet::default();
+    let mut stretches = InputStretches::default();
     each_selected(dataset, ids, selection, candidates, |row| {
-        let Ok(row) = row else { return Ok(true) };
-        match ids.id_of(row) {
+        let row = match row {
+            Ok(row) => row,
+            Err(bad) => {
+                stretches.add(None, bad.number);
+                return Ok(true);
+            }
+        };
+        let id = ids.id_of(row);
+        stretches.add(id.as_ref().ok(), row.number());
+        match id {
             Ok(id) if seen.insert(&id) => Ok(true),
             Ok(id) => match first_with(dataset, ids, selection, candidates, &id)? {
                 // Another id has the same digest.
@@ -42,7 +54,8 @@ pub(crate) fn check_ids(
             },
             Err(fault) => fault.problem(row.number()).map_or(Ok(true), Err),
         }
-    })
+    })?;
+    Ok(stretches)
 }
 
 /// What an earlier run left of the selected rows; `None` where they are too many to be counted before
@@ -97,23 +110,41 @@ fn each_selected(
     candidates: Option<u64>,
     mut saw: impl FnMut(&SourceRow) -> Result<bool, Problem>,
 ) -> Result<(), Problem> {
-    let mut selector = Selector::new(selection, candidates)?;
+    let selector = Selector::new(selection, candidates)?;
     let columns = ids.field.as_deref().map(|field| vec![field.to_owned()]);
-    let mut source = dataset.open_part(&Part { columns, conditions: Vec::new() })?;
-    let mut rows = Vec::new();
-    loop {
-        let passed = source.skip(selector.to_pass())?;
-        selector.pass(passed);
-        let more = source.read(&mut rows, ROOM)?;
-        for row in rows.drain(..) {
-            match selector.decide() {
-                Choice::Take if saw(&row)? => {}
-                Choice::Pass => {}
-                Choice::Take | Choice::End => return Ok(()),
+    let source = dataset.open_part(&Part { columns, conditions: Vec::new() })?;
+    let mut selected = SelectedRows { source, selector, ended: false };
+    read_ahead(
+        || selected.next_batch(),
+        |rows| {
+            for row in &rows {
+                if !saw(row)? {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
+            Ok(ControlFlow::Continue(()))
+        },
+    )
+}
+
+/// Rows of a source that are taken.
+struct SelectedRows {
+    source: Box<dyn RowSource>,
+    selector: Selector,
+    ended: bool,
+}
+
+impl SelectedRows {
+    /// The next of them; `None` after the last.
+    fn next_batch(&mut self) -> Result<Option<Vec<SourceRow>>, Problem> {
+        if self.ended || self.selector.is_finished() {
+            return Ok(None);
         }
-        if !more || selector.is_finished() {
-            return Ok(());
-        }
+        let passed = self.source.skip(self.selector.to_pass())?;
+        self.selector.pass(passed);
+        let mut rows = Vec::new();
+        self.ended = !self.source.read(&mut rows, ROOM)?;
+        rows.retain(|_| self.selector.decide() == Choice::Take);
+        Ok(Some(rows))
     }
 }

@@ -205,6 +205,8 @@ struct Prepared {
 async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Result<RunReport, Problem> {
     let Prepared { started, run, folder, made, http, texts, mut rows, source, attached, stage } = prepared;
     let Stage { cast, voices, tools, model, mut identity, rules, speakers, redactor, .. } = stage;
+    // It is in messages and files; models know their own names.
+    let model = redactor.redact(&model).into_owned();
     // What is kept of an answer is what the user's code made of it.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
     let files = files(&spec, &*rows.dataset, rules, &http)?;
@@ -219,7 +221,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let found = beginning.found_before(&spec);
     // The id that the run began with, so that keys of calls are the same after a resume.
     let run = beginning.header.run.clone();
-    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
+    let Beginning { mut header, known_by, ledger, mut resume, telemetry, .. } = beginning;
+    rows.compare_with(&mut resume);
     let Beginning { settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };

@@ -11,7 +11,9 @@ use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTa
 use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::McpServerConfig;
+use rowmill_types::Problem;
 
+use crate::agents::environment_redactor;
 use crate::work::WorkSpec;
 
 /// Everything that defines a run.
@@ -293,8 +295,13 @@ impl TableOutput {
     }
 
     /// What the table is to look like.
-    pub(crate) fn settings(&self, input: InputPart, schema: Option<String>) -> TableSettings {
-        TableSettings { format: self.format, layout: self.layout, input, schema }
+    pub(crate) fn settings(
+        &self,
+        input: InputPart,
+        schema: Option<String>,
+    ) -> Result<TableSettings, Problem> {
+        let redactor = environment_redactor()?;
+        Ok(TableSettings { format: self.format, layout: self.layout, input, schema, redactor })
     }
 }
 

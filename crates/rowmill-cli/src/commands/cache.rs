@@ -69,12 +69,12 @@ pub(crate) fn cache(flags: CacheFlags) -> Result<ExitCode, Problem> {
     match flags.command {
         CacheCommand::Show(flags) => {
             let stats = cache::stats(&flags.folder)?;
-            printer::data(&if flags.json { as_json(&stats) } else { as_text(&flags.folder, &stats) })?;
+            printer::report(&if flags.json { as_json(&stats) } else { as_text(&flags.folder, &stats) })?;
         }
         CacheCommand::Prune(flags) => {
             let spec = PruneSpec { older_than: flags.older_than, max_bytes: flags.max_size, all: flags.all };
             let (pruned, left) = cache::prune(&flags.folder, spec)?;
-            printer::data(&told(&pruned, &left))?;
+            printer::report(&told(&pruned, &left))?;
             if !pruned.compacted {
                 printer::talk(
                     "warning: the file could not be made smaller now, its free room is used for new answers; \

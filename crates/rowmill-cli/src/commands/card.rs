@@ -91,7 +91,7 @@ pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
     })?;
     let checks = runtime.block_on(check_agent_cards(&CheckSpec { work, variables }))?;
     let text = if flags.json { as_json(&checks) } else { as_text(&checks) };
-    printer::data(&printer::shown(&text))?;
+    printer::report(&text)?;
     Ok(if checks.is_ok() { ExitCode::Ok } else { ExitCode::Stopped })
 }
 

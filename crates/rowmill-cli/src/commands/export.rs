@@ -62,7 +62,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         Err(problem) if problem.message == READER_ENDED => return Ok(ExitCode::Ok),
         exported => exported?,
     };
-    report.notices.iter().for_each(|notice| printer::talk(&printer::shown(notice)));
+    report.notices.iter().for_each(|notice| printer::talk(notice));
     printer::talk(&text(&report));
     Ok(ExitCode::Ok)
 }

@@ -9,10 +9,12 @@ use rowmill::{
     Problem, Prompt, Query,
 };
 use rowmill::{Kind, ProblemCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::results::unfinished_lines;
 use crate::data_flags::SqlFlags;
+use crate::json_text::{compact, indented};
 use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
 use crate::numbers::{counted, grouped, size};
 use crate::printer;
@@ -256,47 +258,74 @@ fn cell(head: &Head, column: &str, json: &str) -> String {
 fn shown(json: &str) -> String {
     match serde_json::from_str::<String>(json) {
         Ok(text) => printable(&text),
-        Err(_) => {
-            let compact = serde_json::from_str::<Value>(json)
-                .map_or_else(|_| json.to_owned(), |value| value.to_string());
-            // The text of a number says more than its value.
-            let is_number = matches!(Kind::of(json), Kind::Integer | Kind::Number);
-            printable(if is_number { json } else { &compact })
+        Err(_) => printable(&compact(json)),
+    }
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct HeadJson<'h> {
+    input: &'h str,
+    format: Option<&'static str>,
+    files: usize,
+    bytes: Option<u64>,
+    rows: Option<u64>,
+    looked_at: u64,
+    bad: u64,
+    columns: &'h [ColumnSeen],
+    head: Vec<RowJson<'h>>,
+}
+
+#[derive(Serialize)]
+struct RowJson<'h> {
+    row_number: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorJson<'h>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'h str>,
+}
+
+#[derive(Serialize)]
+struct ErrorJson<'h> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: &'h str,
+}
+
+impl<'h> RowJson<'h> {
+    /// A row in the list of rows, which stands three levels deep.
+    fn of(row: &'h HeadRow) -> Self {
+        let (number, fields, bad) = match &row.row {
+            // Of a name that occurs twice, the row has one value.
+            Ok(row) => (row.number(), Some(row.with_fields(std::iter::empty())), None),
+            Err(bad) => (bad.number, None, Some(ErrorJson { kind: bad.kind.name(), message: &bad.message })),
+        };
+        let error = match &row.prompt {
+            Some(Err(error)) => Some(ErrorJson { kind: error.kind.name(), message: &error.message }),
+            Some(Ok(_)) | None => bad,
+        };
+        Self {
+            row_number: number,
+            row: fields.and_then(|fields| RawValue::from_string(indented(fields.text(), 3)).ok()),
+            error,
+            prompt: row.prompt.as_ref().and_then(|prompt| prompt.as_deref().ok()),
         }
     }
 }
 
 fn as_json(head: &Head) -> String {
-    let row = |row: &HeadRow| {
-        let mut shown = match &row.row {
-            Ok(row) => {
-                let fields: Value = serde_json::from_str(row.text()).unwrap_or_default();
-                json!({ "row_number": row.number(), "row": fields })
-            }
-            Err(bad) => json!({
-                "row_number": bad.number,
-                "error": { "type": bad.kind.name(), "message": bad.message },
-            }),
-        };
-        if let (Some(prompt), Value::Object(shown)) = (&row.prompt, &mut shown) {
-            match prompt {
-                Ok(prompt) => shown.insert("prompt".into(), prompt.as_str().into()),
-                Err(error) => shown
-                    .insert("error".into(), json!({ "type": error.kind.name(), "message": error.message })),
-            };
-        }
-        shown
+    let whole = HeadJson {
+        input: &head.name,
+        format: head.format,
+        files: head.files,
+        bytes: head.bytes,
+        rows: head.count,
+        looked_at: head.looked_at,
+        bad: head.bad,
+        columns: &head.columns,
+        head: head.rows.iter().map(RowJson::of).collect(),
     };
-    let whole = json!({
-        "input": head.name,
-        "format": head.format,
-        "files": head.files,
-        "bytes": head.bytes,
-        "rows": head.count,
-        "looked_at": head.looked_at,
-        "bad": head.bad,
-        "columns": head.columns,
-        "head": head.rows.iter().map(row).collect::<Vec<_>>(),
-    });
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }

@@ -80,6 +80,6 @@ pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
 
 /// Shows the address that a person opens, and opens it where that is possible.
 fn show(address: &str) {
-    printer::talk(&format!("open this address to sign in:\n{address}"));
+    printer::talk_as_it_is(&format!("open this address to sign in:\n{address}"));
     browser::open(address);
 }

@@ -41,6 +41,6 @@ pub(crate) fn models(flags: &ModelsFlags) -> Result<ExitCode, Problem> {
     // Plain data, so it is always JSON.
     let json = || serde_json::to_string_pretty(&answer.json).unwrap_or_default();
     let text = if flags.json { json() } else { answer.text };
-    printer::data(&printer::shown(&text))?;
+    printer::report(&text)?;
     Ok(ExitCode::Ok)
 }

@@ -26,9 +26,9 @@ pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
         if let (Some(budget), Some(fields)) = (budget, whole.as_object_mut()) {
             fields.insert("budget".to_owned(), budget.json());
         }
-        printer::data(&serde_json::to_string_pretty(&whole).unwrap_or_default())?;
+        printer::report(&serde_json::to_string_pretty(&whole).unwrap_or_default())?;
     } else {
-        printer::data(&text(&report, budget.as_ref()))?;
+        printer::report(&text(&report, budget.as_ref()))?;
     }
     Ok(ExitCode::Ok)
 }

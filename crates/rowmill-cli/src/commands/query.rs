@@ -16,7 +16,7 @@ const WIDEST: usize = 40;
 
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
-    let notice = Arc::new(|text: String| printer::talk(&format!("warning: {}", printer::shown(&text))));
+    let notice = Arc::new(|text: String| printer::talk(&format!("warning: {text}")));
     if json {
         let mut reader = Ok(Reader::Listens);
         rowmill::results::query(output, sql, notice, |row| {

@@ -65,7 +65,7 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
     }
     if let Some(other) = &flags.diff {
         let diff = results::diff(&flags.output, other, EXAMPLES)?;
-        printer::data(&if flags.json {
+        printer::report(&if flags.json {
             serde_json::to_string_pretty(&diff).unwrap_or_default()
         } else {
             diff_text(&flags.output, other, &diff, screen_width())
@@ -78,7 +78,7 @@ pub(crate) fn results(flags: &ResultsFlags) -> Result<ExitCode, Problem> {
         failures: usize::try_from(flags.failures).unwrap_or(usize::MAX),
     };
     let found = results::results(&spec)?;
-    printer::data(&if flags.json {
+    printer::report(&if flags.json {
         serde_json::to_string_pretty(&found).unwrap_or_default()
     } else {
         text(&found, screen_width())

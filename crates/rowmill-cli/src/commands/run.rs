@@ -25,7 +25,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
     })?;
     // The screen may have another width than at the beginning.
     let context = SummaryContext { columns: is_terminal.then(stderr_width), ..context };
-    printer::talk(&printer::shown(&summary_text(&report, &context)));
+    printer::talk(&summary_text(&report, &context));
     if let Some(StopCause::Problem(problem)) = &report.stopped {
         printer::talk(&printer::problem_text(problem));
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
 /// Prints the summary as JSON. That it is missing is the mistake to tell only where there is no other.
 fn print_summary(report: &RunReport) -> Result<(), Problem> {
     // The summary is plain data, so it is always JSON.
-    let printed = printer::data(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
+    let printed = printer::report(&serde_json::to_string_pretty(&report.summary).unwrap_or_default());
     match printed {
         Err(problem) if report.exit == ExitCode::Ok => {
             Err(problem.hint("the results are complete; only the summary is missing"))

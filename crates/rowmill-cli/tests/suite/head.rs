@@ -92,6 +92,20 @@ fn a_template_is_rendered_for_each_row_and_what_it_lacks_is_told() {
 }
 
 #[test]
+fn numbers_keep_their_digits_however_many_they_have() {
+    let place = Place::new();
+    let (long, longer) = ("0.12345678901234567890123", "[123456789012345678901234567890,{\"n\":1e400}]");
+    place.write("rows.jsonl", format!("{{\"a\":{long},\"b\":{longer},\"a\":{long}}}\n"));
+    let json = place.rowmill(&["head", "rows.jsonl", "--json"]).ok().stdout;
+    let indented = format!(
+        "      \"row\": {{\n        \"a\": {long},\n        \"b\": [\n          123456789012345678901234567890,\n"
+    );
+    assert!(json.contains(&indented) && json.contains("\"n\": 1e400\n"), "{json}");
+    let text = place.rowmill(&["head", "rows.jsonl"]).ok().stdout;
+    assert!(text.contains(long) && text.contains(longer), "{text}");
+}
+
+#[test]
 fn json_has_everything_whole() {
     let place = Place::new();
     place.write("reviews.jsonl", REVIEWS);

@@ -145,3 +145,25 @@ fn an_own_price_keeps_what_is_known_of_the_longest_answer() {
     assert!(shown.contains("max output  128,000 tokens"), "{shown}");
     assert!(shown.contains("$0.50 input") || shown.contains("$0.5"), "{shown}");
 }
+
+#[test]
+fn what_was_only_set_aside_is_not_spent_when_an_output_that_takes_nothing_more_ends_the_run() {
+    for turns in [&[][..], &["--checkpoint-turns"]] {
+        let simulator = Simulator::start_blocking(script());
+        let home = priced((0..200).map(|number| format!("row {number}")));
+        let run = || {
+            let args =
+                ["-i", "in.jsonl", "-o", "-", "--work-dir", "work", "--summary-output", "summary.json"];
+            let run = home.run_with(&args).model(&simulator, "generic.m").args(turns);
+            run.args(&["--parallel", "32", "--max-cost", "5"])
+        };
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        run().stdout(full).ends_with(1);
+        let answered = simulator.stats().answers;
+        assert!(answered > 0);
+        let ended = run().args(&["--resume"]).ends_with(0);
+        assert_eq!(simulator.stats().answers, 200, "after {answered}: {}", ended.err);
+        let summary: Value = serde_json::from_str(&home.read("summary.json")).unwrap();
+        assert_same(summary["spent_usd"].as_f64().unwrap(), counted(&simulator), "spent");
+    }
+}

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rowmill_testkit::{Answer, Script, Simulator};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::faults_support::{Home, assert_all_ok};
 use crate::support::{KEY, Place, each, finish, scripted};
 
 const SHAPES: &str = r#"
@@ -111,6 +113,35 @@ fn a_resume_with_another_model_code_is_refused() {
     place.write("shapes.py", SHAPES);
     place.run_rows(&[FLAGS, &["--resume"]].concat()).ok();
     assert_eq!(place.json("out.jsonl").len(), 2);
+}
+
+#[test]
+fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_again() {
+    const ROWS: usize = 5;
+    let script = Script::new().answer(|_, _| Answer::Text(r#"{"label": "good"}"#.into()));
+    let simulator = Simulator::start_blocking(script);
+    let home = Home::with_rows(ROWS);
+    home.write("gate", "");
+    let gate = std::fs::File::open(home.path("gate")).unwrap();
+    gate.lock().unwrap();
+    // The first answer waits at the gate, and the others wait for their turn.
+    let waits =
+        "        import fcntl\n        fcntl.flock(open('gate'), fcntl.LOCK_SH)\n        if value == ";
+    home.write("shapes.py", &SHAPES.replace("        if value == ", waits));
+    let flags = ["--schema-model", "shapes:Review", "--parallel", "5"];
+    let run = || home.run().on(&simulator).args(&flags).env("PATH", &path_with_pydantic());
+    let mut running = run().start();
+    simulator.wait_until_blocking(|stats| stats.answers == ROWS as u64 && stats.in_flight == 0);
+    for told in ["stopping: rows under way are finished", "aborting: calls in flight are dropped"] {
+        running.signal(Signal::INT);
+        running.wait_for_talk(told);
+    }
+    gate.unlock().unwrap();
+    let ended = running.end();
+    ended.says(&["5 rows: 5 ok"]);
+    assert_all_ok(&home.envelopes(), ROWS);
+    run().args(&["--resume"]).ends_with(0).resumed(5, 0, 0);
+    assert_eq!(simulator.stats().requests, ROWS as u64);
 }
 
 #[test]

@@ -61,6 +61,45 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
 }
 
 #[test]
+fn a_secret_in_a_model_string_is_masked_in_every_message_report_and_file() {
+    let secret = "sk-PLANTED9secret";
+    let (simulator, mut place) = scripted(Script::new().fault(When::Nth(1), Fault::status(500)));
+    place.set("LAB_TOKEN", secret);
+    place.set("GENERIC_BASE_URL", &format!("{}/v1", simulator.url()));
+    place.write_rows(2);
+    let model = format!("generic.{secret}");
+    let flags = [&["-m", &model, "-p", "{{n}}", "--progress-every", "1", "--final-summary"][..], EVERY_FILE];
+    let run = place.run_rows(&flags.concat()).ok();
+    let again = place.run_rows(&[&flags.concat()[..], &["--resume"]].concat()).ok();
+    let planned = [&[][..], &["--json"]].map(|more| {
+        place.rowmill(&[&["plan", "-i", "rows.jsonl", "-m", &model, "-p", "{{n}}"], more].concat()).ok()
+    });
+    let results = place.rowmill(&["results", "out.jsonl"]).ok();
+    assert_nowhere(&place, &[&run, &again, &planned[0], &planned[1], &results], secret);
+    assert_eq!(run.summary()["model"], "generic.***");
+    // The provider gets it as it is.
+    assert_eq!(simulator.requests()[0].json()["model"], secret);
+    let ended = place.run_rows(&["-m", &format!("nobody.{secret}"), "--overwrite"]).code(1).says("***");
+    assert_nowhere(&place, &[&ended], secret);
+}
+
+#[test]
+fn a_secret_that_rows_are_split_by_is_in_no_message_and_no_name_of_a_file() {
+    let mut place = Place::new();
+    let secret = "sk-PLANTED9secret";
+    place.set("LAB_TOKEN", secret);
+    place.write("rows.jsonl", format!("{{\"k\":\"{secret}\"}}\n{{\"k\":\"a\"}}\n"));
+    let flags =
+        ["-i", "rows.jsonl", "-m", "passthrough", "-p", "{{k}}", "--output-dir", "parts", "--split-by"];
+    for field in ["input.k", "result"] {
+        let ended = place.run(&[&flags[..], &[field, "--overwrite"]].concat()).ok();
+        let names = place.names("parts");
+        assert!(names.len() == 2 && names.iter().any(|name| name.starts_with("value-")), "{names:?}");
+        assert!(!names.concat().contains(secret) && !ended.stderr.contains(secret), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_key_in_the_path_of_a_base_url_is_not_shown_wherever_that_comes_from() {
     let fault = Fault::status(404);
     let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));

@@ -202,6 +202,14 @@ impl Budget {
         Some(cover)
     }
 
+    /// What the ledger should say once no call is in flight, so that nobody counts as spent what was only
+    /// set aside. `None` if it says so already, or never vouched for anything.
+    #[must_use]
+    pub fn to_close(&self) -> Option<Spend> {
+        (self.calls == 0 && self.covered != Spend::default() && self.covered != self.spent)
+            .then_some(self.spent)
+    }
+
     /// The ledger has it now.
     pub fn covered(&mut self, cover: Spend) {
         self.covered = cover;

@@ -5,9 +5,11 @@ mod ids;
 mod row_places;
 mod sample;
 mod selector;
+mod stretches;
 
 pub use id_set::IdSet;
 pub use ids::{IdFault, IdRule, duplicate_error, duplicate_problem};
 pub use row_places::RowPlaces;
 pub use sample::sample_indexes;
 pub use selector::{Choice, Sample, Selection, Selector};
+pub use stretches::{InputStretches, OutputStretches, RowStretch};

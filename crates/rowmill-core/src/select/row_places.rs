@@ -24,6 +24,12 @@ impl RowPlaces {
         }
     }
 
+    /// How many rows with ids of their own there are.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
     /// Takes in the rows of another.
     pub fn join(&mut self, other: Self) {
         self.sum = self.sum.wrapping_add(other.sum);

@@ -145,6 +145,20 @@ impl Selector {
         self.decided += candidates - of_offset;
     }
 
+    /// How many of the next candidates are taken for certain, if there are so many.
+    #[must_use]
+    pub fn to_take(&self) -> u64 {
+        if self.to_pass > 0 || self.drawn.is_some() { 0 } else { self.to_take.unwrap_or(u64::MAX) }
+    }
+
+    /// Counts candidates as taken; no more than [`Selector::to_take`] says.
+    pub fn take(&mut self, candidates: u64) {
+        self.decided += candidates;
+        if let Some(to_take) = &mut self.to_take {
+            *to_take = to_take.saturating_sub(candidates);
+        }
+    }
+
     /// Whether no further candidate can be taken, so that none need be read.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -227,6 +241,20 @@ mod tests {
             }
             assert_eq!(found, taken(&selection, 20), "{selection:?}");
         }
+    }
+
+    #[test]
+    fn what_is_taken_at_once_uses_up_the_limit_and_never_stands_in_for_a_sample() {
+        let selection = Selection { offset: 2, limit: Some(5), sample: None };
+        let mut selector = Selector::new(&selection, None).unwrap();
+        assert_eq!(selector.to_take(), 0);
+        selector.pass(2);
+        assert_eq!(selector.to_take(), 5);
+        selector.take(4);
+        assert_eq!((selector.decide(), selector.decide()), (Choice::Take, Choice::End));
+        assert_eq!(Selector::new(&Selection::default(), None).unwrap().to_take(), u64::MAX);
+        let drawn = Selection { sample: sample(5, 7), ..Selection::default() };
+        assert_eq!(Selector::new(&drawn, Some(20)).unwrap().to_take(), 0);
     }
 
     #[test]

@@ -121,7 +121,8 @@ impl Table<'_> {
             .suffix(UNFINISHED)
             .tempdir_in(path)
             .map_err(failed)?;
-        let mut parts = Parts::new(beside.path(), split_by, self.settings.format);
+        let mut parts =
+            Parts::new(beside.path(), split_by, self.settings.format, self.settings.redactor.clone());
         envelopes.each(|line| parts.push(&parse(line)?, line))?;
         let mut names = Vec::new();
         for part in parts.finish()? {

@@ -23,6 +23,8 @@ mod values;
 mod vectors;
 mod writer;
 
+use rowmill_core::redact::Redactor;
+
 pub use draft::{Draft, draft};
 pub use format::TableFormat;
 pub use inputs::check_input_rows;
@@ -39,6 +41,8 @@ pub struct TableSettings {
     pub input: InputPart,
     /// The JSON Schema that results satisfy, as text.
     pub schema: Option<String>,
+    /// Takes secrets out of values that become names of files.
+    pub redactor: Redactor,
 }
 
 /// How the columns of a table are laid out.

@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rowmill_core::redact::Redactor;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::TableFormat;
@@ -24,6 +25,7 @@ pub(super) struct Parts {
     folder: PathBuf,
     field: String,
     names: Names,
+    redactor: Redactor,
     places: HashMap<String, usize>,
     list: Vec<Part>,
     pending: usize,
@@ -40,11 +42,12 @@ pub(super) struct Part {
 }
 
 impl Parts {
-    pub(super) fn new(folder: &Path, field: &str, format: TableFormat) -> Self {
+    pub(super) fn new(folder: &Path, field: &str, format: TableFormat, redactor: Redactor) -> Self {
         Self {
             folder: folder.to_owned(),
             field: field.to_owned(),
             names: Names::new(format),
+            redactor,
             places: HashMap::new(),
             list: Vec::new(),
             pending: 0,
@@ -54,6 +57,8 @@ impl Parts {
     /// Takes an envelope.
     pub(super) fn push(&mut self, envelope: &Envelope<'_>, line: &[u8]) -> Result<(), Problem> {
         let value = plain(value_of(envelope, &self.field).unwrap_or("null"));
+        // Values that differ only in secrets share a file: its name must not tell which secret it was.
+        let value = self.redactor.redact(&value);
         let place = match self.places.get(value.as_ref()) {
             Some(place) => *place,
             None => self.begin(&value)?,
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn too_many_values_are_refused() {
         let home = tempfile::tempdir().unwrap();
-        let mut parts = Parts::new(home.path(), "id", TableFormat::Csv);
+        let mut parts = Parts::new(home.path(), "id", TableFormat::Csv, Redactor::default());
         let mut push = |id: usize| {
             let line = format!(r#"{{"id":{id},"row_number":1,"ok":true,"result":null,"error":null}}"#);
             parts.push(&Envelope::parse(line.as_bytes()).unwrap(), line.as_bytes())

@@ -131,6 +131,25 @@ async fn the_ledger_knows_what_may_be_spent_before_a_call_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_ledger_knows_what_was_spent_when_the_run_has_ended_for_whatever_reason() {
+    for (trouble_at, sink_fails) in [(None, false), (Some(4), false), (None, true)] {
+        let model = Arc::new(Acting::new(|_| (seconds(1.0), Ok(used(1, 1)))));
+        let mut bench = priced(Bench::new(9, model), dollars(1_000_000), Spend::default());
+        if let Some(at) = trouble_at {
+            bench.plan.ledger = bench.ledger().trouble_at(at).open();
+        }
+        if sink_fails {
+            bench.plan.sinks.ordered = vec![bench.sink("output", true)];
+        }
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        assert_eq!(end.stopped.is_some(), trouble_at.is_some() || sink_fails, "{:?}", end.stopped);
+        assert!(end.spent.cost > Money::ZERO && end.spent.cost < WORST.cost);
+        assert_eq!(watched.log.rows("cover").last(), Some(&end.spent.cost.pico()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_the_ledger_cannot_vouch_for_is_not_sent() {
     let model = Arc::new(FakeModel::default());
     let mut bench = priced(Bench::new(3, model.clone()), dollars(1_000_000), Spend::default());

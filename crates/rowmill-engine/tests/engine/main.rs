@@ -12,6 +12,7 @@ mod memory;
 mod output_caps;
 mod panics;
 mod provider;
+mod resuming;
 mod stopping;
 mod store;
 mod strays;

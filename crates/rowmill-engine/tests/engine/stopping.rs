@@ -1,14 +1,18 @@
 //! The rules by which a run ends before its input does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::BoxFuture;
+use rowmill_core::ports::AnswerCheck;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{StopCause, run};
+use rowmill_engine::{RunEnd, StopCause, run};
 use rowmill_testkit::{answer, failure};
-use rowmill_types::CallFailure;
+use rowmill_types::{AnswerVerdict, CallFailure};
+use tokio::time::Duration;
 
 use crate::acting::{Acting, broken, refused, seconds};
-use crate::support::Bench;
+use crate::support::{Bench, Watched};
 
 #[tokio::test(start_paused = true)]
 async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
@@ -101,4 +105,66 @@ async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     });
     assert_eq!(end.unwrap().stopped, Some(StopCause::Interrupted));
     assert_eq!((watched.outcomes(), model.times()), (vec!["ok".to_owned()], vec![0.0, 5.0]));
+}
+
+/// Looks at every answer for so long.
+#[derive(Debug)]
+struct SlowCheck {
+    takes: Duration,
+    verdict: AnswerVerdict,
+    begun: AtomicUsize,
+}
+
+impl AnswerCheck for SlowCheck {
+    fn check<'a>(&'a self, _: &'a str) -> BoxFuture<'a, AnswerVerdict> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {
+            tokio::time::sleep(self.takes).await;
+            self.verdict.clone()
+        })
+    }
+}
+
+/// A run of four rows at once that is aborted while the answers to the odd ones are being checked and
+/// those to the even ones are waited for; also how many calls were sent.
+async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, Watched, usize) {
+    let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 2 {
+        1 => (seconds(1.0), Ok(answer("{}"))),
+        _ => (seconds(9_999.0), Ok(answer("{}"))),
+    }));
+    let check = Arc::new(SlowCheck { takes: seconds(takes), verdict, begun: AtomicUsize::new(0) });
+    let mut bench = Bench::new(9, model.clone());
+    let schema = ResultSchema::parse("{}", "schema").unwrap().with_answer_check(Some(check.clone()));
+    bench.with_schema(schema);
+    let stop = bench.plan.stop.clone();
+    let (plan, watched) = bench.split();
+    let log = watched.log.clone();
+    let (end, ()) = tokio::join!(run(plan), async {
+        // Time passes only once the rows are under way.
+        log.until(|log| log.rows("taken").len() == 4).await;
+        while check.begun.load(Ordering::Relaxed) < 2 {
+            tokio::time::sleep(seconds(0.1)).await;
+        }
+        stop.abort();
+    });
+    (end.unwrap(), watched, model.times().len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_waits_for_the_checks_of_answers_that_are_there_and_keeps_what_was_paid_for() {
+    let (end, watched, _) = aborted_during_checks(5.0, AnswerVerdict::Valid("{}".into())).await;
+    assert_eq!(watched.outcomes(), ["ok", "Interrupted", "ok", "Interrupted"]);
+    assert_eq!((end.stopped, end.unknown_rows), (Some(StopCause::Interrupted), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_does_not_wait_long_for_a_check_and_asks_for_no_repair() {
+    let (end, watched, sent) = aborted_during_checks(60.0, AnswerVerdict::Valid("{}".into())).await;
+    assert_eq!(watched.outcomes(), ["RunStopped", "Interrupted", "RunStopped", "Interrupted"]);
+    assert!(end.duration < seconds(20.0), "{:?}", end.duration);
+    assert_eq!(sent, 4);
+    let wrong = AnswerVerdict::Invalid(vec!["wrong".into()]);
+    let (_, watched, sent) = aborted_during_checks(5.0, wrong).await;
+    assert_eq!(watched.outcomes(), ["RunStopped", "Interrupted", "RunStopped", "Interrupted"]);
+    assert_eq!(sent, 4);
 }

@@ -29,7 +29,7 @@ pub(crate) fn encode(datum: Datum, kind: &SqlType) -> Value {
             _ => Value::Blob(wide_bytes(number).to_vec()),
         },
         Datum::Real(number) if number.is_nan() => Value::Blob(Vec::new()),
-        Datum::Real(number) => Value::Real(if number == 0.0 { 0.0 } else { number }),
+        Datum::Real(number) => Value::Real(number),
         Datum::Text(text) => Value::Text(text),
         Datum::Bytes(bytes) => Value::Blob(bytes),
         Datum::Date(days) => Value::Integer(i64::from(days)),

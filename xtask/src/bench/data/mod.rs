@@ -2,6 +2,7 @@
 
 mod duckdb;
 mod files;
+mod ids;
 mod reading;
 mod selecting;
 mod through;
@@ -14,6 +15,7 @@ pub(super) use duckdb::version as yardstick;
 pub(super) const ALL: &[(&str, Scenario)] = &[
     ("reading", reading::reading),
     ("through a model", through::through),
+    ("ids", ids::ids),
     ("selecting", selecting::selecting),
 ];
 

@@ -21,7 +21,7 @@ const QUERIES: &str = "200";
 const SEED: &str = "1";
 
 /// From this many queries on, each function that the manual lists must be among them.
-const MANY: usize = 5000;
+const MANY: usize = 20_000;
 
 const MANUAL: &str = include_str!("../../../../../docs/sql.md");
 

@@ -8,6 +8,7 @@ use arrow_array::types::{Date32Type, Float64Type, Int64Type, TimestampMicrosecon
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use rowmill_core::redact::Redactor;
 use rowmill_data::output::{Claim, Envelopes};
 use rowmill_data::table::{Draft, InputPart, Layout, TableFormat, TableSettings, TableTarget, draft};
 use rowmill_types::Problem;
@@ -76,7 +77,13 @@ impl Desk {
         (layout, input): (Layout, InputPart),
         target: &TableTarget,
     ) -> Result<Draft, Problem> {
-        let settings = TableSettings { format, layout, input, schema: self.schema.clone() };
+        let settings = TableSettings {
+            format,
+            layout,
+            input,
+            schema: self.schema.clone(),
+            redactor: Redactor::default(),
+        };
         draft(&Envelopes::settled(&self.path("envelopes.jsonl")), &settings, target)
     }
 

@@ -1,0 +1,165 @@
+//! Rows and their numbers, compared stretch by stretch, so that an input whose finished rows stand where
+//! they stood need not be read for them again.
+
+use std::collections::{HashMap, VecDeque};
+
+use rowmill_types::RowId;
+
+use super::RowPlaces;
+
+/// Rows whose numbers differ only in their last ten bits belong to one stretch.
+const STRETCH_BITS: u32 = 10;
+
+/// The rows with ids of their own that an output has, by stretches of the numbers that they had.
+#[derive(Debug, Default)]
+pub struct OutputStretches {
+    earlier: HashMap<u64, RowPlaces>,
+    /// The stretch of the last row: outputs are mostly in order, so nothing is looked up for most rows.
+    last: (u64, RowPlaces),
+}
+
+impl OutputStretches {
+    /// Takes in a row.
+    pub fn add(&mut self, id: &RowId, number: u64) {
+        let stretch = number >> STRETCH_BITS;
+        if stretch != self.last.0 {
+            let (left, places) = std::mem::replace(&mut self.last, (stretch, RowPlaces::default()));
+            self.earlier.entry(left).or_default().join(places);
+        }
+        self.last.1.add(id, number);
+    }
+
+    fn of(&self, stretch: u64) -> RowPlaces {
+        let mut places = self.earlier.get(&stretch).copied().unwrap_or_default();
+        if self.last.0 == stretch {
+            places.join(self.last.1);
+        }
+        places
+    }
+}
+
+/// The rows of an input that are taken, in their order, by stretches of their numbers.
+#[derive(Debug, Default)]
+pub struct InputStretches(Vec<InputStretch>);
+
+#[derive(Debug)]
+struct InputStretch {
+    number: u64,
+    rows: u64,
+    places: RowPlaces,
+}
+
+impl InputStretches {
+    /// Takes in the next row, with its id if it has one of its own.
+    pub fn add(&mut self, id: Option<&RowId>, number: u64) {
+        let stretch = number >> STRETCH_BITS;
+        if self.0.last().is_none_or(|last| last.number != stretch) {
+            self.0.push(InputStretch { number: stretch, rows: 0, places: RowPlaces::default() });
+        }
+        if let Some(last) = self.0.last_mut() {
+            last.rows += 1;
+            if let Some(id) = id {
+                last.places.add(id, number);
+            }
+        }
+    }
+
+    /// What there is to do with the rows, in order: a stretch is finished if the output has all of
+    /// its rows, and has them there.
+    #[must_use]
+    pub fn compare(&self, output: &OutputStretches) -> VecDeque<RowStretch> {
+        let mut found: VecDeque<RowStretch> = VecDeque::new();
+        for stretch in &self.0 {
+            let InputStretch { number, rows, places } = *stretch;
+            let is_finished = places.rows() == rows && places == output.of(number);
+            let finished = is_finished.then_some(places);
+            match (found.back_mut(), finished) {
+                (Some(RowStretch { rows: before, finished: Some(known) }), Some(places)) => {
+                    *before += rows;
+                    known.join(places);
+                }
+                (Some(RowStretch { rows: before, finished: None }), None) => *before += rows,
+                _ => found.push_back(RowStretch { rows, finished }),
+            }
+        }
+        found
+    }
+}
+
+/// Rows that follow each other in an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowStretch {
+    /// How many there are.
+    pub rows: u64,
+    /// The rows with their numbers, where all of them are finished.
+    pub finished: Option<RowPlaces>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 1 << STRETCH_BITS;
+
+    fn id(number: u64) -> RowId {
+        RowId::Text(format!("r{number}").into())
+    }
+
+    fn input(numbers: impl Iterator<Item = u64>) -> InputStretches {
+        let mut input = InputStretches::default();
+        numbers.for_each(|number| input.add(Some(&id(number)), number));
+        input
+    }
+
+    fn output(rows: impl Iterator<Item = (u64, u64)>) -> OutputStretches {
+        let mut output = OutputStretches::default();
+        rows.for_each(|(row, number)| output.add(&id(row), number));
+        output
+    }
+
+    fn shape(found: &VecDeque<RowStretch>) -> Vec<(u64, bool)> {
+        found.iter().map(|stretch| (stretch.rows, stretch.finished.is_some())).collect()
+    }
+
+    #[test]
+    fn stretches_are_finished_whose_rows_all_stand_where_they_stood() {
+        let numbers = || (1..4 * SIZE).filter(|number| number % 7 != 0);
+        let rows = |stretch: u64| numbers().filter(|number| number / SIZE == stretch).count() as u64;
+        let whole = output(numbers().map(|number| (number, number)));
+        let all = input(numbers()).compare(&whole);
+        assert_eq!(shape(&all), [(numbers().count() as u64, true)]);
+        let mut places = RowPlaces::default();
+        numbers().for_each(|number| places.add(&id(number), number));
+        assert_eq!(all.front().and_then(|stretch| stretch.finished), Some(places));
+
+        let lacking = output(numbers().filter(|number| *number != SIZE + 6).map(|number| (number, number)));
+        let expected = [(rows(0), true), (rows(1), false), (rows(2) + rows(3), true)];
+        assert_eq!(shape(&input(numbers()).compare(&lacking)), expected);
+    }
+
+    #[test]
+    fn rows_that_changed_places_or_have_no_id_are_looked_at_again() {
+        let swapped = |number: u64| match number {
+            3 => 4,
+            4 => 3,
+            other => other,
+        };
+        let moved = output((1..2 * SIZE).map(|number| (swapped(number), number)));
+        assert_eq!(shape(&input(1..2 * SIZE).compare(&moved)), [(SIZE - 1, false), (SIZE, true)]);
+
+        let mut nameless = input(1..10);
+        nameless.add(None, 10);
+        assert_eq!(shape(&nameless.compare(&output((1..10).map(|n| (n, n))))), [(10, false)]);
+        assert_eq!(shape(&InputStretches::default().compare(&OutputStretches::default())), []);
+    }
+
+    #[test]
+    fn an_output_may_have_its_rows_in_any_order() {
+        let backwards = output((1..3 * SIZE).rev().map(|number| (number, number)));
+        assert_eq!(shape(&input(1..3 * SIZE).compare(&backwards)), [(3 * SIZE - 1, true)]);
+        let mixed = (1..SIZE).flat_map(|number| [number, number + SIZE]);
+        let mixed = output(mixed.map(|number| (number, number)));
+        let numbers = (1..SIZE).chain(SIZE + 1..2 * SIZE);
+        assert_eq!(shape(&input(numbers).compare(&mixed)), [(2 * SIZE - 2, true)]);
+    }
+}
