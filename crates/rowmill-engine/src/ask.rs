@@ -103,6 +103,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) calls: Calls,
     /// When the call was sent that is under way.
     pub(crate) sent: Option<Instant>,
+    /// How long the last call took.
+    took: Duration,
     /// Calls of this model that failed.
     pub(crate) failed: u32,
     /// How the question was asked before.
@@ -115,7 +117,6 @@ impl<'a> Turn<'a> {
     /// Calls until there is an answer or no try is left.
     pub(crate) async fn complete(&mut self, request: &mut Request) -> Result<Completion, NoAnswer> {
         loop {
-            let worked = self.row.worked();
             let (error, blame) = match self.call(request).await? {
                 Ok(completion) => match cut_at(request, &completion) {
                     None => return Ok(completion),
@@ -132,7 +133,7 @@ impl<'a> Turn<'a> {
             let is_rows = matches!(blame, Blame::Row | Blame::Unwaited);
             if !is_rows && !self.is_suspect(&error) {
                 // What the provider is to blame for does not use up the row's time.
-                self.row.worked.store(worked, Ordering::Relaxed);
+                self.row.take_back_work(self.took);
                 self.leave_lane_that_is_down();
                 if !self.step_aside(request, &error, blame).await {
                     return Err(self.row.given_back(None));
@@ -301,6 +302,7 @@ impl<'a> Turn<'a> {
             return Err(NoAnswer::Parked(message));
         }
         let took = sent.elapsed();
+        self.took = took;
         self.row.add_work(took);
         let report = report(&mut outcome, ticket.lane(), took);
         self.calls.reports.push(CallReport { output_cap: request.output_cap, ..report });
@@ -389,6 +391,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         ticket,
         calls: Calls::default(),
         sent: None,
+        took: Duration::ZERO,
         failed: 0,
         tried: Tried::default(),
         key_length: request.key.len(),

@@ -1,6 +1,7 @@
 //! The loop: takes rows while there is room, gathers what ended, writes it to the
 //! ledger in one go, and sends it on.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,7 @@ pub struct RunEnd {
 pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let began = Instant::now();
     let keeps_records = plan.ledger.ledger.keeps() || !plan.sinks.is_empty();
-    let publisher = start_publisher(plan.sinks, &*plan.ledger.ledger)?;
+    let publisher = start_publisher(plan.sinks, plan.locks, &*plan.ledger.ledger)?;
     let feed = Feed {
         source: plan.source,
         selector: plan.selector,
@@ -136,10 +137,14 @@ fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Opti
 }
 
 /// Begins to publish, if there is anybody to publish for.
-fn start_publisher(sinks: Sinks, ledger: &dyn Ledger) -> Result<Option<Publisher>, Problem> {
+fn start_publisher(
+    sinks: Sinks,
+    locks: Option<Arc<dyn Any + Send + Sync>>,
+    ledger: &dyn Ledger,
+) -> Result<Option<Publisher>, Problem> {
     match sinks.is_empty() {
         true => Ok(None),
-        false => Publisher::start(sinks, ledger.reader()?).map(Some),
+        false => Publisher::start(sinks, locks, ledger.reader()?).map(Some),
     }
 }
 

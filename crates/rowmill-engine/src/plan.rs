@@ -1,5 +1,6 @@
 //! What a run needs, complete: no default is left to the engine.
 
+use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,9 @@ pub struct Plan {
     pub ledger: OpenLedger,
     /// Where records go.
     pub sinks: Sinks,
+    /// What keeps others away from the files behind the sinks. It is held until nothing is written to them any
+    /// more, also where nobody waits for the run to end.
+    pub locks: Option<Arc<dyn Any + Send + Sync>>,
     /// Who hears of it.
     pub observer: Arc<dyn Observer>,
     /// How it is stopped from outside.

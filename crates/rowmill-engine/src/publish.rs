@@ -3,6 +3,7 @@
 //! The loop never waits for a sink. A record whose turn has not come is held in
 //! memory while there is room, and otherwise read back from the ledger.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -78,7 +79,11 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn start(sinks: Sinks, reader: Box<dyn RecordReader>) -> Result<Self, Problem> {
+    pub(crate) fn start(
+        sinks: Sinks,
+        locks: Option<Arc<dyn Any + Send + Sync>>,
+        reader: Box<dyn RecordReader>,
+    ) -> Result<Self, Problem> {
         // Unbounded, because the loop holds back rows when publishing lags behind.
         let (sender, receiver) = mpsc::channel::<Vec<Parcel>>();
         let progress = Arc::new(Progress::default());
@@ -86,6 +91,7 @@ impl Publisher {
         let thread = thread::Builder::new()
             .name("rowmill-publisher".into())
             .spawn(move || {
+                let _locks = locks;
                 let mut queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
                 // A loop that waits for what a panic has ended would wait for ever.
                 let outcome = caught("writing results failed; every record is in the ledger", || {

@@ -27,7 +27,7 @@ pub(crate) struct RowContext<'a> {
     /// Its id, where tools may be told it.
     pub(crate) id: Option<RowId>,
     /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
-    pub(crate) worked: AtomicU64,
+    worked: AtomicU64,
     /// Whether a model answered.
     pub(crate) answered: AtomicBool,
     /// Whether a tool was called that must not run twice, so that the row must be on record.
@@ -64,13 +64,20 @@ impl<'a> RowContext<'a> {
         }
     }
 
-    pub(crate) fn worked(&self) -> u64 {
+    fn worked(&self) -> u64 {
         self.worked.load(Ordering::Relaxed)
     }
 
     pub(crate) fn add_work(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.worked.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Takes back time that nobody but the provider is to blame for. What others of the row worked on meanwhile
+    /// counts.
+    pub(crate) fn take_back_work(&self, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.worked.fetch_sub(nanoseconds, Ordering::Relaxed);
     }
 
     /// What `--row-timeout` leaves, where there is one.

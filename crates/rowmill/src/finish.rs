@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::ports::{OpenLedger, Retention};
@@ -55,7 +56,7 @@ impl Ended {
 pub(crate) fn finish(
     spec: &RunSpec,
     place: &RunPlace,
-    output: Option<OutputFile>,
+    output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
     // After a write failure the ledger may hold what the output lacks: leave all as it is.
@@ -65,7 +66,7 @@ pub(crate) fn finish(
     let apart = check_still_apart(spec, place.folder.path());
     let may_write_summary = apart.is_ok();
     if intact {
-        match apart.and_then(|()| tidy(spec, place, output.as_ref(), &ended)) {
+        match apart.and_then(|()| tidy(spec, place, output.as_deref(), &ended)) {
             Ok(tidied) => (kept, changes) = tidied,
             Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
         }

@@ -323,6 +323,7 @@ async fn count(
         budget: Budget::default(),
         ledger: NoLedger::open(),
         sinks: Sinks::default(),
+        locks: None,
         observer: reach.clone(),
         stop: control.stop.clone(),
     };

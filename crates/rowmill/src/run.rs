@@ -1,5 +1,6 @@
 //! The one way to start a run.
 
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
+use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
@@ -231,6 +232,8 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (output, (traces, sinks)) = opened_or_refused(opened, output, &made)?;
     tell_made_and_changed(control, made.keep(), &changes, &known_by);
     tell_beginning(control, resumed, settings_unknown, spent);
+    let output = output.map(Arc::new);
+    let locks: Arc<dyn Any + Send + Sync> = Arc::new((lock, output.clone()));
     let worker = Worker {
         attachments: files,
         answers,
@@ -254,6 +257,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         budget: Budget::new(spec.work.budget, spent),
         ledger: ledger.clone(),
         sinks,
+        locks: Some(locks.clone()),
         observer: budget_notices::observer(&spec.work, control),
         stop: control.stop.clone(),
     };
@@ -277,7 +281,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         ledger,
     };
     let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
-    drop(lock);
+    drop(locks);
     Ok(report)
 }
 
@@ -364,7 +368,9 @@ async fn carry_out(
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
     let (lanes, redactor) = (plan.worker.casting.lanes(), plan.worker.redactor.clone());
+    let answers = plan.worker.answers.clone();
     let mut end = rowmill_engine::run(plan).await?;
+    close_answers(answers).await?;
     if let Some(StopCause::Problem(problem)) = &mut end.stopped {
         mask(problem, &redactor);
     }
@@ -376,6 +382,14 @@ async fn carry_out(
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))
+}
+
+/// Lets a store write down what it still has, which may take a while.
+pub(crate) async fn close_answers(answers: Option<Answers>) -> Result<(), Problem> {
+    match answers {
+        Some(answers) => on_thread(move || Ok(drop(answers))).await,
+        None => Ok(()),
+    }
 }
 
 /// Takes back what was made for a run that cannot begin.

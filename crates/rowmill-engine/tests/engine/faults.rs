@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rowmill_core::agent::{Agent, Cast, Kind, Member};
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::ports::Model;
 use rowmill_engine::{LaneSettings, StopCause, run};
@@ -10,7 +11,7 @@ use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
 use crate::acting::{Acting, broken, refused, seconds};
-use crate::support::{Bench, LANE, lane, shared};
+use crate::support::{Bench, LANE, lane, shared, voice};
 
 /// A provider that is down for some seconds and answers after one otherwise.
 fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
@@ -230,6 +231,29 @@ async fn the_time_of_a_row_cuts_its_calls_and_leaves_no_wait_that_is_longer() {
     assert!(end.duration < seconds(35.0), "{:?}", end.duration);
     let message = watched.envelopes()[0]["error"]["message"].to_string();
     assert!(message.contains("10 s") && message.contains("--row-timeout"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_agent_of_a_row_works_counts_while_another_waits_for_its_provider() {
+    let agent = |name: &str, kind| Member { name: name.into(), description: String::new(), kind };
+    let alone = || Kind::Agent(Agent { max_iterations: 9, ..Agent::default() });
+    let together = Kind::Parallel { fan_out: vec![1, 2], fan_in: Some(3), include_request: false };
+    let members =
+        vec![agent("all", together), agent("slow", alone()), agent("refused", alone()), agent("last", alone())];
+    let slow = Acting::new(|_| (seconds(8.0), Ok(answer("slow"))));
+    let refused = Acting::new(|call| match call.before {
+        0 => (seconds(9.0), Err(refused(Some(1.0)))),
+        _ => (seconds(1.0), Ok(answer("after all"))),
+    });
+    let last = Acting::new(|_| (seconds(5.0), Ok(answer("last"))));
+    let mut bench = Bench::new(1, Arc::new(FakeModel::default()));
+    let crew = bench.crew();
+    crew.cast = Arc::new(Cast::new(members, Vec::new(), 0, None).unwrap());
+    crew.voices = [slow, refused, last].map(|model| voice(vec![lane("model", Arc::new(model), LANE)])).into();
+    bench.plan.worker.row_timeout = Some(seconds(12.0));
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["Timeout"], "eight seconds and one leave three for the last");
 }
 
 #[tokio::test(start_paused = true)]

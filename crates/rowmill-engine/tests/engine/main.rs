@@ -8,6 +8,7 @@ mod driving;
 mod faults;
 mod files;
 mod limits;
+mod locks;
 mod memory;
 mod output_caps;
 mod panics;

@@ -299,6 +299,7 @@ impl Bench {
             budget: Budget::default(),
             ledger: FakeLedger { log: log.clone(), ..FakeLedger::default() }.open(),
             sinks,
+            locks: None,
             observer: Arc::new(Watcher(log.clone())),
             stop: Stop::default(),
         };

@@ -31,7 +31,7 @@ use crate::agents::environment_redactor;
 use crate::budget_notices;
 use crate::environment::environment;
 use crate::notices::tell_replaced;
-use crate::run::Control;
+use crate::run::{Control, close_answers};
 
 /// Items that may wait between a stream and the reader.
 const WAITING_ITEMS: usize = 64;
@@ -238,7 +238,8 @@ where
         redactor,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
-    let begun = begin(settings.ledger.take(), &settings.work, worker.answers.clone(), speaker).await?;
+    let answers = worker.answers.clone();
+    let begun = begin(settings.ledger.take(), &settings.work, answers.clone(), speaker).await?;
     let Begun { run, ledger, resume, spent, held } = begun;
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),
@@ -267,6 +268,7 @@ where
         budget: Budget::new(settings.work.budget, spent),
         ledger,
         sinks: Sinks::default(),
+        locks: None,
         observer: budget_notices::observer(&settings.work, control),
         stop: control.stop.clone(),
     };
@@ -281,6 +283,7 @@ where
             }
         }
     };
+    close_answers(answers).await?;
     if let (Some(held), Ok(end)) = (held, &end) {
         settle(held, end.spent);
     }

@@ -1,0 +1,57 @@
+//! What keeps others away from the files of a run.
+
+#![expect(clippy::panic, reason = "what fails here fails the test")]
+
+use std::sync::{Arc, mpsc};
+
+use rowmill_core::ports::{Published, Sink};
+use rowmill_engine::run;
+use rowmill_testkit::FakeModel;
+use rowmill_types::Problem;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::support::Bench;
+
+/// Says when it is gone.
+struct Probe(mpsc::Sender<()>);
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.0.send(()).ok();
+    }
+}
+
+/// Tells that it has begun to write, and writes until it is let go on.
+struct SlowSink {
+    begun: UnboundedSender<()>,
+    go_on: mpsc::Receiver<()>,
+}
+
+impl Sink for SlowSink {
+    fn publish(&mut self, _: Published<'_>) -> Result<(), Problem> {
+        self.begun.send(()).ok();
+        self.go_on.recv().ok();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_gives_up_its_locks_only_when_nothing_is_written_any_more() {
+    let (begun, mut has_begun) = unbounded_channel();
+    let ((let_go_on, go_on), (gone, is_gone)) = (mpsc::channel(), mpsc::channel());
+    let mut bench = Bench::new(1, Arc::new(FakeModel::default()));
+    bench.plan.sinks.ordered = vec![Box::new(SlowSink { begun, go_on })];
+    bench.plan.locks = Some(Arc::new(Probe(gone)));
+    let (plan, _) = bench.split();
+    tokio::select! {
+        end = run(plan) => panic!("it waits for its sink: {end:?}"),
+        _ = has_begun.recv() => {}
+    }
+    assert!(is_gone.try_recv().is_err(), "another run could write to the same files");
+    drop(let_go_on);
+    assert!(is_gone.recv().is_ok());
+}
