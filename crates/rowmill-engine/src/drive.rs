@@ -229,6 +229,7 @@ impl Driver {
     /// Returns the number of rows whose calls were aborted.
     async fn drive(&mut self, shared: &Shared) -> u64 {
         let mut flight = FuturesUnordered::new();
+        let mut leaving = None;
         if let Some(cause) = self.policy.at_start() {
             self.end_early(cause);
         }
@@ -242,7 +243,12 @@ impl Driver {
             if !self.is_closed && self.stop.is_draining() {
                 self.end_early(StopCause::Interrupted);
             }
-            while let Some((head, ticket)) = self.next_call(shared, flight.len()) {
+            if leaving.is_some() {
+                self.end_if_hopeless();
+            }
+            while leaving.is_none()
+                && let Some((head, ticket)) = self.next_call(shared, flight.len())
+            {
                 flight.push(head.begin(shared, ticket));
             }
             self.start_finishing(shared).await;
@@ -252,7 +258,7 @@ impl Driver {
             if flight.is_empty() && all_sent && self.releasing.is_empty() && self.finishing_rows() == 0 {
                 return 0;
             }
-            match self.wait(shared, &mut flight).await {
+            match self.wait(shared, &mut flight, &mut leaving).await {
                 Woke::Rows(done) => self.heed_done(done, shared),
                 Woke::LookedUp(ended) => ended.into_iter().for_each(|row| self.heed(row, shared)),
                 Woke::Finished(finished) => self.heed_finished(finished),

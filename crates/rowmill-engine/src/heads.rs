@@ -62,7 +62,7 @@ impl Driver {
         shared: &'a Shared,
         in_flight: usize,
     ) -> Option<(Head, Ticket<'a>)> {
-        if self.is_hopeless() || !self.has_room(in_flight) {
+        if self.end_if_hopeless() || !self.has_room(in_flight) {
             return None;
         }
         if self.head.is_none() {
@@ -89,7 +89,7 @@ impl Driver {
     }
 
     /// Whether rows are left that need not be sent, because all before them failed; the run then ends.
-    fn is_hopeless(&mut self) -> bool {
+    pub(crate) fn end_if_hopeless(&mut self) -> bool {
         if self.is_closed || (self.head.is_none() && self.intake.is_empty()) {
             return false;
         }
@@ -106,7 +106,7 @@ impl Driver {
                     None => continue,
                 }
             }
-            if self.is_hopeless() || !self.has_room(in_flight + self.intake.held()) {
+            if self.end_if_hopeless() || !self.has_room(in_flight + self.intake.held()) {
                 return None;
             }
             let prepared = match self.intake.large.take() {

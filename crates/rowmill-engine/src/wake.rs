@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
 use tokio::time::Instant;
@@ -33,12 +34,17 @@ pub(crate) enum Woke<'a> {
     Published,
 }
 
+/// The wait of the next row for leave to be sent. It is gone on with after every wake, so that the row keeps
+/// its place among those that wait.
+pub(crate) type Leaving<'a> = Option<BoxFuture<'a, Result<Ticket<'a>, NoTicket>>>;
+
 impl Driver {
     /// Waits until there is something to do.
     pub(crate) async fn wait<'a, F: Future<Output = Done>>(
         &mut self,
         shared: &'a Shared,
         flight: &mut FuturesUnordered<F>,
+        leaving: &mut Leaving<'a>,
     ) -> Woke<'a> {
         // Looked at once: were the publisher to catch up between two looks, nothing would
         // be waited for that could still wake the loop.
@@ -58,7 +64,12 @@ impl Driver {
         let began = self.began;
         let is_finishing = self.finishing.as_ref().is_some_and(Finishing::is_running);
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
-        let asking = head.as_ref().filter(|_| has_room).map(Sought::of);
+        match head.as_ref().filter(|_| has_room) {
+            Some(head) => drop(leaving.get_or_insert_with(|| Box::pin(leave(shared, Sought::of(head))))),
+            // What nobody looks at must not hold a place that others wait for.
+            None => *leaving = None,
+        }
+        let is_leaving = leaving.is_some();
         let schema = shared.worker.casting.same().and_then(|crew| crew.cast.schema());
         tokio::select! {
             biased;
@@ -69,7 +80,7 @@ impl Driver {
             finished = finished(finishing), if is_finishing => Woke::Finished(finished),
             Some(()) = releasing.next(), if !releasing.is_empty() => Woke::Published,
             ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),
-            leave = leave(shared, asking) => Woke::Leave(leave),
+            leave = left(leaving), if is_leaving => Woke::Leave(leave),
             batch = receive_from(feed), if wants_rows && feed.is_some() => Woke::Batch(batch),
             () = moved(publisher.as_ref()), if lags_behind => Woke::Published,
             () = shared.aside.changed(), if busy >= places => Woke::Published,
@@ -91,11 +102,17 @@ impl Sought {
     }
 }
 
-/// Waits for leave to send the row that is next; for ever if there is none.
-async fn leave(shared: &Shared, sought: Option<Sought>) -> Result<Ticket<'_>, NoTicket> {
-    let Some(Sought { crew, voice, lane: index, asking }) = sought else {
-        return std::future::pending().await;
-    };
+/// Goes on waiting for leave; for ever if none is waited for.
+async fn left<'a>(leaving: &mut Leaving<'a>) -> Result<Ticket<'a>, NoTicket> {
+    let Some(waiting) = leaving else { return std::future::pending().await };
+    let leave = waiting.await;
+    *leaving = None;
+    leave
+}
+
+/// Waits for leave to send the row that is next.
+async fn leave(shared: &Shared, sought: Sought) -> Result<Ticket<'_>, NoTicket> {
+    let Sought { crew, voice, lane: index, asking } = sought;
     let Some(lane) = crew.lane(voice, index) else { return std::future::pending().await };
     let elsewhere = || crew.has_other(voice, index);
     let waiting = Waiting { observer: &*shared.observer, elsewhere: &elsewhere };
