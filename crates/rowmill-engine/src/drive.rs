@@ -390,10 +390,10 @@ impl Driver {
             return;
         }
         ended.redact(&shared.worker.redactor);
-        // Of a failure nothing can be made.
-        if ended.outcome.is_err() {
-            self.count_row(ended);
-        } else if let Some(ended) = self.finish_later(ended) {
+        // Of a failure nothing can be made, but rows are counted in the order in which they ended.
+        let is_next = ended.outcome.is_err() && self.finishing_rows() == 0;
+        let counted = if is_next { Some(ended) } else { self.finish_later(ended) };
+        if let Some(ended) = counted {
             self.count_row(ended);
         }
     }

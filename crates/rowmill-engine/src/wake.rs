@@ -59,10 +59,13 @@ impl Driver {
         }
         let wants_rows = has_place && self.intake.queue.is_empty();
         let draining = self.is_closed;
-        let at_once = if self.policy.rules().first_result { 1 } else { usize::MAX };
+        let wants_first = self.policy.rules().first_result;
+        let at_once = if wants_first { 1 } else { usize::MAX };
         let deadline = self.policy.rules().deadline.filter(|_| !draining);
         let began = self.began;
         let is_finishing = self.finishing.as_ref().is_some_and(Finishing::is_running);
+        // Rows that may not be wanted any more stay in flight until that is known.
+        let gathers = !flight.is_empty() && !(wants_first && is_finishing);
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         match head.as_ref().filter(|_| has_room) {
             Some(head) => drop(leaving.get_or_insert_with(|| Box::pin(leave(shared, Sought::of(head))))),
@@ -76,7 +79,7 @@ impl Driver {
             () = stop.aborted() => Woke::Abort,
             () = stop.drained(), if !draining => Woke::Drain,
             after = reached(began, deadline) => Woke::Deadline(after),
-            done = gather(flight, at_once), if !flight.is_empty() => Woke::Rows(done),
+            done = gather(flight, at_once), if gathers => Woke::Rows(done),
             finished = finished(finishing), if is_finishing => Woke::Finished(finished),
             Some(()) = releasing.next(), if !releasing.is_empty() => Woke::Published,
             ended = intake.looked_up(schema, || began.elapsed()), if intake.is_looking() => Woke::LookedUp(ended),

@@ -126,7 +126,7 @@ impl RunStore for MemoryRunStore {
 
     fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
         let mut kept = locked(&self.kept);
-        kept.header = Some(header);
+        kept.header = Some(RunHeader { epoch: kept.last_epoch, ..header });
         if retention == Retention::Header {
             kept.events = EventLines::default();
         }

@@ -110,6 +110,8 @@ impl RunStore for FileRunStore {
     fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
         let before = self.folder.header()?;
         let generation = before.as_ref().map_or(1, |before| before.generation);
+        let epoch = before.map_or(header.epoch, |before| before.run.epoch);
+        let header = RunHeader { epoch, ..header };
         match retention {
             Retention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
             Retention::Header => {
