@@ -67,7 +67,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         dedupe: flags.dedupe,
         cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
-        durability: if flags.durable || defaults.durable { Durability::Power } else { Durability::Process },
+        durability: durability(flags.durable || defaults.durable),
         retries: flags.retries.or(defaults.retries).unwrap_or(usual.retries),
         retry_wait: time(flags.retry_wait, &defaults.retry_wait, "retry_wait", file)?
             .unwrap_or(usual.retry_wait),
@@ -75,9 +75,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         row_timeout: flags.row_timeout,
         timeouts,
         repairs: flags.repairs.or(defaults.repairs).unwrap_or(usual.repairs),
-        providers: file.config.providers.clone(),
-        aliases: file.config.alias_config(),
-        prices: file.config.prices.clone(),
+        ..work_of_config(file)
     };
     let spec = RunSpec {
         input,
@@ -103,6 +101,16 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         config_files: file.path.iter().cloned().collect(),
     };
     Ok(Resolved { spec, show })
+}
+
+/// What only the configuration says of the work.
+fn work_of_config(file: &ConfigFile) -> WorkSpec {
+    let (providers, aliases) = (file.config.providers.clone(), file.config.alias_config());
+    WorkSpec { providers, aliases, prices: file.config.prices.clone(), ..WorkSpec::default() }
+}
+
+fn durability(is_asked_for: bool) -> Durability {
+    if is_asked_for { Durability::Power } else { Durability::Process }
 }
 
 fn fallback_models(named: Vec<String>, defaults: &RunDefaults) -> Vec<String> {

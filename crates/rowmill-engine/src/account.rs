@@ -208,6 +208,11 @@ impl Account {
         self.observer.observe(&Event::LimitIgnored { lane: &lane.name, allowed, used });
     }
 
+    /// Whether what was set aside for a call that had to wait is still enough.
+    pub(crate) fn is_enough(&self, reservation: &Reservation) -> bool {
+        locked(&self.budget).is_enough(reservation)
+    }
+
     /// Tells whether the call is the first that used more than was set aside for it.
     pub(crate) fn settle(&self, reservation: Reservation, actual: Option<Spend>) -> bool {
         let passed = locked(&self.budget).settle(reservation, actual);

@@ -284,15 +284,7 @@ impl<'a> Turn<'a> {
         self.sent = Some(sent);
         let mut outcome = match within(limit, ticket.lane().model.complete(request)).await {
             Some(outcome) => outcome,
-            None => {
-                let whose = if limit < self.row.shared.worker.timeout {
-                    " of what `--row-timeout` leaves"
-                } else {
-                    ""
-                };
-                let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
-                Err(CallError::new(CallFailure::Timeout, message))
-            }
+            None => Err(self.timed_out(limit)),
         };
         self.sent = None;
         if let Err(CallError { failure: CallFailure::Parked, message, .. }) = outcome {
@@ -327,6 +319,14 @@ impl<'a> Turn<'a> {
                 Ok(Err((error, blame)))
             }
         }
+    }
+
+    /// What a call comes to that was not answered in time.
+    fn timed_out(&self, limit: Duration) -> CallError {
+        let is_rows = limit < self.row.shared.worker.timeout;
+        let whose = if is_rows { " of what `--row-timeout` leaves" } else { "" };
+        let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
+        CallError::new(CallFailure::Timeout, message)
     }
 
     /// Says how long the answer may become. A key must not name two different requests.

@@ -1,28 +1,24 @@
 //! The loop: takes rows while there is room, gathers what ended, writes it to the
 //! ledger in one go, and sends it on.
 
-use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
-use rowmill_core::limits::Spend;
-use rowmill_core::ports::{Event, Ledger, Observer, ParkedRow};
+use rowmill_core::ports::{Event, Observer, ParkedRow};
 use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
-use rowmill_types::{ErrorKind, Problem, ProblemCode};
+use rowmill_types::{ErrorKind, Problem};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::account::{Account, Halt};
+use crate::account::Halt;
 use crate::arrivals::{TURN, cut_all};
 use crate::aside::RowsAside;
-use crate::checks::AnswerChecks;
-use crate::feed::{Batch, Feed, rows_up_to_the_end};
+use crate::feed::{Batch, rows_up_to_the_end};
 use crate::finishing::Finishing;
 use crate::heads::Head;
 use crate::intake::Intake;
@@ -33,152 +29,26 @@ use crate::prepared::{Ended, Prepared};
 use crate::publish::{Content, Parcel, Publisher};
 use crate::wake::Woke;
 use crate::work::{Done, Fate, Shared};
-use crate::{Casting, Gate, Plan, Sinks, Stop};
+use crate::{Casting, Gate, Stop};
 
 /// How many rows may be ahead of the oldest unfinished one. Beyond this the loop
 /// waits for it, so that what is held for its turn stays bounded.
 const MAX_AHEAD: u64 = 262_144;
-
-/// How a run ended.
-#[derive(Debug)]
-pub struct RunEnd {
-    /// What was counted.
-    pub tally: Tally,
-    /// What rows used, to foresee the next run.
-    pub history: History,
-    /// What the run and its earlier parts spent, or may have.
-    pub spent: Spend,
-    /// Why it ended before the input did, if it did.
-    pub stopped: Option<StopCause>,
-    /// Rows whose calls were aborted.
-    pub unknown_rows: u64,
-    /// Rows that wait for something outside of the process; a resume goes on with them.
-    pub parked_rows: u64,
-    /// The rows that were passed over because they are done, with their numbers.
-    pub skipped: RowPlaces,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-/// Runs a plan to its end.
-///
-/// # Errors
-///
-/// The run could not start. What happens later is told by [`RunEnd::stopped`].
-pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
-    let began = Instant::now();
-    let keeps_records = plan.ledger.ledger.keeps() || !plan.sinks.is_empty();
-    let publisher = start_publisher(plan.sinks, plan.locks, &*plan.ledger.ledger)?;
-    let feed = Feed {
-        source: plan.source,
-        selector: plan.selector,
-        ids: plan.ids,
-        id_check: plan.id_check,
-        resume: plan.resume,
-        ledger: plan.ledger.ledger.reader()?,
-        finishes: plan.worker.finish.is_some(),
-    };
-    let shared = Shared {
-        run: plan.run,
-        worker: plan.worker,
-        observer: plan.observer.clone(),
-        stop: plan.stop.clone(),
-        began,
-        account: Account::new(plan.budget, plan.ledger, plan.parallel.max(1), plan.observer.clone()),
-        all_sent: AtomicBool::new(false),
-        aborted: AtomicBool::new(false),
-        aside: Arc::default(),
-        checks: AnswerChecks::default(),
-    };
-    let mut driver = Driver {
-        gates: shared.worker.casting.same().map(|crew| crew.gates()),
-        aside: Arc::clone(&shared.aside),
-        feed: Some(feed.start()?),
-        intake: Intake::new(&shared.worker),
-        releasing: FuturesUnordered::new(),
-        head: None,
-        next_ordinal: 0,
-        parallel: plan.parallel.max(1),
-        memory: RowMemory::new(plan.memory),
-        policy: Policy::new(plan.stop_rules),
-        finishing: shared.worker.finish.clone().map(Finishing::new),
-        keeps_records,
-        publisher,
-        observer: plan.observer,
-        stop: plan.stop,
-        tally: Tally::default(),
-        skipped: RowPlaces::default(),
-        history: History::default(),
-        stopped: None,
-        is_closed: false,
-        in_flight: HashSet::new(),
-        parked_rows: 0,
-        now: Happened::default(),
-        held_back: None,
-        began,
-    };
-    let unknown_rows = driver.drive(&shared).await;
-    let Driver { tally, history, skipped, stopped, publisher, held_back, parked_rows, .. } = driver;
-    // First, because what is published now may take the room that is left on the disk.
-    shared.account.close().await;
-    let unpublished = finish_publishing(publisher, held_back.unwrap_or_default()).await;
-    let spent = shared.account.budget().spent();
-    let stopped = first_cause(stopped, unpublished).map(|cause| cause.ended_with(spent));
-    let duration = began.elapsed();
-    Ok(RunEnd { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration })
-}
-
-/// What stopped a run: the first problem, or else what ended it in good order.
-fn first_cause(stopped: Option<StopCause>, unpublished: Option<Problem>) -> Option<StopCause> {
-    match (stopped, unpublished) {
-        (Some(StopCause::Problem(first)), _) | (_, Some(first)) => Some(StopCause::Problem(first)),
-        (stopped, None) => stopped,
-    }
-}
-
-/// Begins to publish, if there is anybody to publish for.
-fn start_publisher(
-    sinks: Sinks,
-    locks: Option<Arc<dyn Any + Send + Sync>>,
-    ledger: &dyn Ledger,
-) -> Result<Option<Publisher>, Problem> {
-    match sinks.is_empty() {
-        true => Ok(None),
-        false => Publisher::start(sinks, locks, ledger.reader()?).map(Some),
-    }
-}
-
-/// Publishes what was held back and waits until everything is published; tells what went wrong,
-/// if anything did.
-async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>) -> Option<Problem> {
-    let publisher = publisher?;
-    publisher.send(held_back);
-    match tokio::task::spawn_blocking(move || publisher.finish()).await {
-        Ok(published) => published.err(),
-        Err(error) => {
-            Some(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
-        }
-    }
-}
-
-pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {
-    Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error)
-}
 
 pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
     pub(crate) feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
     pub(crate) intake: Intake,
     /// The ways to all models, each once, where all rows have the same.
-    gates: Option<Vec<Arc<Gate>>>,
+    pub(crate) gates: Option<Vec<Arc<Gate>>>,
     /// Rows that wait out a refusal of their own and need no place meanwhile.
-    aside: Arc<RowsAside>,
+    pub(crate) aside: Arc<RowsAside>,
     /// Rows that have ended, whose tools give back what they kept for them.
     pub(crate) releasing: FuturesUnordered<BoxFuture<'static, ()>>,
     /// The next row, while it waits for leave to be sent.
     pub(crate) head: Option<Head>,
     pub(crate) next_ordinal: u64,
-    parallel: usize,
+    pub(crate) parallel: usize,
     pub(crate) memory: RowMemory,
     pub(crate) policy: Policy,
     /// `None` where answers are results.
@@ -190,14 +60,14 @@ pub(crate) struct Driver {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: Stop,
     pub(crate) tally: Tally,
-    skipped: RowPlaces,
+    pub(crate) skipped: RowPlaces,
     pub(crate) history: History,
-    stopped: Option<StopCause>,
+    pub(crate) stopped: Option<StopCause>,
     /// Whether no further rows are taken, for whatever reason.
     pub(crate) is_closed: bool,
     /// Rows that are under way, by their place.
     pub(crate) in_flight: HashSet<u64>,
-    parked_rows: u64,
+    pub(crate) parked_rows: u64,
     pub(crate) now: Happened,
     /// Records that are published last, because the ledger is writing to its reserve and
     /// the output must not take it away.
@@ -227,7 +97,7 @@ impl Happened {
 
 impl Driver {
     /// Returns the number of rows whose calls were aborted.
-    async fn drive(&mut self, shared: &Shared) -> u64 {
+    pub(crate) async fn drive(&mut self, shared: &Shared) -> u64 {
         let mut flight = FuturesUnordered::new();
         let mut leaving = None;
         if let Some(cause) = self.policy.at_start() {

@@ -126,7 +126,7 @@ impl Feed {
         thread::Builder::new()
             .name("rowmill-feed".into())
             .spawn(move || self.read_all(&sender))
-            .map_err(|error| crate::drive::cannot_start_thread(&error))?;
+            .map_err(|error| crate::run::cannot_start_thread(&error))?;
         Ok(receiver)
     }
 

@@ -107,18 +107,23 @@ impl<'a> Ticket<'a> {
         let tell = |reason: &WaitReason, wait| {
             observer.observe(&Event::Waiting { lane: &lane.name, reason, wait });
         };
-        let reserved = account.reserve(lane, &asking, || tell(&WaitReason::Budget, None)).await;
-        let mut ticket = Self::reserved(account, lane, reserved.map_err(NoTicket::Halt)?);
         let told = |told: Told<'_>| match told {
             Told::Waits(wait, left) => tell(&wait.reason, left),
             Told::Goes => observer.observe(&Event::Flowing { lane: &lane.name }),
         };
-        let permit = lane.gate.admit(asking.need(ticket.cap()), &told, elsewhere).await;
-        ticket.permit = Some(permit.map_err(|denied| match denied {
-            Denied::Down => NoTicket::Down,
-            Denied::Problem(problem) => NoTicket::Halt(Halt::Problem(problem)),
-        })?);
-        Ok(ticket)
+        loop {
+            let reserved = account.reserve(lane, &asking, || tell(&WaitReason::Budget, None)).await;
+            let mut ticket = Self::reserved(account, lane, reserved.map_err(NoTicket::Halt)?);
+            let permit = lane.gate.admit(asking.need(ticket.cap()), &told, elsewhere).await;
+            ticket.permit = Some(permit.map_err(|denied| match denied {
+                Denied::Down => NoTicket::Down,
+                Denied::Problem(problem) => NoTicket::Halt(Halt::Problem(problem)),
+            })?);
+            // While it waited, a call may have shown that its provider keeps to no limit.
+            if ticket.reservation.as_ref().is_none_or(|reservation| account.is_enough(reservation)) {
+                return Ok(ticket);
+            }
+        }
     }
 
     fn reserved(account: &'a Account, lane: &Arc<Lane>, granted: Granted) -> Self {

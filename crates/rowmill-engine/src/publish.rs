@@ -109,7 +109,7 @@ impl Publisher {
                 shared.moved.notify_one();
                 outcome
             })
-            .map_err(|error| crate::drive::cannot_start_thread(&error))?;
+            .map_err(|error| crate::run::cannot_start_thread(&error))?;
         Ok(Self { sender, thread, progress })
     }
 

@@ -65,7 +65,7 @@ impl Driver {
         let began = self.began;
         let is_finishing = self.finishing.as_ref().is_some_and(Finishing::is_running);
         // Rows that may not be wanted any more stay in flight until that is known.
-        let gathers = !flight.is_empty() && !(wants_first && is_finishing);
+        let gathers = !(flight.is_empty() || wants_first && is_finishing);
         let Self { feed, intake, head, stop, publisher, releasing, finishing, .. } = self;
         match head.as_ref().filter(|_| has_room) {
             Some(head) => drop(leaving.get_or_insert_with(|| Box::pin(leave(shared, Sought::of(head))))),

@@ -29,7 +29,6 @@ use crate::spec::{KeepTemp, Output, Prompt, RunSpec, Schema, TableOutput};
 /// A run whose last row has ended.
 pub(crate) struct Ended {
     pub(crate) end: RunEnd,
-    pub(crate) run: String,
     pub(crate) model: String,
     /// The agent that worked on the rows, where a card describes it.
     pub(crate) agent: Option<String>,
@@ -72,7 +71,7 @@ pub(crate) fn finish(
         }
     }
     let failed_rows = ended.failed_rows();
-    let Ended { mut end, run, model, agent, started, variables, resumed, limits, .. } = ended;
+    let Ended { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
@@ -80,7 +79,7 @@ pub(crate) fn finish(
     }
     let exit = exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
-        summary: summary(spec, run, (model, agent), started, variables, &end),
+        summary: summary(spec, header.run, (model, agent), started, variables, &end),
         exit,
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,

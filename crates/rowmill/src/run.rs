@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowmill_core::limits::{Budget, RateFlags};
+use rowmill_core::limits::RateFlags;
 use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
@@ -20,7 +20,6 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::agents::{self, Stage};
 use crate::answers::answers;
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
-use crate::budget_notices;
 use crate::columns::{read_columns, same_prompt_text, wanted_columns};
 use crate::environment::environment;
 use crate::files::{check_attached, files, kept_apart};
@@ -39,6 +38,7 @@ use crate::run_place::RunPlace;
 use crate::spec::RunSpec;
 use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
+use crate::work::PlanParts;
 
 /// How a run is watched and stopped.
 #[derive(Clone)]
@@ -220,8 +220,6 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (spec, (resumed, begun)) = begin_aside(spec, &place, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let found = beginning.found_before(&spec);
-    // The id that the run began with, so that keys of calls are the same after a resume.
-    let run = beginning.header.run.clone();
     let Beginning { mut header, known_by, ledger, mut resume, telemetry, .. } = beginning;
     rows.compare_with(&mut resume);
     let Beginning { settings_unknown, changes, spent, .. } = beginning;
@@ -243,43 +241,25 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         redactor: redactor.clone(),
         ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
     };
-    let plan = Plan {
-        run: run.clone(),
+    let parts = PlanParts {
+        run: header.run.clone(),
         source,
         selector: rows.selector,
         ids: known_by.ids(rows.ids),
         id_check: rows.id_check,
         resume,
         worker,
-        parallel: spec.work.parallel.ceiling(),
-        memory: rowmill_engine::ROW_MEMORY,
-        stop_rules: spec.work.stop_rules,
-        budget: Budget::new(spec.work.budget, spent),
+        spent,
         ledger: ledger.clone(),
-        sinks,
-        locks: Some(locks.clone()),
-        observer: budget_notices::observer(&spec.work, control),
-        stop: control.stop.clone(),
     };
+    let plan = Plan { sinks, locks: Some(locks.clone()), ..spec.work.plan(parts, control) };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     tell_end(control, (&spec, &*rows.input), &end, &redactor);
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended = Ended {
-        end,
-        run,
-        model,
-        agent,
-        started,
-        variables,
-        header,
-        known_by,
-        found,
-        resumed,
-        limits,
-        ledger,
-    };
+    let ended =
+        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
     let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
     drop(locks);
     Ok(report)
@@ -387,7 +367,13 @@ async fn carry_out(
 /// Lets a store write down what it still has, which may take a while.
 pub(crate) async fn close_answers(answers: Option<Answers>) -> Result<(), Problem> {
     match answers {
-        Some(answers) => on_thread(move || Ok(drop(answers))).await,
+        Some(answers) => {
+            on_thread(move || {
+                drop(answers);
+                Ok(())
+            })
+            .await
+        }
         None => Ok(()),
     }
 }

@@ -5,14 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
-use rowmill_core::ports::{Durability, Prompts};
+use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags, Spend};
+use rowmill_core::ports::{Durability, OpenLedger, Prompts, RowSource};
 use rowmill_core::redact::Redactor;
+use rowmill_core::resume::Resume;
 use rowmill_core::retry;
-use rowmill_engine::{Casting, OnQuota, StopRules, Worker};
+use rowmill_core::select::{IdRule, Selector};
+use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, Sinks, StopRules, Worker};
 use rowmill_http::Timeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 
+use crate::budget_notices;
+use crate::run::Control;
 use crate::spec::AgentFlags;
 
 /// What answers rows, and within which limits: the same for every way to start a run.
@@ -96,7 +100,45 @@ impl Default for WorkSpec {
     }
 }
 
+/// What a plan is made of besides settings.
+pub(crate) struct PlanParts {
+    /// The id that the run began with, so that keys of calls are the same after a resume.
+    pub(crate) run: String,
+    pub(crate) source: Box<dyn RowSource>,
+    pub(crate) selector: Selector,
+    pub(crate) ids: IdRule,
+    pub(crate) id_check: IdCheck,
+    pub(crate) resume: Resume,
+    pub(crate) worker: Worker,
+    /// What earlier parts of the run spent, or may have.
+    pub(crate) spent: Spend,
+    pub(crate) ledger: OpenLedger,
+}
+
 impl WorkSpec {
+    /// A plan of the engine whose results go nowhere but to the ledger.
+    pub(crate) fn plan(&self, parts: PlanParts, control: &Control) -> Plan {
+        let PlanParts { run, source, selector, ids, id_check, resume, worker, spent, ledger } = parts;
+        Plan {
+            run,
+            source,
+            selector,
+            ids,
+            id_check,
+            resume,
+            worker,
+            parallel: self.parallel.ceiling(),
+            memory: ROW_MEMORY,
+            stop_rules: self.stop_rules,
+            budget: Budget::new(self.budget, spent),
+            ledger,
+            sinks: Sinks::default(),
+            locks: None,
+            observer: budget_notices::observer(self, control),
+            stop: control.stop.clone(),
+        }
+    }
+
     /// What the engine needs to know of it, for rows without files whose answers are not reused.
     pub(crate) fn worker(&self, casting: Casting, prompts: Arc<dyn Prompts>) -> Worker {
         Worker {

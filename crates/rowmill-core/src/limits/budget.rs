@@ -165,6 +165,12 @@ impl Budget {
         Reserved::Granted(Reservation(worst))
     }
 
+    /// Whether a worst case that was set aside is still one, whatever calls have used since.
+    #[must_use]
+    pub fn is_enough(&self, reservation: &Reservation) -> bool {
+        !self.limits.any() || !self.excess.passes(reservation.0)
+    }
+
     /// A call has ended and used `actual`; `None` if it may have been billed and nobody
     /// knows, so that its worst case counts. Tells whether it is the first that used more than
     /// its worst case; as much is then set aside for every further call.

@@ -238,8 +238,12 @@ async fn what_one_agent_of_a_row_works_counts_while_another_waits_for_its_provid
     let agent = |name: &str, kind| Member { name: name.into(), description: String::new(), kind };
     let alone = || Kind::Agent(Agent { max_iterations: 9, ..Agent::default() });
     let together = Kind::Parallel { fan_out: vec![1, 2], fan_in: Some(3), include_request: false };
-    let members =
-        vec![agent("all", together), agent("slow", alone()), agent("refused", alone()), agent("last", alone())];
+    let members = vec![
+        agent("all", together),
+        agent("slow", alone()),
+        agent("refused", alone()),
+        agent("last", alone()),
+    ];
     let slow = Acting::new(|_| (seconds(8.0), Ok(answer("slow"))));
     let refused = Acting::new(|call| match call.before {
         0 => (seconds(9.0), Err(refused(Some(1.0)))),

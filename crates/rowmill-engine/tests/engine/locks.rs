@@ -1,7 +1,5 @@
 //! What keeps others away from the files of a run.
 
-#![expect(clippy::panic, reason = "what fails here fails the test")]
-
 use std::sync::{Arc, mpsc};
 
 use rowmill_core::ports::{Published, Sink};

@@ -1,5 +1,7 @@
 //! Whole runs on a store in memory, and rows that wait for something outside of the process.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +90,10 @@ async fn parked_rows_leave_memory_and_go_on_in_a_later_pass_without_a_disk() {
 
     let (second, parked, again) = pass(&store, &["1", "2", "3", "4"]).await;
     assert_eq!((second.numbers(), parked), (vec![1, 2, 3, 4], 1), "the kept record is published again");
-    assert_eq!(keys.iter().filter(|key| !key.contains("-2-")).collect::<Vec<_>>(), again.iter().collect::<Vec<_>>());
+    assert_eq!(
+        keys.iter().filter(|key| !key.contains("-2-")).collect::<Vec<_>>(),
+        again.iter().collect::<Vec<_>>()
+    );
     assert_eq!(resume_of(&store).counts(), ResumeCounts { done: 4, parked: 1, ..ResumeCounts::default() });
 
     let (third, parked, _) = pass(&store, &["5"]).await;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
-use rowmill_core::limits::Budget;
 use rowmill_core::ports::{Finish, Observer, Prompts};
 use rowmill_core::redact::Redactor;
 use rowmill_core::select::{IdRule, Selection, Selector};
-use rowmill_engine::{IdCheck, Plan, RunEnd, Sinks, Worker, said};
+use rowmill_engine::{IdCheck, RunEnd, Worker, said};
 use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
@@ -28,10 +27,10 @@ use super::staff::Staff;
 use super::turnstile::Turnstile;
 use super::words;
 use crate::agents::environment_redactor;
-use crate::budget_notices;
 use crate::environment::environment;
 use crate::notices::tell_replaced;
 use crate::run::{Control, close_answers};
+use crate::work::PlanParts;
 
 /// Items that may wait between a stream and the reader.
 const WAITING_ITEMS: usize = 64;
@@ -254,7 +253,7 @@ where
     let id_check = if matches!(naming, Naming::Own(_)) { IdCheck::WhileReading } else { IdCheck::Done };
     let turnstile = Arc::clone(turnstile);
     let source = ItemSource { pull, naming, shelf, turnstile, number: 0, pulled: Vec::new() };
-    let plan = Plan {
+    let parts = PlanParts {
         run,
         source: Box::new(source),
         selector: Selector::new(&Selection::default(), None)?,
@@ -262,17 +261,10 @@ where
         id_check,
         resume,
         worker,
-        parallel: settings.work.parallel.ceiling(),
-        memory: rowmill_engine::ROW_MEMORY,
-        stop_rules: settings.work.stop_rules,
-        budget: Budget::new(settings.work.budget, spent),
+        spent,
         ledger,
-        sinks: Sinks::default(),
-        locks: None,
-        observer: budget_notices::observer(&settings.work, control),
-        stop: control.stop.clone(),
     };
-    let running = Box::pin(rowmill_engine::run(plan));
+    let running = Box::pin(rowmill_engine::run(settings.work.plan(parts, control)));
     let end = match pump {
         None => running.await,
         Some(pump) => {
