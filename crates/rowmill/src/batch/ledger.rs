@@ -6,6 +6,7 @@ use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{InputIdentity, Ledger};
 use rowmill_core::resume::Resume;
+use rowmill_core::select::IdSet;
 use rowmill_engine::Answers;
 use rowmill_store::file::{FolderLock, Header, WorkFolder};
 use rowmill_types::{Problem, ProblemCode};
@@ -117,7 +118,10 @@ pub(super) async fn begin(
         }
         let recording = Recording::Unneeded;
         let beginning = match existing.resumes() {
-            true => resumed(spec, &folder, None, NewRun { header, input: None, recording }).map_err(hint)?,
+            true => {
+                let new = NewRun { header, input: None, recording, room: IdSet::default() };
+                resumed(spec, &folder, None, new).map_err(hint)?
+            }
             false => fresh(spec, &folder, prepare_fresh(spec, &folder, header).map_err(hint)?, recording)?,
         };
         Ok((folder, lock, beginning))
