@@ -217,8 +217,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (spec, (resumed, begun)) = begin_aside(spec, &folder, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let found = beginning.found_before(&spec);
-    let Beginning { mut header, known_by, ledger, mut resume, telemetry, .. } = beginning;
-    rows.compare_with(&mut resume);
+    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
     let Beginning { settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
@@ -277,7 +276,9 @@ async fn begin_aside(
         let begun = begin(spec, &folder, new, open_answers)?;
         Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
     };
-    blocking(spec, beginning).await
+    let (spec, (resumed, mut begun)) = blocking(spec, beginning).await?;
+    rows.compare_with(&mut begun.beginning.resume);
+    Ok((spec, (resumed, begun)))
 }
 
 /// Keeps with a run which files went with its rows, as far as they were seen.
