@@ -9,7 +9,7 @@ use rowmill_data::read_ahead;
 use rowmill_types::{Problem, RowId, SourceRow};
 
 /// How many rows one read may bring.
-pub(crate) const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
+pub(crate) const ROOM: Room = Room { rows: 256, bytes: 1 << 18 };
 
 /// As many rows are looked at to tell what a resume goes on with.
 const MOST_COUNTED: u64 = 1_000_000;
@@ -22,6 +22,14 @@ pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
     }
 }
 
+/// What a check of all ids leaves.
+pub(crate) struct CheckedIds {
+    /// Where the rows stand.
+    pub(crate) stretches: InputStretches,
+    /// The ids.
+    pub(crate) seen: IdSet,
+}
+
 /// Checks that every selected row has a valid id of its own, and says where it stands. A missing field is
 /// no mistake here: it is that row's failure later.
 pub(crate) fn check_ids(
@@ -29,7 +37,7 @@ pub(crate) fn check_ids(
     ids: &IdRule,
     selection: &Selection,
     candidates: Option<u64>,
-) -> Result<InputStretches, Problem> {
+) -> Result<CheckedIds, Problem> {
     let mut seen = IdSet::default();
     let mut stretches = InputStretches::default();
     each_selected(dataset, ids, selection, candidates, |row| {
@@ -55,7 +63,7 @@ pub(crate) fn check_ids(
             Err(fault) => fault.problem(row.number()).map_or(Ok(true), Err),
         }
     })?;
-    Ok(stretches)
+    Ok(CheckedIds { stretches, seen })
 }
 
 /// What an earlier run left of the selected rows; `None` where they are too many to be counted before

@@ -220,8 +220,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (spec, (resumed, begun)) = begin_aside(spec, &place, &rows, (new, open_answers)).await?;
     let Begun { output, lock, traces, answers, beginning } = begun;
     let found = beginning.found_before(&spec);
-    let Beginning { mut header, known_by, ledger, mut resume, telemetry, .. } = beginning;
-    rows.compare_with(&mut resume);
+    let Beginning { mut header, known_by, ledger, resume, telemetry, .. } = beginning;
     let Beginning { settings_unknown, changes, spent, .. } = beginning;
     let opened = sinks(&spec, output.as_ref(), telemetry).and_then(|mut sinks| {
         let traced = Traced { folder: traces, run: &header.run, speakers, redactor: redactor.clone() };
@@ -277,7 +276,9 @@ async fn begin_aside(
         let begun = begin(spec, &place, new, open_answers)?;
         Ok((resumed_rows(spec, &*dataset, ids, &begun.beginning), begun))
     };
-    blocking(spec, beginning).await
+    let (spec, (resumed, mut begun)) = blocking(spec, beginning).await?;
+    rows.compare_with(&mut begun.beginning.resume);
+    Ok((spec, (resumed, begun)))
 }
 
 /// Keeps with a run which files went with its rows, as far as they were seen.
@@ -337,7 +338,9 @@ fn new_run(
     };
     let recording = std::mem::take(&mut rows.recording);
     let header = recording.name_in(header);
-    Ok(NewRun { header, input: NumberedInput::of(spec, rows, by_number)?, recording })
+    let room = rows.looked_at.as_mut().map(|looked_at| std::mem::take(&mut looked_at.seen));
+    let input = NumberedInput::of(spec, rows, by_number)?;
+    Ok(NewRun { header, input, recording, room: room.unwrap_or_default() })
 }
 
 /// Carries a plan out, gives back what its models keep at their providers, and tells what there

@@ -129,6 +129,7 @@ impl AnswerCheck for SlowCheck {
 
 /// A run of four rows at once that is aborted while the answers to the odd ones are being checked and
 /// those to the even ones are waited for; also how many calls were sent.
+#[expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, Watched, usize) {
     let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 2 {
         1 => (seconds(1.0), Ok(answer("{}"))),

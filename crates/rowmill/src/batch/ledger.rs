@@ -7,6 +7,7 @@ use rowmill_core::limits::Spend;
 use rowmill_core::ports::{InputIdentity, OpenLedger, Retention, RunLock};
 use rowmill_core::resume::Resume;
 use rowmill_core::run_header::RunHeader;
+use rowmill_core::select::IdSet;
 use rowmill_engine::Answers;
 use rowmill_types::{Problem, ProblemCode};
 
@@ -124,7 +125,7 @@ pub(super) async fn begin(
         let recording = Recording::Unneeded;
         let beginning = match existing.resumes() {
             true => {
-                let new = NewRun { header, input: None, recording };
+                let new = NewRun { header, input: None, recording, room: IdSet::default() };
                 resumed(&settings, &place, None, new).map_err(hint)?
             }
             false => {
