@@ -25,6 +25,7 @@ mod pattern;
 #[cfg(test)]
 mod pieces;
 mod place;
+mod read_ahead;
 mod recorded;
 mod several;
 mod spool;

@@ -15,7 +15,7 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
 use rowmill_types::Problem;
 
-use super::ahead::BatchReader;
+use super::ahead::{BatchReader, batches};
 use super::cells::Cells;
 use super::conditions::Test;
 use super::dictionary;
@@ -199,7 +199,7 @@ impl OpenFile {
                 builder = builder.with_row_selection(picked);
             }
         }
-        guarded(|| builder.build()).map(BatchReader::new)
+        guarded(|| builder.build()).map(batches)
     }
 
     /// The cells of a batch, one entry for each wanted column.

@@ -51,6 +51,17 @@ pub(super) struct Batch {
     next: usize,
 }
 
+/// Rows that follow on one another, in the file and among those that are decoded.
+pub(super) struct RowRun<'b> {
+    pub(super) batch: &'b Batch,
+    /// The place of the first one in the batch.
+    pub(super) at: usize,
+    /// How many there are.
+    pub(super) rows: usize,
+    /// How many rows of the file come before them.
+    pub(super) place: u64,
+}
+
 impl Batch {
     pub(super) fn new(cells: Vec<Option<Cells>>, rows: usize) -> Self {
         Self { cells, rows, next: 0 }
@@ -74,8 +85,10 @@ impl Group {
         self.found.first + self.place
     }
 
-    /// The next row: the batch that holds it, its place there, and its place in the file.
-    pub(super) fn next(&mut self, file: &OpenFile) -> Decoded<Option<(&Batch, usize, u64)>> {
+    /// The next rows, at most so many; the first of them is there to be taken until [`pass`] is called.
+    ///
+    /// [`pass`]: Self::pass
+    pub(super) fn next_run(&mut self, most: usize, file: &OpenFile) -> Decoded<Option<RowRun<'_>>> {
         if self.passed == self.found.count {
             self.finish()?;
             return Ok(None);
@@ -88,15 +101,24 @@ impl Group {
             let decoded = self.decode(file)?;
             self.batch = Some(file.cells(&decoded)?);
         }
-        self.place = place + 1;
-        self.passed += 1;
-        self.cursor += 1;
-        let place_in_file = self.found.first + place;
-        Ok(self.batch.as_mut().map(|batch| {
-            let at = batch.next;
-            batch.next += 1;
-            (&*batch, at, place_in_file)
+        self.place = place;
+        let left = usize::try_from(self.found.count - self.passed).unwrap_or(usize::MAX);
+        let most = self.picked_rows(place, most.min(left));
+        let place = self.found.first + place;
+        Ok(self.batch.as_ref().map(|batch| {
+            let rows = most.min(batch.rows - batch.next);
+            RowRun { batch, at: batch.next, rows, place }
         }))
+    }
+
+    /// Counts the first rows of the last run as given.
+    pub(super) fn pass(&mut self, rows: usize) {
+        self.place += rows as u64;
+        self.passed += rows as u64;
+        self.cursor += rows as u64;
+        if let Some(batch) = &mut self.batch {
+            batch.next += rows;
+        }
     }
 
     /// Passes over up to `rows` rows, and says how many there were.
@@ -159,12 +181,20 @@ impl Group {
         (from..picked.len()).find(|at| picked.value(*at)).unwrap_or(from) as u64
     }
 
+    /// How many rows from `place` on are to be given before one is left out, at most so many.
+    fn picked_rows(&self, place: u64, most: usize) -> usize {
+        let Some(picked) = &self.found.picked else { return most };
+        let from = usize::try_from(place).unwrap_or(usize::MAX);
+        let to = from.saturating_add(most).min(picked.len());
+        (from..to).find(|at| !picked.value(*at)).unwrap_or(to).saturating_sub(from)
+    }
+
     fn decode(&mut self, file: &OpenFile) -> Decoded<RecordBatch> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),
         };
-        let decoded = reader.next_batch()?;
+        let decoded = reader.next()?;
         // A file that ends early must not pass for a shorter one.
         decoded.ok_or_else(|| {
             let (passed, count) = (self.passed, self.found.count);
@@ -178,7 +208,7 @@ impl Group {
         if self.found.dense && self.found.picked.is_some() {
             return Ok(());
         }
-        match reader.next_batch()? {
+        match reader.next()? {
             None => Ok(()),
             Some(_) => {
                 let count = self.found.count;

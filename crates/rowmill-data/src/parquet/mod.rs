@@ -33,6 +33,7 @@ mod layout;
 mod packed;
 mod problems;
 mod pruning;
+mod row_writer;
 mod shape;
 mod source;
 mod sql_type;

@@ -1,0 +1,162 @@
+//! Making the next piece of something on a thread of its own while the last one is worked on.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// Makes the next piece; `None` after the last. It is not called again after that, or after an error.
+type Make<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
+
+/// How far ahead pieces are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AheadSettings {
+    /// The name of the thread.
+    pub(crate) thread: &'static str,
+    /// How many pieces are made by whoever asks for them, before it is worth a thread.
+    pub(crate) first: usize,
+    /// How many pieces may wait to be taken, beside the one that is made and the one that is in use.
+    pub(crate) waiting: usize,
+}
+
+/// Pieces that are made one after the other, ahead of being asked for.
+pub(crate) struct ReadAhead<T, E> {
+    settings: AheadSettings,
+    made: usize,
+    state: State<T, E>,
+}
+
+enum State<T, E> {
+    /// Whoever asks makes the piece.
+    Here(Make<T, E>),
+    /// A thread makes them. It ends when nobody takes them any more.
+    Ahead(Receiver<Result<Option<T>, E>>, JoinHandle<()>),
+    Ended,
+}
+
+impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
+    /// Nothing is made before it is asked for.
+    pub(crate) fn new(
+        settings: AheadSettings,
+        make: impl FnMut() -> Result<Option<T>, E> + Send + 'static,
+    ) -> Self {
+        Self { settings, made: 0, state: State::Here(Box::new(make)) }
+    }
+
+    /// The next piece, `None` after the last. After an error there is none.
+    ///
+    /// # Panics
+    ///
+    /// Where making it does.
+    pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
+        let (next, state) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Here(make) if self.made == self.settings.first => {
+                self.made += 1;
+                self.state = self.start(make);
+                return self.next();
+            }
+            State::Here(mut make) => (make()?, State::Here(make)),
+            State::Ahead(pieces, thread) => match pieces.recv() {
+                Ok(next) => (next?, State::Ahead(pieces, thread)),
+                // Only a panic ends the thread without a word.
+                Err(_) => match thread.join() {
+                    Ok(()) => return Ok(None),
+                    Err(panic) => resume_unwind(panic),
+                },
+            },
+            State::Ended => return Ok(None),
+        };
+        if next.is_some() {
+            self.state = state;
+            self.made += 1;
+        }
+        Ok(next)
+    }
+
+    /// Has a thread make what is left, or nobody else where there can be no more threads.
+    fn start(&self, make: Make<T, E>) -> State<T, E> {
+        let (sender, pieces) = sync_channel(self.settings.waiting);
+        let shared = Arc::new(Mutex::new(Some(make)));
+        let taken = Arc::clone(&shared);
+        let work = move || {
+            let make = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut make) = make else { return };
+            loop {
+                let next = make();
+                let is_last = !matches!(next, Ok(Some(_)));
+                if sender.send(next).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        if let Ok(thread) = Builder::new().name(self.settings.thread.into()).spawn(work) {
+            return State::Ahead(pieces, thread);
+        }
+        let left = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        left.map_or(State::Ended, State::Here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+
+    use super::*;
+
+    fn ahead(
+        make: impl FnMut() -> Result<Option<usize>, String> + Send + 'static,
+    ) -> ReadAhead<usize, String> {
+        ReadAhead::new(AheadSettings { thread: "test", first: 2, waiting: 1 }, make)
+    }
+
+    fn numbers(end: Result<Option<usize>, String>) -> impl FnMut() -> Result<Option<usize>, String> + Send {
+        let mut next = 0;
+        move || {
+            next += 1;
+            if next <= 5 { Ok(Some(next)) } else { end.clone() }
+        }
+    }
+
+    #[test]
+    fn all_pieces_come_in_order_and_nothing_after_the_end() {
+        let mut pieces = ahead(numbers(Ok(None)));
+        for expected in [Some(1), Some(2), Some(3), Some(4), Some(5), None, None] {
+            assert_eq!(pieces.next(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn an_error_comes_behind_the_pieces_before_it_and_is_the_end() {
+        let mut pieces = ahead(numbers(Err("damaged".into())));
+        for expected in 1..=5 {
+            assert_eq!(pieces.next(), Ok(Some(expected)));
+        }
+        assert_eq!(pieces.next(), Err("damaged".into()));
+        assert_eq!(pieces.next(), Ok(None));
+    }
+
+    #[test]
+    fn the_first_pieces_are_made_by_whoever_asks_and_the_others_are_not() {
+        let mut names =
+            ReadAhead::<_, ()>::new(AheadSettings { thread: "test", first: 2, waiting: 1 }, || {
+                Ok(Some(thread::current().id()))
+            });
+        let mut is_own = || names.next() == Ok(Some(thread::current().id()));
+        assert_eq!([is_own(), is_own(), is_own(), is_own()], [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_panic_is_one_for_whoever_asks() {
+        let mut left = 4;
+        let mut pieces = ahead(move || {
+            left -= 1;
+            if left == 0 { resume_unwind(Box::new("gave up")) } else { Ok(Some(left)) }
+        });
+        for expected in [3, 2, 1] {
+            assert_eq!(pieces.next(), Ok(Some(expected)));
+        }
+        assert!(catch_unwind(AssertUnwindSafe(|| pieces.next())).is_err());
+        assert_eq!(pieces.next(), Ok(None));
+    }
+}
