@@ -1,12 +1,21 @@
 //! Making the next piece of something on a thread of its own while the last one is worked on.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Makes the next piece; `None` after the last. It is not called again after that, or after an error.
 type Make<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
+
+/// Something that is made ahead.
+pub(crate) trait Piece: Send + 'static {
+    /// Does a little of what will be needed of it, while there is no room for it to wait; `false` once there is
+    /// nothing left to do.
+    fn prepare(&mut self) -> bool {
+        false
+    }
+}
 
 /// How far ahead pieces are made.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +43,7 @@ enum State<T, E> {
     Ended,
 }
 
-impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
+impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
     /// Nothing is made before it is asked for.
     pub(crate) fn new(
         settings: AheadSettings,
@@ -84,7 +93,7 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
             loop {
                 let next = make();
                 let is_last = !matches!(next, Ok(Some(_)));
-                if sender.send(next).is_err() || is_last {
+                if !hand_over(next, &sender) || is_last {
                     return;
                 }
             }
@@ -97,12 +106,34 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
     }
 }
 
+/// Hands a piece over, and prepares it until there is room; `false` where nobody takes it any more.
+fn hand_over<T: Piece, E>(mut next: Result<Option<T>, E>, sender: &SyncSender<Result<Option<T>, E>>) -> bool {
+    loop {
+        match sender.try_send(next) {
+            Ok(()) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+            Err(TrySendError::Full(back)) => next = back,
+        }
+        let is_prepared = match &mut next {
+            Ok(Some(piece)) => !piece.prepare(),
+            _ => true,
+        };
+        if is_prepared {
+            return sender.send(next).is_ok();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::{Sender, channel};
     use std::thread;
 
     use super::*;
+
+    impl Piece for usize {}
+    impl Piece for thread::ThreadId {}
 
     fn ahead(
         make: impl FnMut() -> Result<Option<usize>, String> + Send + 'static,
@@ -144,6 +175,30 @@ mod tests {
             });
         let mut is_own = || names.next() == Ok(Some(thread::current().id()));
         assert_eq!([is_own(), is_own(), is_own(), is_own()], [true, true, false, false]);
+    }
+
+    /// Says when it was prepared to the end, in three steps.
+    struct Prepared(usize, Sender<()>);
+
+    impl Piece for Prepared {
+        fn prepare(&mut self) -> bool {
+            self.0 += 1;
+            if self.0 == 3 {
+                self.1.send(()).unwrap();
+            }
+            self.0 < 3
+        }
+    }
+
+    #[test]
+    fn a_piece_that_has_no_room_to_wait_is_prepared() {
+        let (sender, prepared) = channel();
+        let settings = AheadSettings { thread: "test", first: 0, waiting: 1 };
+        let mut pieces = ReadAhead::<_, ()>::new(settings, move || Ok(Some(Prepared(0, sender.clone()))));
+        let mut steps = || pieces.next().unwrap().unwrap().0;
+        assert_eq!(steps(), 0, "it is waited for");
+        prepared.recv().unwrap();
+        assert!((0..2).any(|_| steps() == 3), "the one that waits, or the one behind it");
     }
 
     #[test]

@@ -1,19 +1,39 @@
 //! Decoding the next batch of a row group while rows are made of the last one.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::errors::ParquetError;
 
+use super::batch::Batch;
+use super::batch_maker::BatchMaker;
 use super::problems::guarded;
 use crate::read_ahead::{AheadSettings, ReadAhead};
 
-/// Batches of a row group, decoded ahead. The first one may be all that is wanted, so it is decoded by whoever
-/// asks; with the one that waits, the one that is decoded and the one that is in use there are three.
+/// The first batch may be all that is wanted, so it is decoded by whoever asks; with the one that waits, the
+/// one that is decoded and the one that is in use there are three.
 const SETTINGS: AheadSettings = AheadSettings { thread: "rowmill-decode", first: 1, waiting: 1 };
 
-/// The batches of a row group.
-pub(super) type BatchReader = ReadAhead<RecordBatch, ParquetError>;
+/// Whether rows may be written before they are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WritingAhead {
+    Yes,
+    No,
+}
 
-pub(super) fn batches(mut reader: ParquetRecordBatchReader) -> BatchReader {
-    ReadAhead::new(SETTINGS, move || guarded(|| Ok(reader.next().transpose()?)))
+/// The batches of a row group.
+pub(super) type BatchReader = ReadAhead<Batch, ParquetError>;
+
+pub(super) fn batches(
+    mut reader: ParquetRecordBatchReader,
+    maker: Arc<BatchMaker>,
+    writing: WritingAhead,
+) -> BatchReader {
+    ReadAhead::new(SETTINGS, move || {
+        guarded(|| {
+            let Some(decoded) = reader.next().transpose()? else { return Ok(None) };
+            let batch = maker.batch(&decoded)?;
+            Ok(Some(if writing == WritingAhead::Yes { batch } else { batch.unwritten() }))
+        })
+    })
 }

@@ -1,10 +1,10 @@
 //! A row group that is being read.
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::BooleanArray;
 use parquet::errors::{ParquetError, Result as Decoded};
 
 use super::ahead::BatchReader;
-use super::cells::Cells;
+use super::batch::Batch;
 use super::file::OpenFile;
 
 /// From how many bytes on it is cheaper to look for a place again than to decode the way
@@ -41,13 +41,7 @@ pub(super) struct Group {
     cursor: u64,
     reader: Option<BatchReader>,
     batch: Option<Batch>,
-}
-
-/// Rows that are decoded.
-pub(super) struct Batch {
-    /// The values of each wanted column, `None` where the file lacks it.
-    pub(super) cells: Vec<Option<Cells>>,
-    rows: usize,
+    /// How many rows of the batch were passed.
     next: usize,
 }
 
@@ -62,15 +56,9 @@ pub(super) struct RowRun<'b> {
     pub(super) place: u64,
 }
 
-impl Batch {
-    pub(super) fn new(cells: Vec<Option<Cells>>, rows: usize) -> Self {
-        Self { cells, rows, next: 0 }
-    }
-}
-
 impl Group {
     pub(super) fn new(found: Found) -> Self {
-        Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None }
+        Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None, next: 0 }
     }
 
     /// How many bytes of the file are still to come, roughly.
@@ -97,18 +85,16 @@ impl Group {
         if self.found.dense {
             self.advance(place - self.place, file)?;
         }
-        if self.batch.as_ref().is_none_or(|batch| batch.next == batch.rows) {
-            let decoded = self.decode(file)?;
-            self.batch = Some(file.cells(&decoded)?);
+        if self.batch.as_ref().is_none_or(|batch| self.next == batch.rows) {
+            self.batch = Some(self.decode(file)?);
+            self.next = 0;
         }
         self.place = place;
         let left = usize::try_from(self.found.count - self.passed).unwrap_or(usize::MAX);
         let most = self.picked_rows(place, most.min(left));
         let place = self.found.first + place;
-        Ok(self.batch.as_ref().map(|batch| {
-            let rows = most.min(batch.rows - batch.next);
-            RowRun { batch, at: batch.next, rows, place }
-        }))
+        let at = self.next;
+        Ok(self.batch.as_ref().map(|batch| RowRun { batch, at, rows: batch.rows_at_once(at, most), place }))
     }
 
     /// Counts the first rows of the last run as given.
@@ -116,9 +102,7 @@ impl Group {
         self.place += rows as u64;
         self.passed += rows as u64;
         self.cursor += rows as u64;
-        if let Some(batch) = &mut self.batch {
-            batch.next += rows;
-        }
+        self.next += rows;
     }
 
     /// Passes over up to `rows` rows, and says how many there were.
@@ -146,9 +130,9 @@ impl Group {
     /// Passes over rows of those that are decoded.
     fn advance(&mut self, rows: u64, file: &OpenFile) -> Decoded<()> {
         let mut left = rows;
-        if let Some(batch) = &mut self.batch {
-            let near = left.min((batch.rows - batch.next) as u64);
-            batch.next += near as usize;
+        if let Some(batch) = &self.batch {
+            let near = left.min((batch.rows - self.next) as u64);
+            self.next += near as usize;
             left -= near;
         }
         self.cursor += rows;
@@ -162,12 +146,11 @@ impl Group {
             return Ok(());
         }
         while left > 0 {
-            let decoded = self.decode(file)?;
-            let near = left.min(decoded.num_rows() as u64);
+            let batch = self.decode(file)?;
+            let near = left.min(batch.rows as u64);
             left -= near;
-            if near < decoded.num_rows() as u64 {
-                let mut batch = file.cells(&decoded)?;
-                batch.next = near as usize;
+            if near < batch.rows as u64 {
+                self.next = near as usize;
                 self.batch = Some(batch);
             }
         }
@@ -189,7 +172,7 @@ impl Group {
         (from..to).find(|at| !picked.value(*at)).unwrap_or(to).saturating_sub(from)
     }
 
-    fn decode(&mut self, file: &OpenFile) -> Decoded<RecordBatch> {
+    fn decode(&mut self, file: &OpenFile) -> Decoded<Batch> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),

@@ -55,7 +55,7 @@ impl ParquetSource {
         while let Some(file) = table.files.get(self.file) {
             let open = match &mut self.open {
                 Some(open) => open,
-                None => self.open.insert(OpenFile::new(file, &self.writer.names(), &self.tests)?),
+                None => self.open.insert(OpenFile::new(file, &self.writer.columns, &self.tests)?),
             };
             match open.next_group() {
                 Ok(Some(group)) => {

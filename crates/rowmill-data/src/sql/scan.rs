@@ -35,7 +35,7 @@ pub(crate) struct RowScan {
 impl RowScan {
     pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable) -> Self {
         Self {
-            batches: batches(source),
+            batches: batches(source, &table.shape),
             batch: Vec::new().into_iter(),
             row: None,
             finder: Finder::new(&table.shape),
