@@ -99,16 +99,61 @@ pub fn write_string(text: &str, out: &mut impl TextBuffer) {
     out.push_text("\"");
 }
 
+/// As [`write_string`], for what is only checked to be UTF-8 once more of it is written: many short texts
+/// are checked together in a fraction of the time. What comes out is UTF-8 if `bytes` are.
+///
+/// ```
+/// # use rowmill_core::json_text::write_string_bytes;
+/// let mut out = Vec::new();
+/// write_string_bytes("café\n".as_bytes(), &mut out);
+/// assert_eq!(out, r#""café\n""#.as_bytes());
+/// ```
+pub fn write_string_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
+    let mut left = bytes;
+    loop {
+        let (plain, rest) = left.split_at_checked(plain_bytes(left)).unwrap_or((left, &[]));
+        out.extend_from_slice(plain);
+        let Some((special, after)) = rest.split_first() else { break };
+        push_escaped(char::from(*special), out);
+        left = after;
+    }
+    out.push(b'"');
+}
+
 /// How many bytes come before the first that a JSON string must escape.
 fn plain_bytes(bytes: &[u8]) -> usize {
-    let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     // Without a branch for each byte, many are looked at in one step.
     let (blocks, _) = bytes.as_chunks::<32>();
     let block =
         blocks.iter().position(|block| block.iter().fold(false, |found, byte| found | is_special(*byte)));
     let start = 32 * block.unwrap_or(blocks.len());
     let rest = bytes.get(start..).unwrap_or_default();
-    start + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+    let (words, tail) = rest.as_chunks::<8>();
+    let word = words.iter().position(|word| has_special(*word));
+    if word.is_none() && bytes.last_chunk::<8>().is_some_and(|last| !has_special(*last)) {
+        return bytes.len();
+    }
+    let passed = 8 * word.unwrap_or(words.len());
+    let rest = rest.get(passed..).unwrap_or(tail);
+    start + passed + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+/// Whether a byte among these must be escaped.
+fn has_special(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES * 0x80;
+    let word = u64::from_le_bytes(bytes);
+    // Marks a byte that is less than `bound`, and nothing where there is none.
+    let less = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGHS;
+    let quote = less(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = less(word ^ (ONES * u64::from(b'\\')), 1);
+    (less(word, 0x20) | quote | backslash) != 0
 }
 
 /// The text that a JSON string stands for, or `None` when `json` is no string.

@@ -1,7 +1,9 @@
 //! JSON text is re-spaced as Python's `json.dumps` would write it, and means the same after it.
 
 use proptest::prelude::*;
-use rowmill_core::json_text::{decode_string, write_compact, write_indented, write_spaced, write_string};
+use rowmill_core::json_text::{
+    decode_string, write_compact, write_indented, write_spaced, write_string, write_string_bytes,
+};
 use serde_json::Value;
 
 fn compact(json: &str) -> String {
@@ -88,6 +90,23 @@ fn only_needed_escapes_are_written() {
         (r#"{"\u006bey\\":"\\"}"#, r#"{"key\\":"\\"}"#),
     ] {
         assert_eq!(compact(json), expected, "{json}");
+    }
+}
+
+#[test]
+fn what_must_be_escaped_is_found_at_every_place_of_texts_of_every_length() {
+    for length in 0..80 {
+        for place in 0..=length {
+            for special in ["", "\"", "\\", "\u{1f}", "\0", "\n", "é", "\u{7f}"] {
+                let text = format!("{}{special}{}", "~".repeat(place), " ".repeat(length - place));
+                let expected = serde_json::to_string(&text).unwrap();
+                let (mut written, mut bytes) = (String::new(), Vec::new());
+                write_string(&text, &mut written);
+                write_string_bytes(text.as_bytes(), &mut bytes);
+                assert_eq!(written, expected);
+                assert_eq!(bytes, expected.as_bytes());
+            }
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod json;
 mod jsonl;
 mod media;
 pub mod output;
+mod overlapped;
 mod parquet;
 mod partition;
 mod pattern;
@@ -46,7 +47,7 @@ pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Pati
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};
-pub use read_ahead::read_ahead;
+pub use overlapped::read_overlapped;
 pub use recorded::{record_rows, recorded_rows};
 pub use spool::spool;
 pub use sql::{

@@ -1,89 +1,217 @@
-//! Reading on a thread of its own, so that two cores share a long look at a file.
+//! Making the next piece of something on a thread of its own while the last one is worked on.
 
-use std::ops::ControlFlow;
-use std::sync::mpsc;
-use std::thread;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 
-use rowmill_types::{Problem, ProblemCode};
+/// Makes the next piece; `None` after the last. It is not called again after that, or after an error.
+type Make<T, E> = Box<dyn FnMut() -> Result<Option<T>, E> + Send>;
 
-/// Batches that may wait between both threads.
-const WAITING_BATCHES: usize = 2;
+/// Something that is made ahead.
+pub(crate) trait Piece: Send + 'static {
+    /// Does a little of what will be needed of it, while there is no room for it to wait; `false` once there is
+    /// nothing left to do.
+    fn prepare(&mut self) -> bool {
+        false
+    }
+}
 
-/// Gives everything that `next` has to `saw`, batch by batch and in order, until there is no more or `saw`
-/// wants no more. While `saw` looks at a batch, `next` reads the following ones.
-///
-/// # Errors
-///
-/// What the two say; or no thread can be started.
-pub fn read_ahead<T: Send>(
-    mut next: impl FnMut() -> Result<Option<T>, Problem> + Send,
-    mut saw: impl FnMut(T) -> Result<ControlFlow<()>, Problem>,
-) -> Result<(), Problem> {
-    thread::scope(|scope| {
-        let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
-        let reading = move || {
-            while let Some(batch) = next().transpose() {
-                let is_last = batch.is_err();
-                // Nobody listens once `saw` wants no more.
-                if sender.send(batch).is_err() || is_last {
+/// How far ahead pieces are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AheadSettings {
+    /// The name of the thread.
+    pub(crate) thread: &'static str,
+    /// How many pieces are made by whoever asks for them, before it is worth a thread.
+    pub(crate) first: usize,
+    /// How many pieces may wait to be taken, beside the one that is made and the one that is in use.
+    pub(crate) waiting: usize,
+}
+
+/// Pieces that are made one after the other, ahead of being asked for.
+pub(crate) struct ReadAhead<T, E> {
+    settings: AheadSettings,
+    made: usize,
+    state: State<T, E>,
+}
+
+enum State<T, E> {
+    /// Whoever asks makes the piece.
+    Here(Make<T, E>),
+    /// A thread makes them. It ends when nobody takes them any more.
+    Ahead(Receiver<Result<Option<T>, E>>, JoinHandle<()>),
+    Ended,
+}
+
+impl<T: Piece, E: Send + 'static> ReadAhead<T, E> {
+    /// Nothing is made before it is asked for.
+    pub(crate) fn new(
+        settings: AheadSettings,
+        make: impl FnMut() -> Result<Option<T>, E> + Send + 'static,
+    ) -> Self {
+        Self { settings, made: 0, state: State::Here(Box::new(make)) }
+    }
+
+    /// The next piece, `None` after the last. After an error there is none.
+    ///
+    /// # Panics
+    ///
+    /// Where making it does.
+    pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
+        let (next, state) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Here(make) if self.made == self.settings.first => {
+                self.made += 1;
+                self.state = self.start(make);
+                return self.next();
+            }
+            State::Here(mut make) => (make()?, State::Here(make)),
+            State::Ahead(pieces, thread) => match pieces.recv() {
+                Ok(next) => (next?, State::Ahead(pieces, thread)),
+                // Only a panic ends the thread without a word.
+                Err(_) => match thread.join() {
+                    Ok(()) => return Ok(None),
+                    Err(panic) => resume_unwind(panic),
+                },
+            },
+            State::Ended => return Ok(None),
+        };
+        if next.is_some() {
+            self.state = state;
+            self.made += 1;
+        }
+        Ok(next)
+    }
+
+    /// Has a thread make what is left, or nobody else where there can be no more threads.
+    fn start(&self, make: Make<T, E>) -> State<T, E> {
+        let (sender, pieces) = sync_channel(self.settings.waiting);
+        let shared = Arc::new(Mutex::new(Some(make)));
+        let taken = Arc::clone(&shared);
+        let work = move || {
+            let make = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut make) = make else { return };
+            loop {
+                let next = make();
+                let is_last = !matches!(next, Ok(Some(_)));
+                if !hand_over(next, &sender) || is_last {
                     return;
                 }
             }
         };
-        thread::Builder::new().name("rowmill-ahead".into()).spawn_scoped(scope, reading).map_err(
-            |error| Problem::new(ProblemCode::Internal, "a thread could not be started").cause(error),
-        )?;
-        for batch in receiver {
-            if saw(batch?)?.is_break() {
-                break;
-            }
+        if let Ok(thread) = Builder::new().name(self.settings.thread.into()).spawn(work) {
+            return State::Ahead(pieces, thread);
         }
-        Ok(())
-    })
+        let left = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        left.map_or(State::Ended, State::Here)
+    }
+}
+
+/// Hands a piece over, and prepares it until there is room; `false` where nobody takes it any more.
+fn hand_over<T: Piece, E>(mut next: Result<Option<T>, E>, sender: &SyncSender<Result<Option<T>, E>>) -> bool {
+    loop {
+        match sender.try_send(next) {
+            Ok(()) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+            Err(TrySendError::Full(back)) => next = back,
+        }
+        let is_prepared = match &mut next {
+            Ok(Some(piece)) => !piece.prepare(),
+            _ => true,
+        };
+        if is_prepared {
+            return sender.send(next).is_ok();
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
+
     use super::*;
 
-    /// Numbers from 1 on; the sixth read fails.
-    fn numbers() -> impl FnMut() -> Result<Option<u32>, Problem> + Send {
-        let mut at = 0;
+    impl Piece for usize {}
+    impl Piece for thread::ThreadId {}
+
+    fn ahead(
+        make: impl FnMut() -> Result<Option<usize>, String> + Send + 'static,
+    ) -> ReadAhead<usize, String> {
+        ReadAhead::new(AheadSettings { thread: "test", first: 2, waiting: 1 }, make)
+    }
+
+    fn numbers(end: Result<Option<usize>, String>) -> impl FnMut() -> Result<Option<usize>, String> + Send {
+        let mut next = 0;
         move || {
-            at += 1;
-            if at == 6 { Err(Problem::new(ProblemCode::Internal, "it broke")) } else { Ok(Some(at)) }
+            next += 1;
+            if next <= 5 { Ok(Some(next)) } else { end.clone() }
         }
     }
 
     #[test]
-    fn everything_comes_in_order_until_there_is_no_more() {
-        let mut seen = Vec::new();
-        let mut left = 0..1000;
-        let all = read_ahead(
-            || Ok(left.next()),
-            |number| {
-                seen.push(number);
-                Ok(ControlFlow::Continue(()))
-            },
-        );
-        assert_eq!((all, seen), (Ok(()), (0..1000).collect()));
+    fn all_pieces_come_in_order_and_nothing_after_the_end() {
+        let mut pieces = ahead(numbers(Ok(None)));
+        for expected in [Some(1), Some(2), Some(3), Some(4), Some(5), None, None] {
+            assert_eq!(pieces.next(), Ok(expected));
+        }
     }
 
     #[test]
-    fn whoever_has_seen_enough_hears_of_nothing_that_follows() {
-        let mut seen = Vec::new();
-        let some = read_ahead(numbers(), |number| {
-            seen.push(number);
-            Ok(if number == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    fn an_error_comes_behind_the_pieces_before_it_and_is_the_end() {
+        let mut pieces = ahead(numbers(Err("damaged".into())));
+        for expected in 1..=5 {
+            assert_eq!(pieces.next(), Ok(Some(expected)));
+        }
+        assert_eq!(pieces.next(), Err("damaged".into()));
+        assert_eq!(pieces.next(), Ok(None));
+    }
+
+    #[test]
+    fn the_first_pieces_are_made_by_whoever_asks_and_the_others_are_not() {
+        let mut names =
+            ReadAhead::<_, ()>::new(AheadSettings { thread: "test", first: 2, waiting: 1 }, || {
+                Ok(Some(thread::current().id()))
+            });
+        let mut is_own = || names.next() == Ok(Some(thread::current().id()));
+        assert_eq!([is_own(), is_own(), is_own(), is_own()], [true, true, false, false]);
+    }
+
+    /// Says when it was prepared to the end, in three steps.
+    struct Prepared(usize, Sender<()>);
+
+    impl Piece for Prepared {
+        fn prepare(&mut self) -> bool {
+            self.0 += 1;
+            if self.0 == 3 {
+                self.1.send(()).unwrap();
+            }
+            self.0 < 3
+        }
+    }
+
+    #[test]
+    fn a_piece_that_has_no_room_to_wait_is_prepared() {
+        let (sender, prepared) = channel();
+        let settings = AheadSettings { thread: "test", first: 0, waiting: 1 };
+        let mut pieces = ReadAhead::<_, ()>::new(settings, move || Ok(Some(Prepared(0, sender.clone()))));
+        let mut steps = || pieces.next().unwrap().unwrap().0;
+        assert_eq!(steps(), 0, "it is waited for");
+        prepared.recv().unwrap();
+        assert!((0..2).any(|_| steps() == 3), "the one that waits, or the one behind it");
+    }
+
+    #[test]
+    fn a_panic_is_one_for_whoever_asks() {
+        let mut left = 4;
+        let mut pieces = ahead(move || {
+            left -= 1;
+            if left == 0 { resume_unwind(Box::new("gave up")) } else { Ok(Some(left)) }
         });
-        assert_eq!((some, seen), (Ok(()), vec![1, 2, 3]));
-    }
-
-    #[test]
-    fn the_first_failure_of_either_side_is_told() {
-        let all = |_| Ok(ControlFlow::Continue(()));
-        assert_eq!(read_ahead(numbers(), all).unwrap_err().message, "it broke");
-        let refuses = |_| Err(Problem::new(ProblemCode::Internal, "unwanted"));
-        assert_eq!(read_ahead(numbers(), refuses).unwrap_err().message, "unwanted");
+        for expected in [3, 2, 1] {
+            assert_eq!(pieces.next(), Ok(Some(expected)));
+        }
+        assert!(catch_unwind(AssertUnwindSafe(|| pieces.next())).is_err());
+        assert_eq!(pieces.next(), Ok(None));
     }
 }

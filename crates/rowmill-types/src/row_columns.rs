@@ -55,16 +55,35 @@ impl RowColumns {
         self.columns.iter().map(|column| column.start.len()).sum::<usize>() + 2
     }
 
+    /// What stands before the value of a column: `,"name":`.
+    #[must_use]
+    pub fn start(&self, column: usize) -> &str {
+        self.columns.get(column).map_or("", |column| &column.start)
+    }
+
+    /// A row from parts that are known to fit together: `text` has every column behind its [`start`], and
+    /// `ends` says where each value ends in it.
+    ///
+    /// [`start`]: Self::start
+    ///
+    /// ```
+    /// # use {rowmill_types::RowColumns, std::sync::Arc};
+    /// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
+    /// let row = columns.row(7, r#"{"a":1,"b":null}"#.into(), [6, 15].into());
+    /// assert_eq!((row.field("a"), row.field("b")), (Some("1"), Some("null")));
+    /// ```
+    #[must_use]
+    pub fn row(self: &Arc<Self>, number: u64, text: String, ends: Box<[u32]>) -> Row {
+        debug_assert_eq!(ends.len(), self.len(), "a value for every column");
+        Row::from_shared(number, text, SharedFields { columns: Arc::clone(self), ends })
+    }
+
     pub(crate) fn name(&self, column: usize) -> Option<&str> {
         self.columns.get(column).map(|column| &*column.name)
     }
 
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column.name == *name)
-    }
-
-    fn start(&self, column: usize) -> &str {
-        self.columns.get(column).map_or("", |column| &column.start)
     }
 }
 
@@ -126,7 +145,6 @@ impl RowTextWriter {
         debug_assert_eq!(self.ends.len(), self.columns.len(), "a value for every column");
         self.text.push_str(if self.columns.is_empty() { "{}" } else { "}" });
         u32::try_from(self.text.len()).ok()?;
-        let fields = SharedFields { columns: self.columns, ends: self.ends.into_boxed_slice() };
-        Some(Row::from_shared(number, self.text, fields))
+        Some(self.columns.row(number, self.text, self.ends.into_boxed_slice()))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rowmill_core::ports::{Dataset, Part, Room, RowSource};
 use rowmill_core::resume::{Resume, ResumeCounts};
 use rowmill_core::select::{Choice, IdRule, IdSet, InputStretches, Selection, Selector, duplicate_problem};
-use rowmill_data::read_ahead;
+use rowmill_data::read_overlapped;
 use rowmill_types::{Problem, RowId, SourceRow};
 
 /// How many rows one read may bring.
@@ -122,7 +122,7 @@ fn each_selected(
     let columns = ids.field.as_deref().map(|field| vec![field.to_owned()]);
     let source = dataset.open_part(&Part { columns, conditions: Vec::new() })?;
     let mut selected = SelectedRows { source, selector, ended: false };
-    read_ahead(
+    read_overlapped(
         || selected.next_batch(),
         |rows| {
             for row in &rows {

@@ -7,7 +7,7 @@ use rowmill_core::record::EnvelopeHead;
 use rowmill_types::Problem;
 
 use super::lines::{Lines, Next};
-use crate::read_ahead;
+use crate::read_overlapped;
 
 /// Heads that are handed over at once.
 const BATCH: usize = 512;
@@ -42,7 +42,7 @@ pub fn scan_output(path: &Path, mut saw: impl FnMut(EnvelopeHead)) -> Result<Out
         heads.into_iter().for_each(&mut saw);
         Ok(ControlFlow::Continue(()))
     };
-    read_ahead(|| scan.next_batch(), saw_batch)?;
+    read_overlapped(|| scan.next_batch(), saw_batch)?;
     Ok(scan.found)
 }
 

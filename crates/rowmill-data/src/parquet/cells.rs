@@ -14,15 +14,15 @@ use arrow_array::types::{
 use arrow_array::{Array as _, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
-use rowmill_core::json_text::write_string;
+use rowmill_core::json_text::{write_string, write_string_bytes};
 
-use super::bytes::{NotText, write_bytes, write_text, write_uuid};
+use super::bytes::{write_bytes, write_uuid};
 use super::civil::{write_date, write_duration, write_interval, write_time, write_timestamp};
 use super::decimals::write_decimal;
 use super::shape::Shape;
 
 /// Appends the value of a row that is not null.
-type Write = Box<dyn Fn(usize, &mut String) -> Result<(), NotText> + Send>;
+type Write = Box<dyn Fn(usize, &mut Vec<u8>) + Send>;
 
 /// The values of a decoded column.
 pub(super) struct Cells {
@@ -41,49 +41,48 @@ impl Cells {
     /// The same value in every row, as JSON.
     pub(super) fn same(json: &Arc<str>) -> Self {
         let json = Arc::clone(json);
-        let write = move |_, out: &mut String| {
-            out.push_str(&json);
-            Ok(())
-        };
+        let write = move |_, out: &mut Vec<u8>| out.extend_from_slice(json.as_bytes());
         Self { nulls: None, write: Box::new(write) }
     }
 
-    /// Appends a value as JSON.
-    pub(super) fn write(&self, row: usize, out: &mut String) -> Result<(), NotText> {
+    /// Appends a value as JSON. What should be text is not looked at: it may be no UTF-8.
+    pub(super) fn write(&self, row: usize, out: &mut Vec<u8>) {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            out.push_str("null");
-            return Ok(());
+            out.extend_from_slice(b"null");
+        } else {
+            (self.write)(row, out);
         }
-        (self.write)(row, out)
     }
 }
 
 fn writer(shape: &Shape, array: &ArrayRef) -> Option<Write> {
     match shape {
-        Shape::Null => always(|_, out| out.push_str("null")),
+        Shape::Null => writes(|_, out| out.extend_from_slice(b"null")),
         Shape::Boolean => {
             let values = array.as_boolean_opt()?.clone();
-            always(move |row, out| out.push_str(if values.value(row) { "true" } else { "false" }))
+            writes(move |row, out| {
+                out.extend_from_slice(if values.value(row) { b"true" } else { b"false" });
+            })
         }
         Shape::Integer => integers(array),
         Shape::Real => reals(array),
         Shape::Decimal(_, scale) => decimals(array, *scale),
         Shape::Text => {
             let values = array.as_binary_view_opt()?.clone();
-            Some(Box::new(move |row, out| write_text(values.value(row), out)))
+            writes(move |row, out| write_string_bytes(values.value(row), out))
         }
         Shape::Bytes => match array.as_binary_view_opt() {
             Some(values) => {
                 let values = values.clone();
-                always(move |row, out| write_bytes(values.value(row), out))
+                writes(move |row, out| write_bytes(values.value(row), out))
             }
             None => fixed(array, write_bytes),
         },
         Shape::Uuid => fixed(array, write_uuid),
         Shape::Interval => fixed(array, |bytes, out| {
-            out.push('"');
+            out.push(b'"');
             write_interval(bytes, out);
-            out.push('"');
+            out.push(b'"');
         }),
         Shape::Date => match array.data_type() {
             DataType::Date32 => moments::<Date32Type>(array, write_date),
@@ -98,20 +97,16 @@ fn writer(shape: &Shape, array: &ArrayRef) -> Option<Write> {
     }
 }
 
-/// Values of a kind that can always be written.
-fn always(write: impl Fn(usize, &mut String) + Send + 'static) -> Option<Write> {
-    Some(Box::new(move |row, out| {
-        write(row, out);
-        Ok(())
-    }))
+fn writes(write: impl Fn(usize, &mut Vec<u8>) + Send + 'static) -> Option<Write> {
+    Some(Box::new(write))
 }
 
 fn integers(array: &ArrayRef) -> Option<Write> {
     fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef) -> Option<Write> {
         let values = array.as_primitive_opt::<T>()?.values().clone();
-        always(move |row, out| {
+        writes(move |row, out| {
             if let Some(value) = values.get(row) {
-                out.push_str(itoa::Buffer::new().format(*value));
+                out.extend_from_slice(itoa::Buffer::new().format(*value).as_bytes());
             }
         })
     }
@@ -128,22 +123,22 @@ fn integers(array: &ArrayRef) -> Option<Write> {
 }
 
 fn reals(array: &ArrayRef) -> Option<Write> {
-    fn write<F: zmij::Float>(value: F, is_finite: bool, out: &mut String) {
+    fn write<F: zmij::Float>(value: F, is_finite: bool, out: &mut Vec<u8>) {
         let mut buffer = zmij::Buffer::new();
-        out.push_str(if is_finite { buffer.format_finite(value) } else { "null" });
+        out.extend_from_slice(if is_finite { buffer.format_finite(value).as_bytes() } else { b"null" });
     }
     match array.data_type() {
         DataType::Float64 => {
             let values = array.as_primitive_opt::<Float64Type>()?.clone();
-            always(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
+            writes(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
         }
         DataType::Float32 => {
             let values = array.as_primitive_opt::<Float32Type>()?.clone();
-            always(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
+            writes(move |row, out| write(values.value(row), values.value(row).is_finite(), out))
         }
         _ => {
             let values = array.as_primitive_opt::<Float16Type>()?.clone();
-            always(move |row, out| write(values.value(row).to_f32(), values.value(row).is_finite(), out))
+            writes(move |row, out| write(values.value(row).to_f32(), values.value(row).is_finite(), out))
         }
     }
 }
@@ -151,10 +146,10 @@ fn reals(array: &ArrayRef) -> Option<Write> {
 fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
     fn of<T: ArrowPrimitiveType<Native: itoa::Integer>>(array: &ArrayRef, scale: i8) -> Option<Write> {
         let values = array.as_primitive_opt::<T>()?.clone();
-        always(move |row, out| {
-            out.push('"');
+        writes(move |row, out| {
+            out.push(b'"');
             write_decimal(itoa::Buffer::new().format(values.value(row)), scale, out);
-            out.push('"');
+            out.push(b'"');
         })
     }
     match array.data_type() {
@@ -162,49 +157,49 @@ fn decimals(array: &ArrayRef, scale: i8) -> Option<Write> {
         DataType::Decimal64(..) => of::<Decimal64Type>(array, scale),
         DataType::Decimal128(..) => {
             let values = array.as_primitive_opt::<Decimal128Type>()?.clone();
-            always(move |row, out| {
+            writes(move |row, out| {
                 let (mut short, mut long) = (itoa::Buffer::new(), itoa::Buffer::new());
                 let value = values.value(row);
                 // Most fit into half of it, which is written in half the time.
                 let digits =
                     i64::try_from(value).map_or_else(|_| long.format(value), |value| short.format(value));
-                out.push('"');
+                out.push(b'"');
                 write_decimal(digits, scale, out);
-                out.push('"');
+                out.push(b'"');
             })
         }
         _ => {
             let values = array.as_primitive_opt::<Decimal256Type>()?.clone();
-            always(move |row, out| {
-                out.push('"');
+            writes(move |row, out| {
+                out.push(b'"');
                 write_decimal(&values.value(row).to_string(), scale, out);
-                out.push('"');
+                out.push(b'"');
             })
         }
     }
 }
 
 /// Bytes of fixed length.
-fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut String) + Send + 'static) -> Option<Write> {
+fn fixed(array: &ArrayRef, write: impl Fn(&[u8], &mut Vec<u8>) + Send + 'static) -> Option<Write> {
     let values = array.as_fixed_size_binary_opt()?.clone();
-    always(move |row, out| write(values.value(row), out))
+    writes(move |row, out| write(values.value(row), out))
 }
 
 /// Values that count from some beginning and are written as text.
 fn moments<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
-    write: impl Fn(i64, &mut String) + Send + 'static,
+    write: impl Fn(i64, &mut Vec<u8>) + Send + 'static,
 ) -> Option<Write> {
     let values = array.as_primitive_opt::<T>()?.clone();
-    always(move |row, out| {
-        out.push('"');
+    writes(move |row, out| {
+        out.push(b'"');
         write(values.value(row).into(), out);
-        out.push('"');
+        out.push(b'"');
     })
 }
 
 fn times(array: &ArrayRef) -> Option<Write> {
-    let in_unit = |unit| move |value, out: &mut String| write_time(value, unit, out);
+    let in_unit = |unit| move |value, out: &mut Vec<u8>| write_time(value, unit, out);
     match array.data_type() {
         DataType::Time32(TimeUnit::Second) => moments::<Time32SecondType>(array, in_unit(TimeUnit::Second)),
         DataType::Time32(unit) => moments::<Time32MillisecondType>(array, in_unit(*unit)),
@@ -217,7 +212,7 @@ fn times(array: &ArrayRef) -> Option<Write> {
 
 fn timestamps(array: &ArrayRef, utc: bool) -> Option<Write> {
     let DataType::Timestamp(unit, _) = *array.data_type() else { return None };
-    let write = move |value, out: &mut String| write_timestamp(value, unit, utc, out);
+    let write = move |value, out: &mut Vec<u8>| write_timestamp(value, unit, utc, out);
     match unit {
         TimeUnit::Second => moments::<TimestampSecondType>(array, write),
         TimeUnit::Millisecond => moments::<TimestampMillisecondType>(array, write),
@@ -228,7 +223,7 @@ fn timestamps(array: &ArrayRef, utc: bool) -> Option<Write> {
 
 fn durations(array: &ArrayRef) -> Option<Write> {
     let DataType::Duration(unit) = *array.data_type() else { return None };
-    let write = move |value, out: &mut String| write_duration(value, unit, out);
+    let write = move |value, out: &mut Vec<u8>| write_duration(value, unit, out);
     match unit {
         TimeUnit::Second => moments::<DurationSecondType>(array, write),
         TimeUnit::Millisecond => moments::<DurationMillisecondType>(array, write),
@@ -241,18 +236,18 @@ fn lists(item: &Shape, array: &ArrayRef) -> Option<Write> {
     fn of<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
         let list = array.as_list_opt::<O>()?.clone();
         let items = Cells::new(item, list.values())?;
-        Some(Box::new(move |row, out| {
+        writes(move |row, out| {
             let place = |at: usize| list.value_offsets().get(at).map_or(0, |offset| offset.as_usize());
-            write_items(&items, place(row)..place(row + 1), out)
-        }))
+            write_items(&items, place(row)..place(row + 1), out);
+        })
     }
     fn of_view<O: OffsetSizeTrait>(item: &Shape, array: &ArrayRef) -> Option<Write> {
         let list = array.as_list_view_opt::<O>()?.clone();
         let items = Cells::new(item, list.values())?;
-        Some(Box::new(move |row, out| {
+        writes(move |row, out| {
             let start = list.value_offset(row).as_usize();
-            write_items(&items, start..start + list.value_size(row).as_usize(), out)
-        }))
+            write_items(&items, start..start + list.value_size(row).as_usize(), out);
+        })
     }
     match array.data_type() {
         DataType::List(_) => of::<i32>(item, array),
@@ -263,43 +258,41 @@ fn lists(item: &Shape, array: &ArrayRef) -> Option<Write> {
             let list = array.as_fixed_size_list_opt()?.clone();
             let length = usize::try_from(list.value_length()).ok()?;
             let items = Cells::new(item, list.values())?;
-            Some(Box::new(move |row, out| write_items(&items, row * length..(row + 1) * length, out)))
+            writes(move |row, out| write_items(&items, row * length..(row + 1) * length, out))
         }
     }
 }
 
-fn write_items(items: &Cells, places: std::ops::Range<usize>, out: &mut String) -> Result<(), NotText> {
-    out.push('[');
+fn write_items(items: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
+    out.push(b'[');
     for at in places.clone() {
         if at > places.start {
-            out.push(',');
+            out.push(b',');
         }
-        items.write(at, out)?;
+        items.write(at, out);
     }
-    out.push(']');
-    Ok(())
+    out.push(b']');
 }
 
 fn structs(fields: &[(String, Shape)], array: &ArrayRef) -> Option<Write> {
     let array = array.as_struct_opt()?;
     let mut parts = Vec::with_capacity(fields.len());
     for ((name, shape), values) in fields.iter().zip(array.columns()) {
-        let mut start = String::from(if parts.is_empty() { "{" } else { "," });
+        let mut start = vec![if parts.is_empty() { b'{' } else { b',' }];
         write_string(name, &mut start);
-        start.push(':');
+        start.push(b':');
         parts.push((start, Cells::new(shape, values)?));
     }
     if parts.is_empty() {
-        return always(|_, out| out.push_str("{}"));
+        return writes(|_, out| out.extend_from_slice(b"{}"));
     }
-    Some(Box::new(move |row, out| {
+    writes(move |row, out| {
         for (start, cells) in &parts {
-            out.push_str(start);
-            cells.write(row, out)?;
+            out.extend_from_slice(start);
+            cells.write(row, out);
         }
-        out.push('}');
-        Ok(())
-    }))
+        out.push(b'}');
+    })
 }
 
 /// Maps are objects where their keys can be names, and each is there once. Otherwise they are lists of
@@ -309,74 +302,62 @@ fn maps(key: &Shape, value: &Shape, array: &ArrayRef) -> Option<Write> {
     let keys = Cells::new(key, map.keys())?;
     let values = Cells::new(value, map.values())?;
     let names_fields = key.names_fields();
-    Some(Box::new(move |row, out| {
+    writes(move |row, out| {
         let offset = |at: usize| map.value_offsets().get(at).copied().unwrap_or(0);
         let place = |at| usize::try_from(offset(at)).unwrap_or(0);
         let places = place(row)..place(row + 1);
         if names_fields {
             let start = out.len();
-            if write_object(&keys, &values, places.clone(), out)? {
-                return Ok(());
+            if write_object(&keys, &values, places.clone(), out) {
+                return;
             }
             out.truncate(start);
         }
-        write_pairs(&keys, &values, places, out)
-    }))
+        write_pairs(&keys, &values, places, out);
+    })
 }
 
 /// Appends a map as an object; `false` where a key is there twice.
-fn write_object(
-    keys: &Cells,
-    values: &Cells,
-    places: std::ops::Range<usize>,
-    out: &mut String,
-) -> Result<bool, NotText> {
+fn write_object(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) -> bool {
     let mut names = Vec::with_capacity(places.len());
-    out.push('{');
+    out.push(b'{');
     for at in places.clone() {
         if at > places.start {
-            out.push(',');
+            out.push(b',');
         }
         let start = out.len();
-        write_name(keys, at, out)?;
+        write_name(keys, at, out);
         names.push(start..out.len());
-        out.push(':');
-        values.write(at, out)?;
+        out.push(b':');
+        values.write(at, out);
     }
-    out.push('}');
+    out.push(b'}');
     names.sort_unstable_by_key(|name| out.get(name.clone()));
-    Ok(names.windows(2).all(|pair| match pair {
+    names.windows(2).all(|pair| match pair {
         [one, other] => out.get(one.clone()) != out.get(other.clone()),
         _ => true,
-    }))
+    })
 }
 
 /// Appends a map as a list of its keys with their values.
-fn write_pairs(
-    keys: &Cells,
-    values: &Cells,
-    places: std::ops::Range<usize>,
-    out: &mut String,
-) -> Result<(), NotText> {
-    out.push('[');
+fn write_pairs(keys: &Cells, values: &Cells, places: std::ops::Range<usize>, out: &mut Vec<u8>) {
+    out.push(b'[');
     for at in places.clone() {
-        out.push_str(if at > places.start { ",[" } else { "[" });
-        keys.write(at, out)?;
-        out.push(',');
-        values.write(at, out)?;
-        out.push(']');
+        out.extend_from_slice(if at > places.start { b",[" } else { b"[" });
+        keys.write(at, out);
+        out.push(b',');
+        values.write(at, out);
+        out.push(b']');
     }
-    out.push(']');
-    Ok(())
+    out.push(b']');
 }
 
 /// Appends a key as a JSON string, whatever it is.
-fn write_name(keys: &Cells, at: usize, out: &mut String) -> Result<(), NotText> {
+fn write_name(keys: &Cells, at: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    keys.write(at, out)?;
-    if out.as_bytes().get(start) != Some(&b'"') {
-        out.insert(start, '"');
-        out.push('"');
+    keys.write(at, out);
+    if out.get(start) != Some(&b'"') {
+        out.insert(start, b'"');
+        out.push(b'"');
     }
-    Ok(())
 }

@@ -15,34 +15,34 @@ fn nanoseconds_of(unit: TimeUnit) -> u32 {
 }
 
 /// Appends a day, counted from 1970-01-01. A year of other than four digits gets a sign.
-pub(super) fn write_date(days: i64, out: &mut String) {
+pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) {
         let mut text = *b"0000-00-00";
         set_date(&mut text, (year, month, day));
-        push_ascii(&text, out);
+        out.extend_from_slice(&text);
         return;
     }
-    out.push(if year < 0 { '-' } else { '+' });
+    out.push(if year < 0 { b'-' } else { b'+' });
     let digits = year.unsigned_abs().to_string();
     for _ in digits.len()..4 {
-        out.push('0');
+        out.push(b'0');
     }
-    out.push_str(&digits);
-    out.push('-');
+    out.extend_from_slice(digits.as_bytes());
+    out.push(b'-');
     push_two(month, out);
-    out.push('-');
+    out.push(b'-');
     push_two(day, out);
 }
 
 /// Appends a time of day, counted from midnight.
-pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut String) {
+pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let (seconds, nanoseconds) = split(value, unit);
     write_clock(seconds, nanoseconds, out);
 }
 
 /// Appends a moment, counted from 1970-01-01T00:00:00.
-pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut String) {
+pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut Vec<u8>) {
     let (seconds, nanoseconds) = split(value, unit);
     let (days, clock) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
     let (year, month, day) = year_month_day(days);
@@ -58,68 +58,68 @@ pub(super) fn write_timestamp(value: i64, unit: TimeUnit, utc: bool, out: &mut S
         set_two(&mut text, 22, microseconds / 100 % 100);
         set_two(&mut text, 24, microseconds % 100);
         let length = if microseconds == 0 { 19 } else { text.len() };
-        push_ascii(text.get(..length).unwrap_or_default(), out);
+        out.extend_from_slice(text.get(..length).unwrap_or_default());
     } else {
         write_date(days, out);
-        out.push('T');
+        out.push(b'T');
         write_clock(clock, nanoseconds, out);
     }
     if utc {
-        out.push_str("+00:00");
+        out.extend_from_slice(b"+00:00");
     }
 }
 
 /// Appends a span of time: `P1DT2H3M4.5S`.
-pub(super) fn write_duration(value: i64, unit: TimeUnit, out: &mut String) {
+pub(super) fn write_duration(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let parts = u128::from(value.unsigned_abs()) * u128::from(nanoseconds_of(unit));
     if value < 0 {
-        out.push('-');
+        out.push(b'-');
     }
-    out.push('P');
+    out.push(b'P');
     let (days, rest) = (parts / 86_400_000_000_000, parts % 86_400_000_000_000);
-    push_part(days, 'D', out);
+    push_part(days, b'D', out);
     if rest != 0 || days == 0 {
         write_hours(rest, out);
     }
 }
 
 /// Appends the months, days and milliseconds of an interval: `P1M2DT0.5S`.
-pub(super) fn write_interval(bytes: &[u8], out: &mut String) {
+pub(super) fn write_interval(bytes: &[u8], out: &mut Vec<u8>) {
     let mut parts = [0u32; 3];
     for (part, bytes) in parts.iter_mut().zip(bytes.chunks_exact(4)) {
         *part = bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
     }
     let [months, days, milliseconds] = parts.map(u128::from);
-    out.push('P');
-    push_part(months / 12, 'Y', out);
-    push_part(months % 12, 'M', out);
-    push_part(days, 'D', out);
+    out.push(b'P');
+    push_part(months / 12, b'Y', out);
+    push_part(months % 12, b'M', out);
+    push_part(days, b'D', out);
     if milliseconds != 0 || (months == 0 && days == 0) {
         write_hours(milliseconds * 1_000_000, out);
     }
 }
 
 /// Appends less than a day, or what was given in milliseconds, after its `T`.
-fn write_hours(nanoseconds: u128, out: &mut String) {
+fn write_hours(nanoseconds: u128, out: &mut Vec<u8>) {
     let seconds = nanoseconds / 1_000_000_000;
     let fraction = nanoseconds % 1_000_000_000;
-    out.push('T');
-    push_part(seconds / 3600, 'H', out);
-    push_part(seconds / 60 % 60, 'M', out);
+    out.push(b'T');
+    push_part(seconds / 3600, b'H', out);
+    push_part(seconds / 60 % 60, b'M', out);
     if !seconds.is_multiple_of(60) || fraction != 0 || seconds == 0 {
-        out.push_str(&(seconds % 60).to_string());
+        out.extend_from_slice((seconds % 60).to_string().as_bytes());
         if fraction != 0 {
             let digits = format!("{fraction:09}");
-            out.push('.');
-            out.push_str(digits.trim_end_matches('0'));
+            out.push(b'.');
+            out.extend_from_slice(digits.trim_end_matches('0').as_bytes());
         }
-        out.push('S');
+        out.push(b'S');
     }
 }
 
-fn push_part(value: u128, letter: char, out: &mut String) {
+fn push_part(value: u128, letter: u8, out: &mut Vec<u8>) {
     if value != 0 {
-        out.push_str(&value.to_string());
+        out.extend_from_slice(value.to_string().as_bytes());
         out.push(letter);
     }
 }
@@ -131,20 +131,20 @@ fn split(value: i64, unit: TimeUnit) -> (i64, i64) {
     (value.div_euclid(per_second), value.rem_euclid(per_second) * length)
 }
 
-fn write_clock(seconds: i64, nanoseconds: i64, out: &mut String) {
+fn write_clock(seconds: i64, nanoseconds: i64, out: &mut Vec<u8>) {
     // What no clock shows stays what it is: more than 99 hours are written with all digits.
     let hours = seconds.div_euclid(3600);
     if (0..100).contains(&hours) {
         push_two(hours, out);
     } else {
-        out.push_str(&hours.to_string());
+        out.extend_from_slice(hours.to_string().as_bytes());
     }
-    out.push(':');
+    out.push(b':');
     push_two(seconds.rem_euclid(3600) / 60, out);
-    out.push(':');
+    out.push(b':');
     push_two(seconds.rem_euclid(60), out);
     if nanoseconds != 0 {
-        out.push('.');
+        out.push(b'.');
         push_two(nanoseconds / 10_000_000, out);
         push_two(nanoseconds / 100_000 % 100, out);
         push_two(nanoseconds / 1_000 % 100, out);
@@ -173,17 +173,13 @@ fn set_two(text: &mut [u8], at: usize, value: i64) {
     }
 }
 
-fn push_ascii(text: &[u8], out: &mut String) {
-    out.push_str(std::str::from_utf8(text).unwrap_or_default());
-}
-
-fn push_two(value: i64, out: &mut String) {
+fn push_two(value: i64, out: &mut Vec<u8>) {
     out.push(digit(value / 10));
     out.push(digit(value % 10));
 }
 
-fn digit(value: i64) -> char {
-    u32::try_from(value).ok().and_then(|value| char::from_digit(value, 10)).unwrap_or('0')
+fn digit(value: i64) -> u8 {
+    u8::try_from(value).ok().filter(|value| *value < 10).map_or(b'0', |value| b'0' + value)
 }
 
 /// The day of the calendar, reckoned in eras of 400 years that begin in March, so that the
@@ -204,10 +200,10 @@ fn year_month_day(days: i64) -> (i64, i64, i64) {
 mod tests {
     use super::*;
 
-    fn text(write: impl FnOnce(&mut String)) -> String {
-        let mut out = String::new();
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
         write(&mut out);
-        out
+        String::from_utf8(out).unwrap()
     }
 
     #[test]

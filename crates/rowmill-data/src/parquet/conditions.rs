@@ -154,7 +154,7 @@ impl Test {
 
     fn check_timestamps(&self, array: &ArrayRef, utc: bool) -> Option<BooleanArray> {
         let DataType::Timestamp(unit, _) = *array.data_type() else { return None };
-        let write = move |value, out: &mut String| write_timestamp(value, unit, utc, out);
+        let write = move |value, out: &mut Vec<u8>| write_timestamp(value, unit, utc, out);
         match unit {
             TimeUnit::Second => self.check_shown::<TimestampSecondType>(array, write),
             TimeUnit::Millisecond => self.check_shown::<TimestampMillisecondType>(array, write),
@@ -167,17 +167,17 @@ impl Test {
     fn check_shown<T: ArrowPrimitiveType<Native: Into<i64>>>(
         &self,
         array: &ArrayRef,
-        write: impl Fn(i64, &mut String),
+        write: impl Fn(i64, &mut Vec<u8>),
     ) -> Option<BooleanArray> {
         let Scalar::Text(text) = &self.value else { return None };
         let values = array.as_primitive_opt::<T>()?;
-        let mut shown = String::new();
+        let mut shown = Vec::new();
         Some(BooleanArray::from_unary(values, |value| {
             shown.clear();
             write(value.into(), &mut shown);
             // Years of other than four digits have a sign, and their text is in no order.
-            let has_sign = shown.starts_with(['+', '-']);
-            has_sign || self.holds(shown.as_str().cmp(text))
+            let has_sign = matches!(shown.first(), Some(b'+' | b'-'));
+            has_sign || self.holds(shown.as_slice().cmp(text.as_bytes()))
         }))
     }
 }

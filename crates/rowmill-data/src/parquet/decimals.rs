@@ -3,32 +3,32 @@
 /// Appends the number whose digits are those of `digits`, `scale` of them after the point.
 ///
 /// Zeros at the end stay: they say how exact the number is. There is never an exponent.
-pub(super) fn write_decimal(digits: &str, scale: i8, out: &mut String) {
+pub(super) fn write_decimal(digits: &str, scale: i8, out: &mut Vec<u8>) {
     let digits = match digits.strip_prefix('-') {
         Some(rest) => {
-            out.push('-');
+            out.push(b'-');
             rest
         }
         None => digits,
     };
     let Ok(scale) = usize::try_from(scale) else {
-        out.push_str(digits);
+        out.extend_from_slice(digits.as_bytes());
         if digits != "0" {
             for _ in 0..scale.unsigned_abs() {
-                out.push('0');
+                out.push(b'0');
             }
         }
         return;
     };
     let (whole, fraction) =
         digits.split_at_checked(digits.len().saturating_sub(scale)).unwrap_or((digits, ""));
-    out.push_str(if whole.is_empty() { "0" } else { whole });
+    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole.as_bytes() });
     if scale > 0 {
-        out.push('.');
+        out.push(b'.');
         for _ in fraction.len()..scale {
-            out.push('0');
+            out.push(b'0');
         }
-        out.push_str(fraction);
+        out.extend_from_slice(fraction.as_bytes());
     }
 }
 
@@ -50,9 +50,9 @@ mod tests {
             ("0", -2, "0"),
             ("99999999999999999999999999999999999999", 10, "9999999999999999999999999999.9999999999"),
         ] {
-            let mut out = String::new();
+            let mut out = Vec::new();
             write_decimal(digits, scale, &mut out);
-            assert_eq!(out, shown);
+            assert_eq!(String::from_utf8(out).unwrap(), shown);
         }
     }
 }

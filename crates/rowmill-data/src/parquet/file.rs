@@ -13,14 +13,14 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
-use rowmill_types::Problem;
+use rowmill_types::{Problem, RowColumns};
 
-use super::ahead::BatchReader;
-use super::cells::Cells;
+use super::ahead::{BatchReader, WritingAhead, batches};
+use super::batch_maker::BatchMaker;
 use super::conditions::Test;
 use super::dictionary;
 use super::footer::{load, rows_of};
-use super::group::{Batch, Found, Group};
+use super::group::{Found, Group};
 use super::layout::Layout;
 use super::problems;
 use super::problems::guarded;
@@ -43,25 +43,12 @@ pub(super) struct Check {
     pub(super) test: Test,
 }
 
-/// Where the values of a column come from.
-enum CellPlace {
-    /// The decoded column at this place.
-    Decoded(usize),
-    /// All rows have the same, as JSON.
-    Same(Arc<str>),
-    /// The file lacks it.
-    Lacking,
-}
-
 /// A file that is being read.
 pub(super) struct OpenFile {
     handle: File,
     metadata: ArrowReaderMetadata,
     layout: Arc<Layout>,
-    /// The columns to decode, in the order of the file.
-    decoded: Vec<usize>,
-    /// Where the values of each wanted column come from.
-    places: Vec<CellPlace>,
+    maker: Arc<BatchMaker>,
     checks: Vec<Check>,
     /// Whether each row group may hold rows of use; empty when all do.
     of_use: Vec<bool>,
@@ -73,23 +60,17 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens a file for a read of the columns of these names. Rows that break a test on the
-    /// column before it are left out where that is easy.
-    pub(super) fn new(file: &TableFile, wanted: &[&str], tests: &[(String, Test)]) -> Result<Self, Problem> {
+    /// Opens a file for a read of these columns. Rows that break a test on the column before it are left
+    /// out where that is easy.
+    pub(super) fn new(
+        file: &TableFile,
+        wanted: &Arc<RowColumns>,
+        tests: &[(String, Test)],
+    ) -> Result<Self, Problem> {
         let layout = Arc::clone(&file.layout);
         let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
         let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
-        let of_file = |name: &str| columns.get(name).copied().filter(|_| of_folders(name).is_none());
-        let mut decoded: Vec<usize> = wanted.iter().filter_map(|name| of_file(name)).collect();
-        decoded.sort_unstable();
-        let place = |name: &&str| match (of_folders(name), of_file(name)) {
-            (Some(field), _) => CellPlace::Same(field.json.as_str().into()),
-            (None, Some(column)) => {
-                decoded.binary_search(&column).map_or(CellPlace::Lacking, CellPlace::Decoded)
-            }
-            (None, None) => CellPlace::Lacking,
-        };
-        let places = wanted.iter().map(place).collect();
+        let maker = Arc::new(BatchMaker::new(file, wanted));
         let mut checks = Vec::new();
         // Whether no row of the file can be of use.
         let mut lacks_rows = false;
@@ -129,8 +110,7 @@ impl OpenFile {
             handle,
             metadata,
             layout,
-            decoded,
-            places,
+            maker,
             checks,
             of_use,
             next_group: 0,
@@ -191,7 +171,7 @@ impl OpenFile {
     /// that are to be given, after the first ones.
     pub(super) fn reader(&self, group: &Found, after: u64) -> Decoded<BatchReader> {
         let rows = usize::try_from((BATCH_BYTES / group.row_bytes).clamp(1, BATCH_ROWS)).unwrap_or(1);
-        let mut builder = self.builder(group.index, &self.decoded, rows)?;
+        let mut builder = self.builder(group.index, &self.maker.decoded, rows)?;
         if !group.dense {
             builder = builder.with_offset(usize::try_from(after).unwrap_or(usize::MAX));
             if let Some(picked) = &group.picked {
@@ -199,36 +179,11 @@ impl OpenFile {
                 builder = builder.with_row_selection(picked);
             }
         }
-        guarded(|| builder.build()).map(BatchReader::new)
-    }
-
-    /// The cells of a batch, one entry for each wanted column.
-    pub(super) fn cells(&self, batch: &RecordBatch) -> Decoded<Batch> {
-        let mut cells = Vec::with_capacity(self.places.len());
-        for place in &self.places {
-            let place = match place {
-                CellPlace::Decoded(place) => *place,
-                CellPlace::Same(json) => {
-                    cells.push(Some(Cells::same(json)));
-                    continue;
-                }
-                CellPlace::Lacking => {
-                    cells.push(None);
-                    continue;
-                }
-            };
-            let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
-            let made = match (self.layout.shapes.get(column), batch.columns().get(place)) {
-                (Some(shape), Some(array)) => Cells::new(shape, array),
-                _ => None,
-            };
-            let Some(made) = made else {
-                let name = self.layout.names.get(column).map_or("", String::as_str);
-                return Err(ParquetError::General(format!("column `{name}` was decoded as another type")));
-            };
-            cells.push(Some(made));
-        }
-        Ok(Batch::new(cells, batch.num_rows()))
+        let writing = match group.dense && group.picked.is_some() {
+            true => WritingAhead::No,
+            false => WritingAhead::Yes,
+        };
+        Ok(batches(guarded(|| builder.build())?, Arc::clone(&self.maker), writing))
     }
 
     /// Looks which rows of a group satisfy the conditions, by the columns that these name.
@@ -284,7 +239,7 @@ impl OpenFile {
     }
 
     fn is_decoded(&self, leaf: usize) -> bool {
-        self.decoded.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok()
+        self.maker.decoded.binary_search(&self.layout.stored.get_column_root_idx(leaf)).is_ok()
     }
 }
 

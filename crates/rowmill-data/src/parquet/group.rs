@@ -1,10 +1,10 @@
 //! A row group that is being read.
 
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::BooleanArray;
 use parquet::errors::{ParquetError, Result as Decoded};
 
 use super::ahead::BatchReader;
-use super::cells::Cells;
+use super::batch::Batch;
 use super::file::OpenFile;
 
 /// From how many bytes on it is cheaper to look for a place again than to decode the way
@@ -41,25 +41,24 @@ pub(super) struct Group {
     cursor: u64,
     reader: Option<BatchReader>,
     batch: Option<Batch>,
-}
-
-/// Rows that are decoded.
-pub(super) struct Batch {
-    /// The values of each wanted column, `None` where the file lacks it.
-    pub(super) cells: Vec<Option<Cells>>,
-    rows: usize,
+    /// How many rows of the batch were passed.
     next: usize,
 }
 
-impl Batch {
-    pub(super) fn new(cells: Vec<Option<Cells>>, rows: usize) -> Self {
-        Self { cells, rows, next: 0 }
-    }
+/// Rows that follow on one another, in the file and among those that are decoded.
+pub(super) struct RowRun<'b> {
+    pub(super) batch: &'b Batch,
+    /// The place of the first one in the batch.
+    pub(super) at: usize,
+    /// How many there are.
+    pub(super) rows: usize,
+    /// How many rows of the file come before them.
+    pub(super) place: u64,
 }
 
 impl Group {
     pub(super) fn new(found: Found) -> Self {
-        Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None }
+        Self { found, passed: 0, place: 0, cursor: 0, reader: None, batch: None, next: 0 }
     }
 
     /// How many bytes of the file are still to come, roughly.
@@ -74,8 +73,10 @@ impl Group {
         self.found.first + self.place
     }
 
-    /// The next row: the batch that holds it, its place there, and its place in the file.
-    pub(super) fn next(&mut self, file: &OpenFile) -> Decoded<Option<(&Batch, usize, u64)>> {
+    /// The next rows, at most so many; the first of them is there to be taken until [`pass`] is called.
+    ///
+    /// [`pass`]: Self::pass
+    pub(super) fn next_run(&mut self, most: usize, file: &OpenFile) -> Decoded<Option<RowRun<'_>>> {
         if self.passed == self.found.count {
             self.finish()?;
             return Ok(None);
@@ -84,19 +85,24 @@ impl Group {
         if self.found.dense {
             self.advance(place - self.place, file)?;
         }
-        if self.batch.as_ref().is_none_or(|batch| batch.next == batch.rows) {
-            let decoded = self.decode(file)?;
-            self.batch = Some(file.cells(&decoded)?);
+        if self.batch.as_ref().is_none_or(|batch| self.next == batch.rows) {
+            self.batch = Some(self.decode(file)?);
+            self.next = 0;
         }
-        self.place = place + 1;
-        self.passed += 1;
-        self.cursor += 1;
-        let place_in_file = self.found.first + place;
-        Ok(self.batch.as_mut().map(|batch| {
-            let at = batch.next;
-            batch.next += 1;
-            (&*batch, at, place_in_file)
-        }))
+        self.place = place;
+        let left = usize::try_from(self.found.count - self.passed).unwrap_or(usize::MAX);
+        let most = self.picked_rows(place, most.min(left));
+        let place = self.found.first + place;
+        let at = self.next;
+        Ok(self.batch.as_ref().map(|batch| RowRun { batch, at, rows: batch.rows_at_once(at, most), place }))
+    }
+
+    /// Counts the first rows of the last run as given.
+    pub(super) fn pass(&mut self, rows: usize) {
+        self.place += rows as u64;
+        self.passed += rows as u64;
+        self.cursor += rows as u64;
+        self.next += rows;
     }
 
     /// Passes over up to `rows` rows, and says how many there were.
@@ -124,9 +130,9 @@ impl Group {
     /// Passes over rows of those that are decoded.
     fn advance(&mut self, rows: u64, file: &OpenFile) -> Decoded<()> {
         let mut left = rows;
-        if let Some(batch) = &mut self.batch {
-            let near = left.min((batch.rows - batch.next) as u64);
-            batch.next += near as usize;
+        if let Some(batch) = &self.batch {
+            let near = left.min((batch.rows - self.next) as u64);
+            self.next += near as usize;
             left -= near;
         }
         self.cursor += rows;
@@ -140,12 +146,11 @@ impl Group {
             return Ok(());
         }
         while left > 0 {
-            let decoded = self.decode(file)?;
-            let near = left.min(decoded.num_rows() as u64);
+            let batch = self.decode(file)?;
+            let near = left.min(batch.rows as u64);
             left -= near;
-            if near < decoded.num_rows() as u64 {
-                let mut batch = file.cells(&decoded)?;
-                batch.next = near as usize;
+            if near < batch.rows as u64 {
+                self.next = near as usize;
                 self.batch = Some(batch);
             }
         }
@@ -159,12 +164,20 @@ impl Group {
         (from..picked.len()).find(|at| picked.value(*at)).unwrap_or(from) as u64
     }
 
-    fn decode(&mut self, file: &OpenFile) -> Decoded<RecordBatch> {
+    /// How many rows from `place` on are to be given before one is left out, at most so many.
+    fn picked_rows(&self, place: u64, most: usize) -> usize {
+        let Some(picked) = &self.found.picked else { return most };
+        let from = usize::try_from(place).unwrap_or(usize::MAX);
+        let to = from.saturating_add(most).min(picked.len());
+        (from..to).find(|at| !picked.value(*at)).unwrap_or(to).saturating_sub(from)
+    }
+
+    fn decode(&mut self, file: &OpenFile) -> Decoded<Batch> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => self.reader.insert(file.reader(&self.found, self.cursor)?),
         };
-        let decoded = reader.next_batch()?;
+        let decoded = reader.next()?;
         // A file that ends early must not pass for a shorter one.
         decoded.ok_or_else(|| {
             let (passed, count) = (self.passed, self.found.count);
@@ -178,7 +191,7 @@ impl Group {
         if self.found.dense && self.found.picked.is_some() {
             return Ok(());
         }
-        match reader.next_batch()? {
+        match reader.next()? {
             None => Ok(()),
             Some(_) => {
                 let count = self.found.count;

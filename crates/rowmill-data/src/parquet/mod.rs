@@ -18,6 +18,8 @@
 //! | maps | objects; arrays of `[key, value]` where a key is a list or an object, or is there twice |
 
 mod ahead;
+mod batch;
+mod batch_maker;
 mod bytes;
 mod cells;
 mod civil;
@@ -33,6 +35,8 @@ mod layout;
 mod packed;
 mod problems;
 mod pruning;
+mod row_block;
+mod row_writer;
 mod shape;
 mod source;
 mod sql_type;

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use parquet::errors::ParquetError;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Problem, RowColumns, RowTextWriter, SourceRow};
+use rowmill_types::{Problem, SourceRow};
 
 use super::conditions::Test;
 use super::encryption::has_encrypted_columns;
 use super::file::OpenFile;
-use super::group::{Batch, Group};
+use super::group::Group;
 use super::problems;
+use super::row_writer::{RowWriter, WrittenRows};
 use super::table::Table;
 
 /// Reads the rows of all files in order.
 pub(super) struct ParquetSource {
     table: Arc<Table>,
-    columns: Columns,
+    writer: RowWriter,
     tests: Vec<(String, Test)>,
     /// The file that is read, or read next.
     file: usize,
@@ -34,10 +35,10 @@ impl ParquetSource {
     /// A read of these columns, which the table has.
     pub(super) fn new(table: Arc<Table>, columns: &[usize], tests: Vec<(String, Test)>) -> Self {
         let names = columns.iter().filter_map(|column| table.columns.get(*column));
-        let columns = Columns::new(names.map(|column| column.name.as_str()));
+        let writer = RowWriter::new(names.map(|column| column.name.as_str()));
         Self {
             table,
-            columns,
+            writer,
             tests,
             file: 0,
             open: None,
@@ -54,7 +55,7 @@ impl ParquetSource {
         while let Some(file) = table.files.get(self.file) {
             let open = match &mut self.open {
                 Some(open) => open,
-                None => self.open.insert(OpenFile::new(file, &self.columns.names(), &self.tests)?),
+                None => self.open.insert(OpenFile::new(file, &self.writer.columns, &self.tests)?),
             };
             match open.next_group() {
                 Ok(Some(group)) => {
@@ -75,13 +76,15 @@ impl ParquetSource {
         self.bytes_before += size;
     }
 
-    /// The next row, `None` once there is none.
-    fn next_row(&mut self) -> Result<Option<SourceRow>, Problem> {
+    /// Appends the next rows, at least one where there is one and no more than there is room for.
+    fn next_rows(&mut self, out: &mut Vec<SourceRow>, room: Room) -> Result<Option<WrittenRows>, Problem> {
         loop {
             if let (Some(group), Some(open)) = (&mut self.group, &self.open) {
-                match group.next(open) {
-                    Ok(Some((batch, at, place))) => {
-                        return Ok(Some(self.columns.row(batch, at, self.rows_before + place + 1)));
+                match group.next_run(room.rows.max(1), open) {
+                    Ok(Some(run)) => {
+                        let written = self.writer.write_rows(&run, self.rows_before, room, out);
+                        group.pass(written.rows);
+                        return Ok(Some(written));
                     }
                     Ok(None) => self.group = None,
                     Err(error) => return Err(self.stopped(&error)),
@@ -148,15 +151,13 @@ impl ParquetSource {
 impl RowSource for ParquetSource {
     fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
         self.step(|source| {
-            let mut rows = 0;
-            let mut bytes = 0;
-            while let Some(row) = source.next_row()? {
-                bytes += row.as_ref().map_or(0, |row| row.text().len());
-                batch.push(row);
-                rows += 1;
-                if rows >= room.rows || bytes >= room.bytes {
+            let mut left = room;
+            while let Some(written) = source.next_rows(batch, left)? {
+                if written.rows >= left.rows || written.bytes >= left.bytes {
                     return Ok(true);
                 }
+                left.rows -= written.rows;
+                left.bytes -= written.bytes;
             }
             Ok(false)
         })
@@ -171,48 +172,5 @@ impl RowSource for ParquetSource {
         let passed = self.open.as_ref().map_or(0, OpenFile::bytes_passed);
         let left = self.group.as_ref().map_or(0, Group::bytes_left);
         Position { read: (self.bytes_before + passed.saturating_sub(left)).min(total), total: Some(total) }
-    }
-}
-
-/// The columns of the rows.
-struct Columns {
-    columns: Arc<RowColumns>,
-    /// How long the last row was, which is a good guess for the next.
-    length: usize,
-}
-
-impl Columns {
-    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        Self { columns: Arc::new(RowColumns::new(names)), length: 0 }
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.columns.names().collect()
-    }
-
-    /// Writes a row's JSON text and notes where its values end, in one go.
-    fn row(&mut self, batch: &Batch, at: usize, number: u64) -> SourceRow {
-        let bad = |what: String| BadRow {
-            number,
-            kind: ErrorKind::InvalidRow,
-            message: format!("Row {number}: {what}"),
-        };
-        let mut row = RowTextWriter::new(Arc::clone(&self.columns), self.length + self.length / 8 + 16);
-        for (column, cells) in batch.cells.iter().enumerate() {
-            let written = row.value(|text| match cells {
-                None => {
-                    text.push_str("null");
-                    Ok(())
-                }
-                Some(cells) => cells.write(at, text),
-            });
-            if written.is_err() {
-                let name = self.columns.names().nth(column).unwrap_or_default();
-                return Err(bad(format!("column `{name}` is not valid UTF-8")));
-            }
-        }
-        let row = row.finish(number).ok_or_else(|| bad("longer than 4 GiB".to_owned()))?;
-        self.length = row.text().len();
-        Ok(row)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
@@ -11,6 +12,12 @@ use rowmill_types::{Problem, ProblemCode, SourceRow};
 /// How much may wait to be read.
 const MOST_ROWS: usize = 512;
 const MOST_BYTES: usize = 512 * 1024;
+
+/// From how many rows on whoever waits for them is woken.
+const ENOUGH_ROWS: usize = 64;
+/// How long fewer rows may lie there before whoever waits looks again. Waking it for each would take more time
+/// than making it.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What both sides share.
 #[derive(Debug, Default)]
@@ -51,8 +58,11 @@ impl Handoff {
         }
         state.bytes += size(&row);
         state.rows.push_back(row);
+        let is_enough = state.rows.len() >= ENOUGH_ROWS || state.bytes >= MOST_BYTES;
         drop(state);
-        self.filled.notify_one();
+        if is_enough {
+            self.filled.notify_one();
+        }
         !self.is_closed()
     }
 
@@ -72,7 +82,10 @@ impl Handoff {
             match &state.end {
                 Some(Ok(())) => return Ok(false),
                 Some(Err(problem)) => return Err(problem.clone()),
-                None => state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    let waited = self.filled.wait_timeout(state, LOOK_AGAIN);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
             }
         }
         let mut rows = 0;

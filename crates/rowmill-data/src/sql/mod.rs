@@ -1,5 +1,6 @@
 //! Selecting rows and columns: `--sql`, `--where` and `--columns`, each a dataset over another.
 
+mod batches;
 mod condition;
 mod duckdb;
 mod field_name;

@@ -75,11 +75,11 @@ impl Dataset for SqlDataset {
         let streams = query.streams();
         let results = handoff.clone();
         let source = WorkedSource::start(handoff, move || {
-            let writer = RecordWriter::new(&query);
+            let mut writer = RecordWriter::new(&query);
             let mut number = 0;
             query.run(results.closed(), &mut |record| {
                 number += 1;
-                if results.push(Ok(writer.row(number, record))) {
+                if results.push(writer.row(number, record)) {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())

@@ -1,32 +1,36 @@
 //! From the result of a query to rows.
 
-use rowmill_sql::{Query, Record};
-use rowmill_types::Row;
+use std::sync::Arc;
 
-use super::field_name::FieldName;
+use rowmill_sql::{Query, Record};
+use rowmill_types::{BadRow, ErrorKind, RowColumns, RowTextWriter, SourceRow};
 
 /// Writes the rows of one result.
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
-    columns: Vec<FieldName>,
+    columns: Arc<RowColumns>,
+    /// How long the last row was, which is a good guess for the next.
+    length: usize,
 }
 
 impl RecordWriter {
     pub(crate) fn new(query: &Query) -> Self {
-        Self { columns: query.columns().iter().map(|column| FieldName::new(&column.name)).collect() }
+        let names = query.columns().iter().map(|column| column.name.as_str());
+        Self { columns: Arc::new(RowColumns::new(names)), length: 0 }
     }
 
     /// The row that a record becomes.
-    pub(crate) fn row(&self, number: u64, record: &Record<'_>) -> Row {
-        let mut text = String::new();
-        let mut fields = Vec::with_capacity(self.columns.len());
-        for (at, name) in self.columns.iter().enumerate() {
-            name.write(&mut text);
-            let start = text.len();
-            record.write_json(at, &mut text);
-            fields.push(name.field(start..text.len()));
+    pub(crate) fn row(&mut self, number: u64, record: &Record<'_>) -> SourceRow {
+        let mut row = RowTextWriter::new(Arc::clone(&self.columns), self.length + self.length / 8 + 16);
+        for column in 0..self.columns.len() {
+            row.value(|text| record.write_json(column, text));
         }
-        text.push('}');
-        Row::from_parts(number, text, fields)
+        let row = row.finish(number).ok_or_else(|| BadRow {
+            number,
+            kind: ErrorKind::InvalidRow,
+            message: format!("Row {number}: longer than 4 GiB"),
+        })?;
+        self.length = row.text().len();
+        Ok(row)
     }
 }

@@ -6,28 +6,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rowmill_core::ports::{Room, RowSource};
+use rowmill_core::ports::RowSource;
 use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_value};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, SourceRow};
 
+use super::batches::{RowBatches, batches};
 use super::handoff::Handoff;
 use super::infer::{is_number, written_name};
 use super::shape::Shape;
 use super::table::{DatasetTable, Tap};
 use super::watch::Watch;
 
-/// How many rows are read at once: few at first, for queries that want only a few.
-const FIRST_ROWS: usize = 16;
-const MOST_ROWS: usize = 256;
-const MOST_BYTES: usize = 256 * 1024;
-
 /// One read of a dataset.
 pub(crate) struct RowScan {
-    source: Box<dyn RowSource>,
-    /// The rows that were read, the next one last.
-    batch: Vec<SourceRow>,
-    rows_at_once: usize,
-    ended: bool,
+    batches: RowBatches,
+    /// The rows that were read last.
+    batch: std::vec::IntoIter<SourceRow>,
     row: Option<Row>,
     finder: Finder,
     shape: Arc<Shape>,
@@ -41,10 +35,8 @@ pub(crate) struct RowScan {
 impl RowScan {
     pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable) -> Self {
         Self {
-            source,
-            batch: Vec::new(),
-            rows_at_once: FIRST_ROWS,
-            ended: false,
+            batches: batches(source, &table.shape),
+            batch: Vec::new().into_iter(),
             row: None,
             finder: Finder::new(&table.shape),
             shape: table.shape.clone(),
@@ -83,13 +75,12 @@ impl RowScan {
         self.row.as_ref()?.text().get(self.finder.place(column)?)
     }
 
-    fn refill(&mut self) -> Result<(), Problem> {
-        let room = Room { rows: self.rows_at_once, bytes: MOST_BYTES };
-        self.rows_at_once = (self.rows_at_once * 2).min(MOST_ROWS);
-        self.ended = !self.source.read(&mut self.batch, room)?;
-        self.batch.reverse();
-        self.handoff.set_position(self.source.position());
-        Ok(())
+    /// Takes up the next rows; `false` once there are none.
+    fn refill(&mut self) -> Result<bool, Problem> {
+        let Some(batch) = self.batches.next()? else { return Ok(false) };
+        self.batch = batch.rows.into_iter();
+        self.handoff.set_position(batch.position);
+        Ok(true)
     }
 }
 
@@ -97,7 +88,7 @@ impl Scan for RowScan {
     fn advance(&mut self) -> Result<bool, Problem> {
         self.hand_on();
         loop {
-            match self.batch.pop() {
+            match self.batch.next() {
                 Some(Ok(row)) => {
                     if let Some(name) = self.finder.find(&row, &self.shape) {
                         self.watch.new_field(name, row.number());
@@ -106,8 +97,8 @@ impl Scan for RowScan {
                     return Ok(true);
                 }
                 Some(Err(bad)) => self.take_bad(bad),
-                None if self.ended || self.handoff.is_closed() => return Ok(false),
-                None => self.refill()?,
+                None if self.handoff.is_closed() || !self.refill()? => return Ok(false),
+                None => {}
             }
         }
     }

@@ -64,6 +64,17 @@ impl Binder<'_> {
         let (listed, columns) = self.listed(&parts.items, purpose)?;
         let mut keys = Vec::new();
         for key in &parts.sort {
+            let sorted = match &key.by {
+                SortTarget::Output(at) => parts.items.get(*at).map(|item| &item.typed),
+                SortTarget::Expression(typed) => Some(typed),
+            };
+            if let Some(column) = sorted.and_then(|typed| self.emitted.plain_column(typed))
+                && keys.is_empty()
+                && distinct.is_empty()
+            {
+                keys.push(key.direction.first_term(column));
+                continue;
+            }
             let text = match &key.by {
                 SortTarget::Output(at) => {
                     match parts.items.get(*at).filter(|item| item.typed.raw().is_some()) {

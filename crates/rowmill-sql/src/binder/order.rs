@@ -1,5 +1,7 @@
 //! `ORDER BY` and `LIMIT`.
 
+use std::fmt;
+
 use sqlparser::ast::{
     Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query, Spanned as _,
     UnaryOperator,
@@ -17,8 +19,14 @@ use crate::expression::typed::Typed;
 #[derive(Debug, Clone)]
 pub(super) struct SortKey {
     pub(super) by: SortTarget,
-    /// Direction, and where nulls go.
-    pub(super) direction: String,
+    pub(super) direction: SortDirection,
+}
+
+/// Which values come first, and where nulls go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SortDirection {
+    is_descending: bool,
+    puts_nulls_first: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -28,15 +36,39 @@ pub(super) enum SortTarget {
     Expression(Typed),
 }
 
-/// Nulls come last in both directions, unless it is said otherwise.
-fn direction(options: &OrderByOptions, place: TextPlace) -> Bound<String> {
-    let word = match &options.sort {
-        None | Some(OrderBySort::Asc) => "ASC",
-        Some(OrderBySort::Desc) => "DESC",
-        Some(OrderBySort::Using(_)) => return Err(Refusal::new("`USING` is not taken here", place)),
-    };
-    let nulls = if options.nulls_first == Some(true) { "FIRST" } else { "LAST" };
-    Ok(format!("{word} NULLS {nulls}"))
+impl SortDirection {
+    /// Nulls come last in both directions, unless it is said otherwise.
+    fn of(options: &OrderByOptions, place: TextPlace) -> Bound<Self> {
+        let is_descending = match &options.sort {
+            None | Some(OrderBySort::Asc) => false,
+            Some(OrderBySort::Desc) => true,
+            Some(OrderBySort::Using(_)) => return Err(Refusal::new("`USING` is not taken here", place)),
+        };
+        Ok(Self { is_descending, puts_nulls_first: options.nulls_first == Some(true) })
+    }
+
+    fn word(self) -> &'static str {
+        if self.is_descending { "DESC" } else { "ASC" }
+    }
+
+    /// A term for the first key of a sort, whose values are texts or numbers to SQLite. It compares those in a
+    /// fraction of the time if nulls stand where it would put them, before everything else. So bytes stand in
+    /// for nulls where they are to come after it: to SQLite these are more than any text or number, and more
+    /// than the empty bytes that are `NaN`.
+    pub(super) fn first_term(self, column: &str) -> String {
+        if self.is_descending == self.puts_nulls_first {
+            format!("coalesce({column}, x'00') {}", self.word())
+        } else {
+            format!("{column} {self}")
+        }
+    }
+}
+
+impl fmt::Display for SortDirection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nulls = if self.puts_nulls_first { "FIRST" } else { "LAST" };
+        write!(out, "{} NULLS {nulls}", self.word())
+    }
 }
 
 impl Binder<'_> {
@@ -46,7 +78,7 @@ impl Binder<'_> {
         for term in order {
             let place = TextPlace::from(term.expr.span());
             let key = ordered(self.bind_expression(&term.expr, scope)?, "ORDER BY")?;
-            terms.push(format!("{} {}", self.emitted.sql(&key)?, direction(&term.options, place)?));
+            terms.push(format!("{} {}", self.emitted.sql(&key)?, SortDirection::of(&term.options, place)?));
         }
         Ok(terms.join(", "))
     }
@@ -61,12 +93,11 @@ impl Binder<'_> {
         let terms = match order.map(|order| &order.kind) {
             None => return Ok(Vec::new()),
             Some(OrderByKind::All(options)) => {
-                let direction = direction(options, TextPlace::default())?;
+                let direction = SortDirection::of(options, TextPlace::default())?;
                 for item in items {
                     ordered(item.typed.clone(), "ORDER BY")?;
                 }
-                let keys = (0..items.len())
-                    .map(|at| SortKey { by: SortTarget::Output(at), direction: direction.clone() });
+                let keys = (0..items.len()).map(|at| SortKey { by: SortTarget::Output(at), direction });
                 return Ok(keys.collect());
             }
             Some(OrderByKind::Expressions(terms)) => terms,
@@ -95,7 +126,7 @@ impl Binder<'_> {
                     }
                 },
             };
-            keys.push(SortKey { by, direction: direction(&term.options, place)? });
+            keys.push(SortKey { by, direction: SortDirection::of(&term.options, place)? });
         }
         Ok(keys)
     }

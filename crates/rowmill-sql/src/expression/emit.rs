@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use super::refusal::{Bound, Refusal};
 use super::typed::{Leaf, Node, Operator, Typed};
 use crate::aggregates::AggregateCall;
-use crate::values::encoding::encode;
+use crate::values::encoding::{encode, is_plain};
 use crate::values::sql_type::SqlType;
 
 /// The most arguments that SQLite lets a function have.
@@ -61,6 +61,14 @@ impl Emitted {
             }
             _ => self.computed(typed)?,
         })
+    }
+
+    /// The text of an expression that is a column of a table, whose values are texts or numbers to SQLite.
+    pub(crate) fn plain_column<'t>(&self, typed: &'t Typed) -> Option<&'t str> {
+        let Node::Leaf(leaf) = &typed.node else { return None };
+        let (alias, _) = leaf.sql.split_once('.')?;
+        let is_scanned = self.scans.iter().any(|(known, _)| known == alias);
+        (is_scanned && is_plain(&typed.kind)).then_some(leaf.sql.as_str())
     }
 
     /// Texts of expressions, between commas.

@@ -78,6 +78,15 @@ pub(crate) fn is_wide(kind: &SqlType) -> bool {
     }
 }
 
+/// Whether the values of a type are texts or numbers of SQLite, and no bytes but `NaN`.
+pub(crate) fn is_plain(kind: &SqlType) -> bool {
+    match kind {
+        SqlType::Varchar | SqlType::Boolean => true,
+        SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => true,
+        kind => kind.is_number() && !is_wide(kind),
+    }
+}
+
 fn wide_bytes(number: i128) -> [u8; 16] {
     (number.cast_unsigned() ^ (1 << 127)).to_be_bytes()
 }

@@ -1,5 +1,7 @@
 //! From a value of a result to the JSON text of a field.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rusqlite::types::ValueRef;
@@ -17,6 +19,11 @@ pub(crate) fn write_value(value: ValueRef<'_>, kind: &SqlType, out: &mut String)
             Ok(text) => write_string(text, out),
             Err(_) => write_string(&String::from_utf8_lossy(bytes), out),
         },
+        (ValueRef::Integer(number), kind) if kind.is_whole() => {
+            // Writing into memory cannot fail.
+            let written = write!(out, "{number}");
+            debug_assert!(written.is_ok(), "a number is always JSON");
+        }
         (value, kind) => write_datum(&decode(value, kind), kind, out),
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn reading(stage: &Stage) -> Result<Section, Failure> {
     Ok(Section {
         title: "Reading",
         about: "Every row of a file of eleven columns (numbers, texts, dates, a list, an object), read and thrown \
-                away. rowmill makes a row of JSON text of each, on one thread, as a run does. DuckDB uses all \
-                cores; counting the values of each column is the least that makes it decode them. Peaks of DuckDB \
+                away. rowmill makes a row of JSON text of each, on one thread, Parquet on two, as a run does. DuckDB \
+                uses all cores; counting the values of each column is the least that makes it decode them. Peaks of DuckDB \
                 may count pages of the file. For information.",
         commands: vec![
             "cargo xtask make-rows --rows 10000000 --format jsonl --output made.jsonl".to_owned(),

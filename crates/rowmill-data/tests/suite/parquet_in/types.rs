@@ -192,6 +192,32 @@ fn text_that_is_no_utf_8_makes_one_bad_row() {
 }
 
 #[test]
+fn every_row_that_is_no_utf_8_is_bad_by_itself_however_many_are_read_together() {
+    let folder = Folder::new();
+    // A text that ends within a character must not be made whole by the row behind it.
+    let value = |at: usize| match at % 100 {
+        7 => vec![b'a', 0xc3],
+        8 => vec![0xa9, b'b'],
+        _ => format!("é\n{at}").into_bytes(),
+    };
+    let texts: Vec<_> = (0..3_000).map(|at| value(at).into()).collect();
+    let schema = "message m { required binary a (UTF8); }";
+    let path = folder.write_raw::<ByteArrayType>("a.parquet", schema, &texts, Levels(None, None));
+    let (rows, problem) = drain(open(&path).unwrap().open().unwrap().as_mut());
+    assert_eq!((rows.len(), problem), (3_000, None));
+    for (at, row) in rows.iter().enumerate() {
+        match row {
+            Ok(row) => assert_eq!(row.text(), format!("{{\"a\":\"é\\n{at}\"}}")),
+            Err(bad) => {
+                assert!(matches!(at % 100, 7 | 8), "{}", bad.message);
+                assert_eq!(bad.message, format!("Row {}: column `a` is not valid UTF-8", at + 1));
+            }
+        }
+    }
+    assert_eq!(rows.iter().filter(|row| row.is_err()).count(), 60);
+}
+
+#[test]
 fn nested_values_stay_nested() {
     let mut lists = ListBuilder::new(LargeListBuilder::new(Int32Builder::new()));
     lists.values().values().append_value(1);

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Decimal128Array, Int64Array, TimestampMicrosecondArray, UInt64Array};
+use arrow_array::{
+    ArrayRef, Decimal128Array, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray, UInt64Array,
+};
 use rowmill_types::ProblemCode;
 
 use crate::sql::parquet_rows::parquet_of;
@@ -212,4 +214,47 @@ fn kinds_that_come_behind_the_first_rows_are_passed_on_as_they_are_and_never_com
     assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
     assert!(problem.message.contains("row 20481 of the input has true in `x`"), "{}", problem.message);
     assert!(problem.hint.unwrap().contains("--types x=text"));
+}
+
+#[test]
+fn nulls_come_where_the_order_puts_them_among_texts_and_numbers() {
+    let texts = StringArray::from(vec![Some("b"), None, Some(""), Some("a\u{ff}"), None]);
+    let numbers = Float64Array::from(vec![Some(-1.5), None, Some(0.0), Some(3.0), None]);
+    let file = parquet(vec![
+        ("id", Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5]))),
+        ("t", Arc::new(texts)),
+        ("x", Arc::new(numbers)),
+    ]);
+    let lines = "{\"id\":1,\"t\":\"b\",\"x\":-1.5}\n{\"id\":2,\"t\":null,\"x\":null}\n\
+        {\"id\":3,\"t\":\"\",\"x\":0.0}\n{\"id\":4,\"t\":\"a\u{ff}\",\"x\":3.0}\n{\"id\":5,\"t\":null,\"x\":null}\n";
+    for input in [file, Input::new("rows.jsonl", lines)] {
+        for (order, ids) in [
+            ("t, id", [3, 4, 1, 2, 5]),
+            ("t NULLS FIRST, id", [2, 5, 3, 4, 1]),
+            ("t DESC, id", [1, 4, 3, 2, 5]),
+            ("t DESC NULLS FIRST, id DESC", [5, 2, 1, 4, 3]),
+            ("x, id DESC", [1, 3, 4, 5, 2]),
+            ("x DESC NULLS FIRST, id", [2, 5, 4, 3, 1]),
+        ] {
+            let expected = ids.map(|id| format!("{{\"id\":{id}}}"));
+            let expected = expected.each_ref().map(String::as_str);
+            check(&input, &format!("SELECT id FROM input ORDER BY {order}"), &expected);
+        }
+        check(
+            &input,
+            "SELECT t FROM input ORDER BY t LIMIT 4 OFFSET 2",
+            &["{\"t\":\"b\"}", "{\"t\":null}", "{\"t\":null}"],
+        );
+    }
+}
+
+#[test]
+fn a_nan_comes_between_the_numbers_and_the_nulls() {
+    let rows = "{\"id\":1,\"x\":\"NaN\"}\n{\"id\":2,\"x\":null}\n{\"id\":3,\"x\":7}\n{\"id\":4,\"x\":\"Infinity\"}\n";
+    let input = Input::new("rows.jsonl", rows);
+    for (order, ids) in [("x", [3, 4, 1, 2]), ("x DESC NULLS FIRST", [2, 1, 4, 3])] {
+        let sql = format!("SELECT id FROM input ORDER BY {order}");
+        let rows = texts(&*input.typed_sql(&sql, &[("x", "double")]).unwrap());
+        assert_eq!(rows, ids.map(|id| format!("{{\"id\":{id}}}")), "{order}");
+    }
 }

@@ -1,0 +1,99 @@
+//! Decoded rows of a row group, and those among them that are text already.
+
+use std::sync::Arc;
+
+use rowmill_types::RowColumns;
+
+use super::cells::Cells;
+use super::row_block::RowBlock;
+use crate::read_ahead::Piece;
+
+/// How many rows are written between two looks at whether they are asked for.
+const STEP: usize = 64;
+/// How long the text of rows that nobody has asked for may become.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Decoded rows.
+pub(super) struct Batch {
+    columns: Arc<RowColumns>,
+    /// The values of each wanted column, `None` where the file lacks it.
+    cells: Vec<Option<Cells>>,
+    pub(super) rows: usize,
+    /// The first rows, where there was time to write them before they were asked for.
+    pub(super) written: RowBlock,
+    /// How long they may become together.
+    most_written: usize,
+}
+
+impl Batch {
+    pub(super) fn new(columns: Arc<RowColumns>, cells: Vec<Option<Cells>>, rows: usize) -> Self {
+        Self { columns, cells, rows, written: RowBlock::default(), most_written: MOST_BYTES }
+    }
+
+    /// A batch of which few rows may be of use, so that none is written before it is asked for.
+    pub(super) fn unwritten(self) -> Self {
+        Self { most_written: 0, ..self }
+    }
+
+    /// How many rows from a place on can be made in one go, of so many.
+    pub(super) fn rows_at_once(&self, at: usize, most: usize) -> usize {
+        let written = self.written.rows();
+        let end = if at < written { written } else { self.rows };
+        most.min(end.saturating_sub(at))
+    }
+
+    /// Appends the row at a place to a block.
+    pub(super) fn write_row(&self, at: usize, block: &mut RowBlock) {
+        block.write_row(&self.columns, &self.cells, at);
+    }
+}
+
+impl Piece for Batch {
+    fn prepare(&mut self) -> bool {
+        let start = self.written.rows();
+        for at in start..self.rows.min(start + STEP) {
+            if self.written.bytes() >= self.most_written {
+                return false;
+            }
+            self.written.write_row(&self.columns, &self.cells, at);
+        }
+        self.written.rows() > start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(rows: usize) -> Batch {
+        let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
+        Batch::new(columns, vec![Some(Cells::same(&Arc::from("1"))), None], rows)
+    }
+
+    #[test]
+    fn rows_are_written_step_by_step_until_all_are() {
+        let mut batch = batch(STEP + 1);
+        assert_eq!(batch.rows_at_once(0, 1_000), STEP + 1, "none is written");
+        assert!(batch.prepare());
+        assert_eq!((batch.rows_at_once(0, 1_000), batch.rows_at_once(STEP, 1_000)), (STEP, 1));
+        assert!(batch.prepare());
+        assert!(!batch.prepare());
+        assert_eq!((batch.written.rows(), batch.rows_at_once(0, 7)), (STEP + 1, 7));
+    }
+
+    #[test]
+    fn no_row_is_written_where_few_may_be_of_use() {
+        let mut batch = batch(10).unwritten();
+        assert!(!batch.prepare());
+        assert_eq!(batch.written.rows(), 0);
+    }
+
+    #[test]
+    fn what_was_written_ahead_does_not_grow_without_bound() {
+        let mut batch = Batch { most_written: 100, ..batch(1_000) };
+        while batch.prepare() {}
+        let row = r#"{"a":1,"b":null}"#.len();
+        assert!(batch.written.bytes() < 100 + row, "{}", batch.written.bytes());
+        assert!(batch.rows_at_once(batch.written.rows(), 1_000) > 900, "the others are left");
+    }
+}

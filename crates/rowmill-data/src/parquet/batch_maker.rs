@@ -1,0 +1,81 @@
+//! From decoded columns to rows that can be written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use parquet::errors::{ParquetError, Result as Decoded};
+use rowmill_types::RowColumns;
+
+use super::batch::Batch;
+use super::cells::Cells;
+use super::layout::Layout;
+use super::table::TableFile;
+
+/// Where the values of a column come from.
+enum CellPlace {
+    /// The decoded column at this place.
+    Decoded(usize),
+    /// All rows have the same, as JSON.
+    Same(Arc<str>),
+    /// The file lacks it.
+    Lacking,
+}
+
+/// Makes batches of the columns that are decoded of a file.
+pub(super) struct BatchMaker {
+    columns: Arc<RowColumns>,
+    layout: Arc<Layout>,
+    /// The columns to decode, in the order of the file.
+    pub(super) decoded: Vec<usize>,
+    /// Where the values of each wanted column come from.
+    places: Vec<CellPlace>,
+}
+
+impl BatchMaker {
+    /// For a read of these columns of a file.
+    pub(super) fn new(file: &TableFile, wanted: &Arc<RowColumns>) -> Self {
+        let layout = Arc::clone(&file.layout);
+        let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
+        let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();
+        let of_file = |name: &str| columns.get(name).copied();
+        let mut decoded: Vec<usize> =
+            wanted.names().filter(|name| of_folders(name).is_none()).filter_map(of_file).collect();
+        decoded.sort_unstable();
+        let place = |name: &str| match (of_folders(name), of_file(name)) {
+            (Some(field), _) => CellPlace::Same(field.json.as_str().into()),
+            (None, Some(column)) => {
+                decoded.binary_search(&column).map_or(CellPlace::Lacking, CellPlace::Decoded)
+            }
+            (None, None) => CellPlace::Lacking,
+        };
+        let places = wanted.names().map(place).collect();
+        Self { columns: Arc::clone(wanted), layout: Arc::clone(&layout), decoded, places }
+    }
+
+    /// The rows of what was decoded.
+    pub(super) fn batch(&self, decoded: &RecordBatch) -> Decoded<Batch> {
+        let mut cells = Vec::with_capacity(self.places.len());
+        for place in &self.places {
+            cells.push(match place {
+                CellPlace::Decoded(place) => Some(self.cells(decoded, *place)?),
+                CellPlace::Same(json) => Some(Cells::same(json)),
+                CellPlace::Lacking => None,
+            });
+        }
+        Ok(Batch::new(Arc::clone(&self.columns), cells, decoded.num_rows()))
+    }
+
+    /// The values of the column at a place of those that are decoded.
+    fn cells(&self, decoded: &RecordBatch, place: usize) -> Decoded<Cells> {
+        let column = self.decoded.get(place).copied().unwrap_or(usize::MAX);
+        let made = match (self.layout.shapes.get(column), decoded.columns().get(place)) {
+            (Some(shape), Some(array)) => Cells::new(shape, array),
+            _ => None,
+        };
+        made.ok_or_else(|| {
+            let name = self.layout.names.get(column).map_or("", String::as_str);
+            ParquetError::General(format!("column `{name}` was decoded as another type"))
+        })
+    }
+}
