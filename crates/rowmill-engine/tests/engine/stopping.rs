@@ -1,7 +1,5 @@
 //! The rules by which a run ends before its input does.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
