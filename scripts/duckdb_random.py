@@ -588,6 +588,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--functions", nargs="*", default=[])
     flags = parser.parse_args()
     chance = random.Random(flags.seed)
     rows = made_rows(chance)
@@ -615,24 +616,57 @@ def main():
         generator = Generator(chance, {column: kinds[kind] for column, kind in known.items() if kind in kinds})
         generator.all = known
         inputs[name] = (connection, generator)
-    for _ in range(flags.queries):
+    for name, sql in queries(chance, inputs, flags):
+        sys.stdout.write(json.dumps(asked(inputs[name][0], name, sql), ensure_ascii=False) + "\n")
+
+
+# How many queries have a function at least, and how many are made to find one that has it.
+LEAST = 3
+TRIES = 200_000
+
+
+def queries(chance, inputs, flags):
+    """The queries with the inputs that they are for: as many as were asked for, then those that have the
+    functions which chance passed over."""
+    missing = {function: LEAST for function in flags.functions}
+
+    def made():
         name = chance.choice(list(inputs))
-        connection, generator = inputs[name]
-        sql = generator.query()
-        answer = {"input": name, "sql": sql}
-        try:
-            result = connection.execute(sql)
-            names = [column[0] for column in result.description]
-            json_columns = {column[0] for column in result.description if str(column[1]) == "JSON"}
-            near = {column[0]: 1e-6 if "FLOAT" in str(column[1]) else 1e-10 for column in result.description}
-            found = []
-            for row in result.fetchall():
-                pairs = zip(names, row)
-                found.append({one: shown(json.loads(value) if one in json_columns and value is not None else value, near[one]) for one, value in pairs})
-            answer["rows"] = found
-        except (duckdb.Error, OverflowError, ValueError) as error:
-            answer["error"] = str(error).split("\n")[0]
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        sql = inputs[name][1].query()
+        has = set(re.findall(r"\w+", sql)) & missing.keys()
+        for function in has:
+            missing[function] -= 1
+            if missing[function] == 0:
+                del missing[function]
+        return name, sql, has
+
+    for _ in range(flags.queries):
+        name, sql, _ = made()
+        yield name, sql
+    for _ in range(TRIES):
+        if not missing:
+            return
+        name, sql, has = made()
+        if has:
+            yield name, sql
+
+
+def asked(connection, name, sql):
+    """A query with what DuckDB answers."""
+    answer = {"input": name, "sql": sql}
+    try:
+        result = connection.execute(sql)
+        names = [column[0] for column in result.description]
+        json_columns = {column[0] for column in result.description if str(column[1]) == "JSON"}
+        near = {column[0]: 1e-6 if "FLOAT" in str(column[1]) else 1e-10 for column in result.description}
+        found = []
+        for row in result.fetchall():
+            pairs = zip(names, row)
+            found.append({one: shown(json.loads(value) if one in json_columns and value is not None else value, near[one]) for one, value in pairs})
+        answer["rows"] = found
+    except (duckdb.Error, OverflowError, ValueError) as error:
+        answer["error"] = str(error).split("\n")[0]
+    return answer
 
 
 if __name__ == "__main__":
