@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::limits::{Budget, Reservation, Reserved, Spend};
-use rowmill_core::ports::{Appended, Event, Group, Observer, OpenLedger};
+use rowmill_core::ports::{Appended, Epoch, Event, Group, Observer, OpenLedger};
 use rowmill_types::Problem;
 use tokio::sync::Notify;
 
@@ -87,6 +87,11 @@ impl Account {
 
     pub(crate) async fn append(&self, group: Group<'_>) -> Result<Appended, Problem> {
         self.ledger.ledger.append(self.ledger.epoch, group).await
+    }
+
+    /// The part of the run.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.ledger.epoch
     }
 
     pub(crate) fn budget(&self) -> Budget {

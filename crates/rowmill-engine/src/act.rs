@@ -104,8 +104,8 @@ impl RowContext<'_> {
         };
         self.hook_before_tool(step).await?;
         let (node, index, of_node) = (step.node, step.index, step.of_node);
-        let key = format!("{}-{}-{node}-{of_node}-{index}", self.shared.run, self.number);
         let arguments = step.call.arguments.clone();
+        let key = self.key.of_tool((node, of_node, index), &arguments);
         let unnamed = RowId::Number(self.number);
         let request = ToolRequest {
             row: self.number,

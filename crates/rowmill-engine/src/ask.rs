@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::account::Halt;
 use crate::asking::{Asking, Tried, generated};
 use crate::call_report::report;
-use crate::keys::{jitter, key};
+use crate::keys::jitter;
 use crate::lane::{Lane, NoTicket, Ticket, Waiting};
 use crate::row::{RowContext, Share};
 
@@ -381,7 +381,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
-    let key = key(&context.shared.run, context.number, number);
+    let key = context.key.of_turn(number, &messages);
     let mut request = Request { key, row: context.number, attempt: 1, output_cap: None, messages };
     let mut turn = Turn {
         row: context,

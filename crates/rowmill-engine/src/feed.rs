@@ -207,7 +207,12 @@ impl Feed {
                     taken.work = if self.finishes { self.again(id)? } else { Work::Kept(id) };
                 }
                 Standing::Unknown | Standing::Parked => self.recall(&mut taken)?,
-                Standing::New | Standing::Failed => {}
+                Standing::Failed => {
+                    if let Work::Call(_, recalled) = &mut taken.work {
+                        recalled.failed_before = true;
+                    }
+                }
+                Standing::New => {}
             }
             batch.taken.push(taken);
         }

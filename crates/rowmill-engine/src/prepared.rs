@@ -34,6 +34,8 @@ pub(crate) struct Prepared {
     pub(crate) key: Option<AskedKey>,
     /// What happened to it before a crash.
     pub(crate) recalled: Recalled,
+    /// Whether it failed in an earlier part of the run.
+    pub(crate) failed_before: bool,
     /// Where it stands, once it is about to be sent.
     pub(crate) course: Option<Box<Course>>,
     /// What was called for it before a crash.
@@ -52,6 +54,8 @@ pub(crate) struct Recalled {
     pub(crate) asked: Option<AskedKey>,
     /// How many of them are told by a record, which says that the row was interrupted then.
     pub(crate) told: usize,
+    /// Whether the row failed in an earlier part of the run.
+    pub(crate) failed_before: bool,
 }
 
 /// What was called for a row before a crash.
@@ -85,6 +89,7 @@ impl Prepared {
             crew: None,
             messages,
             key: None,
+            failed_before: recalled.failed_before,
             recalled,
             course: None,
             before: Before::default(),

@@ -25,7 +25,7 @@ pub(crate) fn asked(messages: &[Message]) -> AskedKey {
 ///
 /// A tool was running that must not run twice, or the kept turns are not of this cast.
 pub(crate) fn replay(cast: &Cast, prepared: &mut Prepared) -> Result<(), RowError> {
-    let Recalled { happenings, told, asked: before } = std::mem::take(&mut prepared.recalled);
+    let Recalled { happenings, told, asked: before, .. } = std::mem::take(&mut prepared.recalled);
     if before != Some(asked(&prepared.messages)) {
         // The row was changed since. What it asks now was never asked.
         return still_running(&happenings).map_or(Ok(()), |cut| Err(cut.error(cast, None)));

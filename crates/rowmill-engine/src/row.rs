@@ -15,6 +15,7 @@ use crate::Crew;
 use crate::account::Halt;
 use crate::ask::NoAnswer;
 use crate::cut::Cut;
+use crate::keys::RowKey;
 use crate::prepared::Prepared;
 use crate::work::Shared;
 
@@ -24,6 +25,8 @@ pub(crate) struct RowContext<'a> {
     /// Those who work on it.
     pub(crate) crew: Arc<Crew>,
     pub(crate) number: u64,
+    /// What the keys of its requests begin with.
+    pub(crate) key: RowKey,
     /// Its id, where tools may be told it.
     pub(crate) id: Option<RowId>,
     /// Time spent on calls and between tries, in nanoseconds. Waiting for leave is nobody's fault.
@@ -48,7 +51,9 @@ impl<'a> RowContext<'a> {
     pub(crate) fn new(shared: &'a Shared, crew: Arc<Crew>, prepared: &Prepared, spent: Spend) -> Self {
         let limits = shared.worker.row_budget;
         let id = crew.tools.is_some().then(|| prepared.id.clone());
+        let failed_before = prepared.failed_before.then(|| shared.account.epoch());
         Self {
+            key: RowKey::new(&shared.run, &prepared.id, failed_before),
             id,
             shared,
             crew,

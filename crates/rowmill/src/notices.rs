@@ -67,7 +67,8 @@ pub(crate) fn tell_beginning(
     }
     if settings_unknown {
         (control.notice)(Notice::Warning(
-            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed"
+            "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed, and a \
+             budget does not know what was spent before"
                 .into(),
         ));
     }
