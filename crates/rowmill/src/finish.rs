@@ -58,8 +58,11 @@ pub(crate) fn finish(
     output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
-    // After a write failure the ledger may hold what the output lacks: leave all as it is.
-    let intact = !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if problem.code == ProblemCode::WriteFailed);
+    // After a write failure the ledger may hold what the output lacks, and a run that another process goes on
+    // with is that process's: leave all as it is.
+    let codes = [ProblemCode::WriteFailed, ProblemCode::OutputBusy];
+    let intact =
+        !matches!(&ended.end.stopped, Some(StopCause::Problem(problem)) if codes.contains(&problem.code));
     let mut kept = true;
     let mut changes = OutputChanges::default();
     let apart = check_still_apart(spec, place.folder.path());

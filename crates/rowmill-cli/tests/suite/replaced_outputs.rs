@@ -78,3 +78,24 @@ fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_agai
         assert_eq!(simulator.stats().requests, ROWS as u64, "no row is paid twice");
     }
 }
+
+#[test]
+fn a_run_that_another_process_goes_on_with_leaves_ledger_and_output_to_that_process() {
+    let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
+    // As a resume elsewhere would: a header with a later epoch takes the place of this one.
+    let folder = ".out.jsonl.rowmill";
+    let mut header: serde_json::Value =
+        serde_json::from_str(&place.read(&format!("{folder}/run.json"))).unwrap();
+    header["epoch"] = 7.into();
+    place.write(&format!("{folder}/new.json"), header.to_string());
+    fs::rename(place.path(&format!("{folder}/new.json")), place.path(&format!("{folder}/run.json"))).unwrap();
+    let ledger = place.read(&format!("{folder}/ledger-1.jsonl"));
+    simulator.release();
+    let ended = finish(run).says("error[RM1304]: another process goes on with the run");
+    assert_eq!(ended.code, 1);
+    assert_eq!(place.read(&format!("{folder}/ledger-1.jsonl")), ledger);
+    assert_eq!(place.read(&format!("{folder}/run.json")), header.to_string());
+    let all = ["-i", "rows.jsonl", "-m", "openai.m", "-p", "{{n}}", "-o", "out.jsonl", "--resume"];
+    place.run(&all).ok();
+    assert_eq!(place.json("out.jsonl").len(), ROWS);
+}

@@ -204,7 +204,7 @@ impl Epoch {
     /// The epoch of the part that follows this one.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -52,8 +52,12 @@ async fn waits_between_tries_double_and_the_budget_of_a_row_is_kept() {
         assert!((least..=most).contains(wait), "{waits:?}");
     }
     assert!(end.duration >= Duration::from_millis(waits.iter().sum()), "{:?}", end.duration);
-    let attempts: Vec<u32> =
-        model.seen().iter().filter(|call| call.key.starts_with("run-1-1-")).map(|call| call.attempt).collect();
+    let attempts: Vec<u32> = model
+        .seen()
+        .iter()
+        .filter(|call| call.key.starts_with("run-1-1-"))
+        .map(|call| call.attempt)
+        .collect();
     assert_eq!(attempts, [1, 2, 3, 4], "the key stays the same, so that a provider can see the repeat");
 }
 
