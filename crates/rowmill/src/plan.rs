@@ -327,7 +327,7 @@ async fn count(
         observer: reach.clone(),
         stop: control.stop.clone(),
     };
-    let end = rowmill_engine::run(plan).await?;
+    let end = Box::pin(rowmill_engine::run(plan)).await?;
     let kept = looked_up.map(|store| store.used()).unwrap_or_default();
     let (tokens, accuracy) = (model.tokens(), model.accuracy());
     Ok((end, Counted { tokens, accuracy, spent, reach: reach.reach() }, kept))
