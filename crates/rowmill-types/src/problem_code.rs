@@ -83,8 +83,8 @@ problem_codes! {
         "Give each its own path.";
     OutputBusy = "RM1304", "Another run is writing to the same output.",
         "Wait for it, or choose another output.";
-    OutputUnusable = "RM1305", "The existing output holds lines that are not envelopes, so a resume could lose them.",
-        "Move the file away, or correct the line that the message names.";
+    OutputUnusable = "RM1305", "The existing output holds lines that are not envelopes, which a resume could lose, or lacks rows that should be in it.",
+        "Move the file away, or correct the line that the message names; where rows are missing, resume the run.";
     ChangedRun = "RM1306", "The run to be resumed was made with other settings.",
         "Add `--accept-changes`: rows that are ok stay, the others are done with the new settings. Or go back to the earlier settings.";
     LedgerUnusable = "RM1307", "The ledger of the run to be resumed cannot be read.",

@@ -70,6 +70,47 @@ fn rows_that_moved_after_a_kill_are_found_in_ledger_and_output() {
     assert_eq!(simulator.stats().requests, 3, "four were answered before");
 }
 
+/// Checks that there is one envelope per row of the input, in its order: of a row that cannot be read its number.
+#[track_caller]
+fn assert_follows_input(home: &Home, ids: &[&str]) {
+    let envelopes = home.envelopes();
+    for (number, (id, line)) in (1u64..).zip(ids.iter().zip(&envelopes)) {
+        let expected = if *id == "broken" { Value::from(number) } else { Value::from(*id) };
+        assert_eq!((&line["id"], &line["row_number"]), (&expected, &Value::from(number)), "{line}");
+    }
+    assert_eq!(envelopes.len(), ids.len());
+}
+
+#[test]
+fn rows_that_cannot_be_read_and_moved_are_found_beside_a_ledger_that_was_kept() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let text = |ids: &[&str]| -> String {
+        ids.iter().map(|id| if *id == "broken" { "broken\n".into() } else { row(id) }).collect()
+    };
+    let names: Vec<String> = (1..=20).map(|number| format!("r{number}")).collect();
+    let before: Vec<&str> = (1..=20)
+        .zip(&names)
+        .map(|(number, name)| if [5, 6, 7, 15].contains(&number) { "broken" } else { name.as_str() })
+        .collect();
+    let shuffled = [&["new"], &before[10..], &before[..8], &before[9..10]].concat();
+    for (first, then) in [
+        (&["a", "b", "c", "broken", "d", "e"][..], &["x", "a", "b", "c", "broken", "d", "e"][..]),
+        (&before, &shuffled),
+    ] {
+        let home = Home::new();
+        home.write("in.jsonl", &text(first));
+        let run = |args: &[&str]| {
+            home.run().on(&simulator).args(&WITH_IDS).args(&["--keep-temp"]).args(args).ends_with(3)
+        };
+        run(&[]);
+        home.write("in.jsonl", &text(then));
+        for _ in 0..2 {
+            run(&["--resume", "--accept-changes", "--removed-rows", "drop"]);
+            assert_follows_input(&home, then);
+        }
+    }
+}
+
 #[test]
 fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_so() {
     let simulator = Simulator::start_blocking(Script::new());

@@ -103,7 +103,9 @@ impl Envelopes {
         };
         let mut places = numbered;
         places.extend(named.into_values());
-        places.sort_unstable_by_key(|place| place.number);
+        // Where rows moved, two of them have had the same number: whoever settles the output takes the later
+        // one for the row that has it now.
+        places.sort_unstable_by_key(|place| (place.number, place.record.position()));
         let ledger = store.filter(|_| !places.is_empty()).map(|store| (Arc::clone(store), places));
         Ok(Self { file, ledger })
     }
