@@ -4,6 +4,7 @@ mod batches;
 mod condition;
 mod duckdb;
 mod field_name;
+mod found;
 mod handoff;
 mod infer;
 mod other_form;

@@ -1,16 +1,15 @@
 //! Reading a dataset for a query.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rowmill_core::ports::RowSource;
 use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_value};
-use rowmill_types::{BadRow, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{BadRow, Problem, ProblemCode, Row};
 
-use super::batches::{RowBatches, batches};
+use super::batches::{RowBatch, RowBatches, batches};
+use super::found::{Finder, Places};
 use super::handoff::Handoff;
 use super::infer::{is_number, written_name};
 use super::shape::Shape;
@@ -21,9 +20,14 @@ use super::watch::Watch;
 pub(crate) struct RowScan {
     batches: RowBatches,
     /// The rows that were read last.
-    batch: std::vec::IntoIter<SourceRow>,
+    batch: RowBatch,
+    /// How many of them the scan has come by, with the one that it stands on.
+    passed: usize,
+    places: Places,
+    /// Those that are left of the rows themselves, where they are handed on.
+    rows: std::vec::IntoIter<Row>,
+    /// The one that the scan stands on.
     row: Option<Row>,
-    finder: Finder,
     shape: Arc<Shape>,
     watch: Arc<Watch>,
     handoff: Arc<Handoff>,
@@ -33,12 +37,17 @@ pub(crate) struct RowScan {
 }
 
 impl RowScan {
-    pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable) -> Self {
+    /// A read of the rows of `source`, which asks for the columns in `wanted`.
+    pub(crate) fn new(source: Box<dyn RowSource>, table: &DatasetTable, wanted: &[usize]) -> Self {
+        let places = Places::new(&table.shape, wanted);
+        let finder = Finder::new(&table.shape, places.clone(), table.tap.is_some());
         Self {
-            batches: batches(source, &table.shape),
-            batch: Vec::new().into_iter(),
+            batches: batches(source, finder),
+            batch: RowBatch::default(),
+            passed: 0,
+            places,
+            rows: Vec::new().into_iter(),
             row: None,
-            finder: Finder::new(&table.shape),
             shape: table.shape.clone(),
             watch: table.watch.clone(),
             handoff: table.handoff.clone(),
@@ -72,14 +81,20 @@ impl RowScan {
 
     /// The JSON of a column in the row that the scan stands on.
     fn json(&self, column: usize) -> Option<&str> {
-        self.row.as_ref()?.text().get(self.finder.place(column)?)
+        let place = self.places.of(column)?;
+        self.batch.found.json(self.passed.checked_sub(1)?, place, self.places.width)
     }
 
     /// Takes up the next rows; `false` once there are none.
     fn refill(&mut self) -> Result<bool, Problem> {
-        let Some(batch) = self.batches.next()? else { return Ok(false) };
-        self.batch = batch.rows.into_iter();
+        let Some(mut batch) = self.batches.next()? else { return Ok(false) };
         self.handoff.set_position(batch.position);
+        if let Some((name, row)) = &batch.found.new_field {
+            self.watch.new_field(name, *row);
+        }
+        self.rows = std::mem::take(&mut batch.found.rows).into_iter();
+        self.batch = batch;
+        self.passed = 0;
         Ok(true)
     }
 }
@@ -88,17 +103,16 @@ impl Scan for RowScan {
     fn advance(&mut self) -> Result<bool, Problem> {
         self.hand_on();
         loop {
-            match self.batch.next() {
-                Some(Ok(row)) => {
-                    if let Some(name) = self.finder.find(&row, &self.shape) {
-                        self.watch.new_field(name, row.number());
-                    }
-                    self.row = Some(row);
-                    return Ok(true);
-                }
-                Some(Err(bad)) => self.take_bad(bad),
-                None if self.handoff.is_closed() || !self.refill()? => return Ok(false),
-                None => {}
+            while let Some((_, bad)) = self.batch.found.bad.pop_front_if(|(at, _)| *at == self.passed) {
+                self.take_bad(bad);
+            }
+            if self.passed < self.batch.found.numbers.len() {
+                self.passed += 1;
+                self.row = self.rows.next();
+                return Ok(true);
+            }
+            if self.handoff.is_closed() || !self.refill()? {
+                return Ok(false);
             }
         }
     }
@@ -110,10 +124,8 @@ impl Scan for RowScan {
         if self.shape.takes_all.get(column) == Some(&true) {
             return Ok(text_value(json, self.shape.text));
         }
-        column_value(json, &found.kind, self.shape.text).ok_or_else(|| {
-            let row = self.row.as_ref().map_or(0, Row::number);
-            broken_type(row, json, found, &self.shape)
-        })
+        column_value(json, &found.kind, self.shape.text)
+            .ok_or_else(|| broken_type(self.number(), json, found, &self.shape))
     }
 
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
@@ -141,7 +153,8 @@ impl Scan for RowScan {
     }
 
     fn number(&self) -> u64 {
-        self.row.as_ref().map_or(0, Row::number)
+        let at = self.passed.checked_sub(1);
+        at.and_then(|at| self.batch.found.numbers.get(at)).copied().unwrap_or_default()
     }
 }
 
@@ -170,56 +183,4 @@ fn broken_type(row: u64, json: &str, column: &Column, shape: &Shape) -> Problem 
     Problem::new(ProblemCode::ColumnTypeBroken, message).hint(format!(
         "`--types {name}=text` reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values"
     ))
-}
-
-/// Finds the columns of a table in rows, whose fields mostly stand in the same order.
-struct Finder {
-    columns: HashMap<String, usize>,
-    /// The column that the field at a place was in the row before.
-    guesses: Vec<usize>,
-    /// Where the value of each column is in the text of the row.
-    places: Vec<Option<Range<usize>>>,
-    /// Whether fields that are no column should be told of.
-    tells: bool,
-}
-
-impl Finder {
-    fn new(shape: &Shape) -> Self {
-        let columns = shape.fields.iter().enumerate().map(|(at, field)| (field.clone(), at)).collect();
-        let tells = !shape.declared && shape.notices.is_empty();
-        Self { columns, guesses: Vec::new(), places: vec![None; shape.fields.len()], tells }
-    }
-
-    /// Finds the columns of a row; returns the name of a field that is none.
-    fn find<'r>(&mut self, row: &'r Row, shape: &Shape) -> Option<&'r str> {
-        let start = row.text().as_ptr() as usize;
-        let mut unknown = None;
-        self.places.fill(None);
-        for (at, (name, json)) in row.fields().enumerate() {
-            let guessed = self
-                .guesses
-                .get(at)
-                .copied()
-                .filter(|guess| shape.fields.get(*guess).is_some_and(|field| field == name));
-            let Some(column) = guessed.or_else(|| self.columns.get(name).copied()) else {
-                unknown = unknown.or(Some(name));
-                continue;
-            };
-            if guessed.is_none() {
-                self.guesses.resize(self.guesses.len().max(at + 1), usize::MAX);
-                if let Some(guess) = self.guesses.get_mut(at) {
-                    *guess = column;
-                }
-            }
-            let from = json.as_ptr() as usize - start;
-            if let Some(place) = self.places.get_mut(column) {
-                *place = Some(from..from + json.len());
-            }
-        }
-        unknown.filter(|_| self.tells)
-    }
-
-    fn place(&self, column: usize) -> Option<Range<usize>> {
-        self.places.get(column)?.clone()
-    }
 }

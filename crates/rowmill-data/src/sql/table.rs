@@ -47,7 +47,7 @@ impl Table for DatasetTable {
         }
         let part = Part { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
         let source = self.input.open_part(&part)?;
-        Ok(Box::new(RowScan::new(source, self)))
+        Ok(Box::new(RowScan::new(source, self, &wanted.columns)))
     }
 }
 

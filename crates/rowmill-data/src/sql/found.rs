@@ -1,0 +1,144 @@
+//! The values that a query asks for, found in the rows of an input.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use rowmill_types::{BadRow, Row, SourceRow};
+
+use super::shape::Shape;
+
+/// What a query asks for of rows that were read at once. A few large pieces of memory instead of some for each
+/// row: where one thread makes small ones and another gives them back, both wait for the allocator.
+#[derive(Debug, Default)]
+pub(super) struct FoundRows {
+    /// The JSON of all values, row by row.
+    text: String,
+    /// Where each value ends in it; those that a row does not have are empty.
+    ends: Vec<usize>,
+    /// The numbers of the rows.
+    pub(super) numbers: Vec<u64>,
+    /// The rows themselves, where they are handed on as they are.
+    pub(super) rows: Vec<Row>,
+    /// Those that are none, each with how many rows come before it.
+    pub(super) bad: VecDeque<(usize, BadRow)>,
+    /// The first field that is no column, and the number of its row.
+    pub(super) new_field: Option<(String, u64)>,
+}
+
+impl FoundRows {
+    /// The JSON of a value: `row` counts from the first of these rows, and `place` is one of `width`.
+    pub(super) fn json(&self, row: usize, place: usize, width: usize) -> Option<&str> {
+        let at = row * width + place;
+        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.text.get(start..*self.ends.get(at)?).filter(|json| !json.is_empty())
+    }
+}
+
+/// The columns that a query asks for, each with a place among their values.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    of_columns: Arc<[Option<usize>]>,
+    pub(super) width: usize,
+}
+
+impl Places {
+    /// `wanted` has columns of the shape, in order.
+    pub(super) fn new(shape: &Shape, wanted: &[usize]) -> Self {
+        let place = |column| wanted.iter().position(|wanted| *wanted == column);
+        Self { of_columns: (0..shape.fields.len()).map(place).collect(), width: wanted.len() }
+    }
+
+    pub(super) fn of(&self, column: usize) -> Option<usize> {
+        *self.of_columns.get(column)?
+    }
+}
+
+/// Finds the columns of a table in rows, whose fields mostly stand in the same order.
+pub(super) struct Finder {
+    shape: Arc<Shape>,
+    places: Places,
+    columns: HashMap<String, usize>,
+    /// The column that the field at a place was in the row before.
+    guesses: Vec<usize>,
+    /// The text of the row that is looked at, by places.
+    values: Vec<std::ops::Range<usize>>,
+    /// Whether fields that are no column should be told of.
+    tells: bool,
+    /// Whether the rows are wanted, too.
+    keeps_rows: bool,
+}
+
+impl Finder {
+    pub(super) fn new(shape: &Arc<Shape>, places: Places, keeps_rows: bool) -> Self {
+        let columns = shape.fields.iter().enumerate().map(|(at, field)| (field.clone(), at)).collect();
+        Self {
+            columns,
+            guesses: Vec::new(),
+            values: vec![0..0; places.width],
+            tells: !shape.declared && shape.notices.is_empty(),
+            shape: Arc::clone(shape),
+            places,
+            keeps_rows,
+        }
+    }
+
+    /// Whether rows are kept that have more than is asked for. Where columns are declared, no others are read.
+    pub(super) fn makes_large_rows(&self) -> bool {
+        self.keeps_rows && !self.shape.declared
+    }
+
+    /// Takes what is asked for from rows, which are used up.
+    pub(super) fn find_all(&mut self, rows: &mut Vec<SourceRow>) -> FoundRows {
+        let mut found = FoundRows::default();
+        found.ends.reserve(rows.len() * self.places.width);
+        found.numbers.reserve(rows.len());
+        for row in rows.drain(..) {
+            match row {
+                Ok(row) => self.find(row, &mut found),
+                Err(bad) => found.bad.push_back((found.numbers.len(), bad)),
+            }
+        }
+        found
+    }
+
+    fn find(&mut self, row: Row, found: &mut FoundRows) {
+        let text = row.text();
+        let start = text.as_ptr().addr();
+        self.values.fill(0..0);
+        for (at, (name, json)) in row.fields().enumerate() {
+            let Some(column) = self.column(at, name) else {
+                if self.tells && found.new_field.is_none() {
+                    found.new_field = Some((name.to_owned(), row.number()));
+                }
+                continue;
+            };
+            if let Some(value) = self.places.of(column).and_then(|place| self.values.get_mut(place)) {
+                // The value is a part of the row, so its address tells its place.
+                let from = json.as_ptr().addr() - start;
+                *value = from..from + json.len();
+            }
+        }
+        for value in &self.values {
+            found.text.push_str(text.get(value.clone()).unwrap_or_default());
+            found.ends.push(found.text.len());
+        }
+        found.numbers.push(row.number());
+        if self.keeps_rows {
+            found.rows.push(row);
+        }
+    }
+
+    /// The column that the field at a place of a row is.
+    fn column(&mut self, at: usize, name: &str) -> Option<usize> {
+        let guess = self.guesses.get(at).copied();
+        if guess.is_some_and(|guess| self.shape.fields.get(guess).is_some_and(|field| field == name)) {
+            return guess;
+        }
+        let column = self.columns.get(name).copied()?;
+        self.guesses.resize(self.guesses.len().max(at + 1), usize::MAX);
+        if let Some(guess) = self.guesses.get_mut(at) {
+            *guess = column;
+        }
+        Some(column)
+    }
+}
