@@ -97,14 +97,6 @@ impl Resume {
         Self { retry_undecided, ..Self::default() }
     }
 
-    /// Uses the room of a set that somebody else has no use for any more: two sets of many ids would take
-    /// twice the memory.
-    #[must_use]
-    pub fn with_room(self, mut room: IdSet) -> Self {
-        room.clear();
-        Self { ok: room, ..self }
-    }
-
     /// Takes in one envelope of the output.
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
         if head.ok {

@@ -327,7 +327,6 @@ impl IdReader {
 #[cfg(test)]
 mod tests {
     use rowmill_core::ports::InputIdentity;
-    use rowmill_core::select::IdSet;
     use rowmill_data::{Format, InputSpec, dataset};
 
     use super::*;
@@ -352,12 +351,7 @@ mod tests {
     }
 
     fn refusal(before: Option<&str>, now: Option<&str>) -> String {
-        let new = NewRun {
-            header: header(now),
-            input: None,
-            recording: Recording::Unneeded,
-            room: IdSet::default(),
-        };
+        let new = NewRun { header: header(now), input: None, recording: Recording::Unneeded };
         let problem = known_by(Some(&header(before)), new, None).unwrap_err();
         assert_eq!(problem.code, ProblemCode::ChangedRun);
         format!("{}; {}", problem.message, problem.hint.unwrap())

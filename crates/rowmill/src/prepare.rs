@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rowmill_core::fingerprint::{Fingerprint, digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::resume::Resume;
-use rowmill_core::select::{IdRule, IdSet, InputStretches, Selector};
+use rowmill_core::select::{IdRule, InputStretches, Selector};
 use rowmill_data::output::{Claim, OutputFile, StandardOutput, check_name};
 use rowmill_data::traces::TraceFolder;
 use rowmill_data::{Location, WantedColumn, deviating_delimiter};
@@ -20,7 +20,7 @@ use crate::inputs::{self, OpenedInput, Tell};
 use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
 use crate::recorded::Recording;
-use crate::rows::{CheckedIds, check_ids, count};
+use crate::rows::{check_ids, count};
 use crate::run_place::RunPlace;
 use crate::sides::sides;
 use crate::spec::{Existing, Output, RunSpec};
@@ -44,15 +44,13 @@ pub(crate) struct Rows {
 pub(crate) struct LookedAt {
     stretches: InputStretches,
     identity: InputIdentity,
-    /// A set of all ids, whose room the resume can use.
-    pub(crate) seen: IdSet,
 }
 
 impl Rows {
     /// Spares a resume the rows that are done and stand where they stood. An input that changed since it was
     /// looked at is read from its beginning.
     pub(crate) fn compare_with(&self, resume: &mut Resume) {
-        let Some(LookedAt { stretches, identity, .. }) = &self.looked_at else { return };
+        let Some(LookedAt { stretches, identity }) = &self.looked_at else { return };
         if self.dataset.identity().is_ok_and(|now| now == *identity) {
             resume.compare_with(stretches);
         }
@@ -139,8 +137,8 @@ pub(crate) fn rows(
     let mut looked_at = None;
     if must_check && dataset.rereadable() {
         let identity = dataset.identity()?;
-        let CheckedIds { stretches, seen } = check_ids(&*dataset, &ids, &spec.selection, candidates)?;
-        looked_at = spec.existing.resumes().then_some(LookedAt { stretches, identity, seen });
+        let stretches = check_ids(&*dataset, &ids, &spec.selection, candidates)?;
+        looked_at = spec.existing.resumes().then_some(LookedAt { stretches, identity });
     }
     Ok(Rows { input, dataset, selector, ids, id_check, looked_at, recording })
 }

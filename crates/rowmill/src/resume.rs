@@ -9,7 +9,7 @@ use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, Retention, Si
 use rowmill_core::record::{EnvelopeHead, Record};
 use rowmill_core::resume::{Resume, ResumeCounts, Standing};
 use rowmill_core::run_header::{RunHeader, SinkBase, Unfinished};
-use rowmill_core::select::{IdRule, IdSet, RowPlaces};
+use rowmill_core::select::{IdRule, RowPlaces};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
@@ -29,8 +29,6 @@ pub(crate) struct NewRun {
     pub(crate) input: Option<NumberedInput>,
     /// Whether its rows are recorded for a resume.
     pub(crate) recording: Recording,
-    /// Room for the ids of a resume.
-    pub(crate) room: IdSet,
 }
 
 /// What a run begins from.
@@ -135,11 +133,10 @@ pub(crate) fn resumed(
 ) -> Result<Beginning, Problem> {
     let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
-    let room = std::mem::take(&mut new.room);
     let before = place.store.header()?;
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
-    let mut resume = Resume::new(settings.retry_unknown).with_room(room);
+    let mut resume = Resume::new(settings.retry_unknown);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
         settings_unknown = before.is_none();

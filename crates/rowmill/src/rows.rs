@@ -22,14 +22,6 @@ pub(crate) fn count(dataset: &dyn Dataset) -> Result<u64, Problem> {
     }
 }
 
-/// What a check of all ids leaves.
-pub(crate) struct CheckedIds {
-    /// Where the rows stand.
-    pub(crate) stretches: InputStretches,
-    /// The ids.
-    pub(crate) seen: IdSet,
-}
-
 /// Checks that every selected row has a valid id of its own, and says where it stands. A missing field is
 /// no mistake here: it is that row's failure later.
 pub(crate) fn check_ids(
@@ -37,7 +29,7 @@ pub(crate) fn check_ids(
     ids: &IdRule,
     selection: &Selection,
     candidates: Option<u64>,
-) -> Result<CheckedIds, Problem> {
+) -> Result<InputStretches, Problem> {
     let mut seen = IdSet::default();
     let mut stretches = InputStretches::default();
     each_selected(dataset, ids, selection, candidates, |row| {
@@ -63,7 +55,7 @@ pub(crate) fn check_ids(
             Err(fault) => fault.problem(row.number()).map_or(Ok(true), Err),
         }
     })?;
-    Ok(CheckedIds { stretches, seen })
+    Ok(stretches)
 }
 
 /// What an earlier run left of the selected rows; `None` where they are too many to be counted before

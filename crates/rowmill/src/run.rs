@@ -338,9 +338,8 @@ fn new_run(
     };
     let recording = std::mem::take(&mut rows.recording);
     let header = recording.name_in(header);
-    let room = rows.looked_at.as_mut().map(|looked_at| std::mem::take(&mut looked_at.seen));
     let input = NumberedInput::of(spec, rows, by_number)?;
-    Ok(NewRun { header, input, recording, room: room.unwrap_or_default() })
+    Ok(NewRun { header, input, recording })
 }
 
 /// Carries a plan out, gives back what its models keep at their providers, and tells what there

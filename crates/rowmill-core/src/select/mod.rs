@@ -1,5 +1,6 @@
 //! Which rows a run takes, and what names them.
 
+mod digest_set;
 mod id_set;
 mod ids;
 mod row_places;

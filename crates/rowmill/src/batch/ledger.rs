@@ -7,7 +7,6 @@ use rowmill_core::limits::Spend;
 use rowmill_core::ports::{InputIdentity, OpenLedger, Retention, RunLock};
 use rowmill_core::resume::Resume;
 use rowmill_core::run_header::RunHeader;
-use rowmill_core::select::IdSet;
 use rowmill_engine::Answers;
 use rowmill_types::{Problem, ProblemCode};
 
@@ -125,7 +124,7 @@ pub(super) async fn begin(
         let recording = Recording::Unneeded;
         let beginning = match existing.resumes() {
             true => {
-                let new = NewRun { header, input: None, recording, room: IdSet::default() };
+                let new = NewRun { header, input: None, recording };
                 resumed(&settings, &place, None, new).map_err(hint)?
             }
             false => {
