@@ -15,6 +15,14 @@ pub struct ToolSpec {
     pub schema: serde_json::Value,
 }
 
+impl ToolSpec {
+    /// What makes it the same tool for a model, as text that stays the same in later versions.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        serde_json::json!([self.name, self.description, self.schema]).to_string()
+    }
+}
+
 /// A call that a model wants made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -109,4 +117,19 @@ pub struct Citation {
     /// The passage that is cited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_tells_tools_apart_is_text_that_no_change_of_the_code_changes() {
+        let mut tool = ToolSpec { name: "look".into(), description: None, schema: json!({"type": "object"}) };
+        assert_eq!(tool.identity(), r#"["look",null,{"type":"object"}]"#);
+        tool.description = Some("Looks \"up\".".into());
+        assert_eq!(tool.identity(), r#"["look","Looks \"up\".",{"type":"object"}]"#);
+    }
 }

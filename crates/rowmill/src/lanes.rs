@@ -321,7 +321,7 @@ pub(crate) fn identity(setup: &Setup) -> String {
         digest_of(setup.schema.as_ref().map(ToString::to_string))
     );
     for tool in &setup.tools {
-        identity.push_str(&format!("\n{}", digest(&format!("{tool:?}"))));
+        identity.push_str(&format!("\n{}", digest(&tool.identity())));
     }
     identity
 }

@@ -8,6 +8,7 @@ use rowmill_core::fingerprint::digest;
 use rowmill_core::validate::ResultSchema;
 use rowmill_tools::{Filter, Names, StubTool, Stubs};
 use rowmill_types::{Problem, ProblemCode};
+use serde_json::json;
 
 use super::offers::{Offer, Offers};
 use crate::spec::AgentFlags;
@@ -151,7 +152,7 @@ fn listed(who: &str, names: &[String]) -> String {
 pub(crate) fn with_routes(agents: &str, flags: &AgentFlags) -> String {
     let AgentFlags { passthrough, deny, shell, tool_result_limit, .. } = flags;
     let recorded = recorded_answers(flags);
-    digest(&format!("{agents}\n{recorded:?}\n{passthrough:?}\n{deny:?}\n{shell}\n{tool_result_limit}"))
+    digest(&json!([agents, recorded, passthrough, deny, shell, tool_result_limit]).to_string())
 }
 
 /// The same for people, as lines.

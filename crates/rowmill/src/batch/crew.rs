@@ -11,7 +11,8 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Tools as CrewTools, Voice};
 use rowmill_http::HttpClient;
-use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
+use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, ToolSpec};
+use serde_json::json;
 
 use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
@@ -155,7 +156,8 @@ impl Scene {
     }
 
     fn voice(&self, inner: &Inner, brief: Brief) -> Result<Spoken, Problem> {
-        let own = format!("{:?}\n{:?}\n{:?}", brief.instruction, brief.schema, brief.tools);
+        let tools: Vec<String> = brief.tools.iter().map(ToolSpec::identity).collect();
+        let own = json!([brief.instruction, brief.schema, tools]).to_string();
         let (model, lane) = match &inner.asked {
             Asked::Own { name, make } => (name.clone(), self.own_lane(inner, name, make(&brief)?)?),
             Asked::Model(name) => return self.known_voice(inner, name, brief),
