@@ -195,9 +195,9 @@ fn shell(args: &[&str]) -> Extractor {
 #[ignore = "this is what child processes do"]
 #[expect(clippy::exit, reason = "a child ends with a code")]
 fn the_child() {
-    let Some(kind) = std::env::var_os("KIND") else { return };
+    let kind = std::env::var("KIND").unwrap();
     let mut output = fs::OpenOptions::new().write(true).open("/dev/fd/3").unwrap();
-    if let Err(error) = extract_main(kind.to_str().unwrap(), &mut std::io::stdin(), &mut output) {
+    if let Err(error) = extract_main(&kind, &mut std::io::stdin(), &mut output) {
         eprintln!("{error}");
         std::process::exit(1);
     }

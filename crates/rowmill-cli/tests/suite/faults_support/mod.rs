@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -221,12 +220,14 @@ impl Run {
         self
     }
 
-    /// Runs as a user for whom permissions count, where we are root.
-    pub(crate) fn by_nobody(mut self) -> Self {
-        if rustix::process::getuid().is_root() {
-            self.command.uid(65_534).gid(65_534);
+    /// Runs as somebody for whom the permissions of files count, which they do not for root.
+    pub(crate) fn without_privileges(self) -> Self {
+        if !rustix::process::getuid().is_root() {
+            return self;
         }
-        self
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--bounding-set", "-dac_override,-dac_read_search", "--"]);
+        Self { command: self.within(setpriv), stdin: None }
     }
 
     /// Runs in a shell that does this first, such as `ulimit -n 64`, and then becomes the command.
@@ -251,11 +252,6 @@ impl Run {
         other.envs(set).current_dir(self.command.get_current_dir().unwrap());
         other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         other
-    }
-
-    /// Runs to the end; `None` if it cannot be started.
-    pub(crate) fn try_end(mut self) -> Option<Ended> {
-        self.command.spawn().ok().map(|child| Running { child }.end())
     }
 
     pub(crate) fn start(mut self) -> Running {
