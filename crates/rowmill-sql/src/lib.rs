@@ -23,6 +23,7 @@ mod plan;
 mod query;
 mod scalars;
 mod table;
+mod unwinding;
 mod values;
 mod vtab;
 

@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::Problem;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{
     Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConfig, VTabConnection, VTabCursor,
@@ -17,6 +16,7 @@ use rusqlite::{Connection, Error, Result, ToSql};
 use crate::fields::{FieldForm, TableField};
 use crate::plan::ScanPlan;
 use crate::table::{Comparison, Condition, NamedTable, Scalar, Scan, Table, Value, Wanted};
+use crate::unwinding::without_unwinding;
 use crate::values::calendar::{CivilDay, MICROS_PER_DAY, MICROS_PER_SECOND, split};
 use crate::values::encoding::is_wide;
 use crate::values::moment_text::{date_text, time_text};
@@ -161,11 +161,9 @@ struct ScanCursor {
 }
 
 impl ScanCursor {
-    /// Runs a part of a scan. A panic must not pass through SQLite, which is no Rust.
+    /// Runs a part of a scan.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Problem>) -> Result<T> {
-        catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "reading the input panicked")))
-            .map_err(|problem| self.source.problem.put(problem))
+        without_unwinding(work).map_err(|problem| self.source.problem.put(problem))
     }
 }
 
@@ -187,16 +185,18 @@ unsafe impl VTabCursor for ScanCursor {
             }
         }
         let table = self.source.table.clone();
-        self.scan = None;
-        self.scan = Some(self.guarded(|| table.scan(&wanted))?);
+        let before = self.scan.take();
+        self.scan = Some(self.guarded(|| {
+            drop(before);
+            table.scan(&wanted)
+        })?);
         self.next()
     }
 
     fn next(&mut self) -> Result<()> {
         let Some(mut scan) = self.scan.take() else { return Ok(()) };
-        if self.guarded(|| scan.advance())? {
-            self.scan = Some(scan);
-        }
+        // A scan that has come to its end is dropped there, too.
+        self.scan = self.guarded(|| Ok(scan.advance()?.then_some(scan)))?;
         Ok(())
     }
 
@@ -209,12 +209,28 @@ unsafe impl VTabCursor for ScanCursor {
         let (Some(scan), Some(field)) = (&self.scan, field) else { return Ok(()) };
         match field.form {
             FieldForm::Value => context.set_result(self.guarded(|| scan.value(field.column))?),
-            FieldForm::Json => context.set_result(scan.raw(field.column).map_or(Value::Null, Value::Text)),
+            FieldForm::Json => {
+                let raw = self.guarded(|| Ok(scan.raw(field.column)))?;
+                context.set_result(raw.map_or(Value::Null, Value::Text))
+            }
         }
     }
 
     fn rowid(&self) -> Result<i64> {
-        Ok(self.scan.as_ref().map_or(0, |scan| i64::try_from(scan.number()).unwrap_or(i64::MAX)))
+        let Some(scan) = &self.scan else { return Ok(0) };
+        let number = self.guarded(|| Ok(scan.number()))?;
+        Ok(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl Drop for ScanCursor {
+    fn drop(&mut self) {
+        let scan = self.scan.take();
+        // SQLite has no use for a problem here; who runs the query finds it.
+        drop(self.guarded(|| {
+            drop(scan);
+            Ok(())
+        }));
     }
 }
 

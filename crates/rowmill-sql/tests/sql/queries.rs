@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Memory, query, rows};
+use crate::support::{Memory, Panics, query, rows};
 use rowmill_sql::{Comparison, Condition, Scalar, Wanted};
 use rowmill_types::ProblemCode;
 
@@ -229,6 +229,19 @@ fn the_problem_of_a_table_is_told_as_it_is() {
     let problem = rows(&table, "SELECT id FROM input").unwrap_err();
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InputUnreadable, "the disk is gone"));
     assert_eq!(rows(&table, "SELECT id FROM input LIMIT 1").unwrap(), ["1"]);
+}
+
+#[test]
+fn a_table_that_panics_fails_the_query_and_not_the_process() {
+    for part in [Panics::Begin, Panics::Advance, Panics::Value, Panics::Raw, Panics::Number, Panics::Drop] {
+        let table = Arc::new(Memory::people().panicking_in(part));
+        let problem = rows(&table, "SELECT rowid, id, score, tags FROM input").unwrap_err();
+        assert_eq!(
+            (problem.code, problem.message.as_str()),
+            (ProblemCode::Internal, "reading the input panicked"),
+            "{part:?}"
+        );
+    }
 }
 
 #[test]

@@ -10,6 +10,17 @@ use rowmill_sql::{
 };
 use rowmill_types::{Problem, ProblemCode};
 
+/// A part of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Panics {
+    Begin,
+    Advance,
+    Value,
+    Raw,
+    Number,
+    Drop,
+}
+
 #[derive(Debug)]
 pub(crate) struct Memory {
     columns: Vec<Column>,
@@ -17,6 +28,8 @@ pub(crate) struct Memory {
     rows: Vec<Vec<&'static str>>,
     /// The scan fails behind this many rows.
     fails_after: Option<usize>,
+    /// Where the scan panics.
+    panics_in: Option<Panics>,
     /// What every scan was asked for.
     asked: Mutex<Vec<Wanted>>,
 }
@@ -75,12 +88,18 @@ impl Memory {
                 ],
             ],
             fails_after: None,
+            panics_in: None,
             asked: Mutex::default(),
         }
     }
 
     pub(crate) fn failing_after(mut self, rows: usize) -> Self {
         self.fails_after = Some(rows);
+        self
+    }
+
+    pub(crate) fn panicking_in(mut self, part: Panics) -> Self {
+        self.panics_in = Some(part);
         self
     }
 
@@ -95,6 +114,19 @@ struct MemoryScan {
     rows: Vec<Vec<&'static str>>,
     next: usize,
     fails_after: Option<usize>,
+    panics_in: Option<Panics>,
+}
+
+impl MemoryScan {
+    fn come_to(&self, part: Panics) {
+        assert!(self.panics_in != Some(part), "panics in {part:?}");
+    }
+}
+
+impl Drop for MemoryScan {
+    fn drop(&mut self) {
+        self.come_to(Panics::Drop);
+    }
 }
 
 impl Table for Memory {
@@ -104,13 +136,23 @@ impl Table for Memory {
 
     fn scan(&self, wanted: &Wanted) -> Result<Box<dyn Scan>, Problem> {
         self.asked.lock().unwrap().push(wanted.clone());
-        let (columns, rows, kinds) = (wanted.columns.clone(), self.rows.clone(), self.columns.clone());
-        Ok(Box::new(MemoryScan { columns, kinds, rows, next: 0, fails_after: self.fails_after }))
+        let Self { columns, rows, fails_after, panics_in, .. } = self;
+        let scan = MemoryScan {
+            columns: wanted.columns.clone(),
+            kinds: columns.clone(),
+            rows: rows.clone(),
+            next: 0,
+            fails_after: *fails_after,
+            panics_in: *panics_in,
+        };
+        scan.come_to(Panics::Begin);
+        Ok(Box::new(scan))
     }
 }
 
 impl Scan for MemoryScan {
     fn advance(&mut self) -> Result<bool, Problem> {
+        self.come_to(Panics::Advance);
         if self.fails_after == Some(self.next) {
             return Err(Problem::new(ProblemCode::InputUnreadable, "the disk is gone"));
         }
@@ -119,17 +161,20 @@ impl Scan for MemoryScan {
     }
 
     fn value(&self, column: usize) -> Result<Value<'_>, Problem> {
+        self.come_to(Panics::Value);
         assert!(self.columns.contains(&column), "column {column} was not wanted");
         let json = self.rows[self.next - 1][column];
         Ok(column_value(json, &self.kinds[column].kind, FieldText::IsText).unwrap())
     }
 
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.come_to(Panics::Raw);
         assert!(self.columns.contains(&column), "column {column} was not wanted");
         Some(Cow::Borrowed(self.rows[self.next - 1][column]))
     }
 
     fn number(&self) -> u64 {
+        self.come_to(Panics::Number);
         self.next as u64 * 10
     }
 }
