@@ -20,10 +20,15 @@ fn seen(place: &Place) -> Vec<Value> {
 
 /// A place in which `python3` has the package `duckdb`.
 fn place_with_duckdb() -> Place {
+    place_with("bin", "python3")
+}
+
+/// A place where a program of the Python environment of the tests is found.
+fn place_with(folder: &str, program: &str) -> Place {
     let mut place = Place::new();
-    let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin");
-    assert!(environment.join("python3").exists(), "run `bash scripts/prepare-python` first");
-    place.set("PATH", &format!("{}:/usr/bin:/bin", environment.display()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv").join(folder);
+    assert!(folder.join(program).exists(), "run `bash scripts/prepare-python` first");
+    place.set("PATH", &format!("{}:/usr/bin:/bin", folder.display()));
     place
 }
 
@@ -124,6 +129,38 @@ fn a_query_can_run_in_the_duckdb_of_the_user() {
         .code(1)
         .says("error[RM1062]")
         .says("pip install duckdb");
+}
+
+#[test]
+fn the_program_of_duckdb_and_its_package_give_rows_while_they_run_and_end_with_the_run() {
+    for place in [place_with("duckdb-cli/duckdb_cli", "duckdb"), place_with_duckdb()] {
+        place.write("rows.jsonl", "{\"id\":1}\n{\"id\":2}\n");
+        let sql = |query: &str| {
+            run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--overwrite"])
+        };
+        sql("SELECT id + 1 AS next FROM input ORDER BY id DESC").ok();
+        assert_eq!(seen(&place), [json!({"next": 3}), json!({"next": 2})]);
+        sql("SELECT CAST('x' || id AS INTEGER) AS n FROM input")
+            .code(1)
+            .says("error[RM1021]: `--sql` failed while it ran: Conversion Error");
+        // All of these rows would take hours.
+        let endless = "SELECT range AS n FROM range(100000000000)";
+        let head = ["head", "rows.jsonl", "-n", "2", "--sql", endless, "--sql-engine", "duckdb"];
+        let shown = place.rowmill(&head).ok().stdout;
+        assert!(shown.contains("more than 1,000 rows"), "{shown}");
+        place.write("text.txt", "no rows");
+        let text = [
+            "head",
+            "text.txt",
+            "--input-format",
+            "documents",
+            "--sql",
+            "SELECT 1",
+            "--sql-engine",
+            "duckdb",
+        ];
+        place.rowmill(&text).code(1).says("`--sql-engine duckdb` cannot read inputs of the format documents");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How fast rowmill is and what it costs, beside `wrk`.
 
 mod capture;
+mod durable;
 mod rows;
 mod scenarios;
 mod wrk;

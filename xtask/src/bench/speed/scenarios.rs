@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{capture, rows, wrk};
+use super::{capture, durable, rows, wrk};
 use crate::Failure;
 use crate::bench::measure::{Cost, cost_of, median, shown};
 use crate::bench::report::{Section, Verdict, list, whole};
@@ -18,6 +18,7 @@ pub(in crate::bench) const ALL: &[(&str, Scenario)] = &[
     ("start-up", start_up),
     ("many calls in flight", many_in_flight),
     ("reading and resuming", reading),
+    ("durable", durable::durable),
 ];
 
 const PROMPT: &str = "Is this review positive, negative or neutral? {{review}}";
@@ -26,7 +27,7 @@ const ROUNDS: usize = 3;
 /// What `wrk` sends in turn.
 const CAPTURED: u64 = 1_000;
 
-fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command {
+pub(super) fn calls(stage: &Stage, input: &str, server: &Server, parallel: u64) -> Command {
     let mut command = stage.run(input, "results.jsonl", MODEL);
     command.args(["--overwrite", "-p", PROMPT, "--parallel", &parallel.to_string()]);
     command.env("GENERIC_BASE_URL", server.base_url());
@@ -81,9 +82,9 @@ fn throughput(stage: &Stage) -> Result<Section, Failure> {
         ],
         verdicts: vec![
             Verdict {
-                target: "CPU per row at most 3 times that of `wrk`",
+                target: "CPU per row at most 2.3 times that of `wrk`",
                 measured: format!("{ratio:.2} times"),
-                reached: ratio <= 3.0,
+                reached: ratio <= 2.3,
             },
             Verdict {
                 target: "at least 8,000 rows/s",

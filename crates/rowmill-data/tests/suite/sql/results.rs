@@ -191,6 +191,18 @@ fn a_value_that_breaks_the_type_of_its_column_is_named_with_its_row_and_the_reme
 }
 
 #[test]
+fn a_value_of_a_csv_that_breaks_the_type_of_its_column_is_named_too() {
+    let mut text = "x,id\n".to_owned();
+    text.push_str(&"1,7\n".repeat(20_480));
+    text.push_str("n/a,8\n");
+    let input = Input::new("rows.csv", &text);
+    let problem =
+        read_all(&mut *input.sql("SELECT id FROM input WHERE x > 8").unwrap().open().unwrap()).unwrap_err();
+    assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
+    assert!(problem.message.contains("has \"n/a\" in `x`, which is BIGINT"), "{}", problem.message);
+}
+
+#[test]
 fn mixed_columns_pass_on_every_value_and_are_compared_only_with_a_cast() {
     let input = Input::new("rows.jsonl", "{\"x\":true}\n{\"x\":\"[1]\"}\n{\"x\":1.50}\n{\"x\":[1, 2]}\n");
     let rows = [r#"{"x":true}"#, r#"{"x":"[1]"}"#, r#"{"x":1.50}"#, r#"{"x":[1, 2]}"#];
