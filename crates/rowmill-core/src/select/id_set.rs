@@ -31,12 +31,21 @@ pub struct IdSet {
 
 /// What digests of ids begin from, the same for all sets of a process.
 #[derive(Clone, Copy)]
-struct Seed(u64);
+pub(super) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
         static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
         Self(*SEED.get_or_init(|| RandomState::new().hash_one(PARTS)))
+    }
+}
+
+impl Seed {
+    /// The part that a text belongs to, and what is kept of it there.
+    pub(super) fn digest(self, text: &str) -> (usize, Remainder) {
+        let [first, second, kept @ ..] = xxh3_128_with_seed(text.as_bytes(), self.0).to_be_bytes();
+        let [one, two, three, four, five, six, ..] = kept;
+        (usize::from(u16::from_be_bytes([first, second])), [one, two, three, four, five, six])
     }
 }
 
@@ -50,7 +59,7 @@ impl IdSet {
         if self.parts.is_empty() {
             self.parts.resize_with(PARTS, Vec::new);
         }
-        let (part, remainder) = self.place(text);
+        let (part, remainder) = self.seed.digest(text);
         let Some(part) = self.parts.get_mut(part) else { return false };
         let Err(at) = part.binary_search(&remainder) else { return false };
         if part.len() == part.capacity() {
@@ -69,7 +78,7 @@ impl IdSet {
             RowId::Text(_) if self.texts == 0 => return false,
             RowId::Text(text) => text,
         };
-        let (part, remainder) = self.place(text);
+        let (part, remainder) = self.seed.digest(text);
         self.parts.get(part).is_some_and(|part| part.binary_search(&remainder).is_ok())
     }
 
@@ -83,7 +92,7 @@ impl IdSet {
             RowId::Text(_) if self.texts == 0 => return,
             RowId::Text(text) => text,
         };
-        let (part, remainder) = self.place(text);
+        let (part, remainder) = self.seed.digest(text);
         if let Some(part) = self.parts.get_mut(part)
             && let Ok(at) = part.binary_search(&remainder)
         {
@@ -109,13 +118,6 @@ impl IdSet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The part that a text belongs to, and what is kept of it there.
-    fn place(&self, text: &str) -> (usize, Remainder) {
-        let [first, second, kept @ ..] = xxh3_128_with_seed(text.as_bytes(), self.seed.0).to_be_bytes();
-        let [one, two, three, four, five, six, ..] = kept;
-        (usize::from(u16::from_be_bytes([first, second])), [one, two, three, four, five, six])
     }
 }
 
