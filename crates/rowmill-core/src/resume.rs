@@ -7,7 +7,7 @@ use rowmill_types::RowId;
 use crate::agent::Happening;
 use crate::ports::{ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
-use crate::select::{IdSet, InputStretches, OutputStretches, RowPlaces, RowStretch};
+use crate::select::{IdSet, InputStretches, OutputStretches, RecordMap, RowPlaces, RowStretch};
 
 /// What is known of the rows of an earlier run: from its output, then from its ledger.
 ///
@@ -17,7 +17,7 @@ use crate::select::{IdSet, InputStretches, OutputStretches, RowPlaces, RowStretc
 pub struct Resume {
     ok: IdSet,
     failed: IdSet,
-    kept: HashMap<RowId, RecordId>,
+    kept: RecordMap,
     in_flight: HashSet<u64>,
     /// Rows that wait for something outside of the process, and the numbers that they had.
     parked: IdSet,
@@ -25,7 +25,7 @@ pub struct Resume {
     /// Rows whose tools may have run: nobody may run them again unasked.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
-    unpublished: HashMap<RowId, RecordId>,
+    unpublished: RecordMap,
     retry_undecided: bool,
     /// The turns that were kept of rows in flight.
     turns: HashMap<RowId, Turns>,
@@ -183,7 +183,7 @@ impl Resume {
         if head.ok {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
-            if self.kept.insert(head.id.clone(), span).is_none() {
+            if self.kept.insert(&head.id, span) {
                 self.places.add(&head.id, head.number);
             }
         } else {
@@ -196,7 +196,7 @@ impl Resume {
         if self.ok.contains(&head.id) {
             return;
         }
-        let unpublished = self.unpublished.remove(&head.id).is_some();
+        let unpublished = self.unpublished.remove(&head.id);
         let published = self.undecided.contains(&head.id) && !unpublished;
         self.undecided.remove(&head.id);
         if head.interrupted {
@@ -207,7 +207,7 @@ impl Resume {
             self.undecided.insert(&head.id);
             // Nobody works on it again, so this is the envelope that it has.
             if let Some(span) = span.filter(|_| !published) {
-                self.unpublished.insert(head.id.clone(), span);
+                self.unpublished.insert(&head.id, span);
             }
         } else {
             self.failed.insert(&head.id);
@@ -288,9 +288,9 @@ impl Resume {
         if self.ok.contains(id) {
             Standing::Done
         } else if self.undecided.contains(id) {
-            self.unpublished.get(id).map_or(Standing::Done, |span| Standing::Kept(*span))
+            self.unpublished.get(id).map_or(Standing::Done, Standing::Kept)
         } else if let Some(span) = self.kept.get(id) {
-            Standing::Kept(*span)
+            Standing::Kept(span)
         } else if self.parked.contains(id) && !self.in_flight.contains(&number) {
             Standing::Parked
         } else if self.in_flight.contains(&number) || self.turns.contains_key(id) {

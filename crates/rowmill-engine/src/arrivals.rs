@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_types::Problem;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::batch_queue::BatchQueue;
 use crate::feed::Batch;
 use crate::work::Done;
 
@@ -51,11 +51,9 @@ pub(crate) fn cut_all<F: Future<Output = Done>>(flight: FuturesUnordered<F>) -> 
 }
 
 /// Waits for the next batch; there is none from an input that has ended.
-pub(crate) async fn receive_from(
-    feed: &mut Option<mpsc::Receiver<Result<Batch, Problem>>>,
-) -> Option<Result<Batch, Problem>> {
+pub(crate) async fn receive_from(feed: &mut Option<BatchQueue>) -> Option<Result<Batch, Problem>> {
     match feed {
-        Some(feed) => feed.recv().await,
+        Some(feed) => feed.next().await,
         None => None,
     }
 }

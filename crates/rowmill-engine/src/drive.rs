@@ -12,13 +12,13 @@ use rowmill_core::ports::{Event, Observer, ParkedRow};
 use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
 use rowmill_types::{ErrorKind, Problem};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::account::Halt;
 use crate::arrivals::{TURN, cut_all};
 use crate::aside::RowsAside;
-use crate::feed::{Batch, rows_up_to_the_end};
+use crate::batch_queue::BatchQueue;
+use crate::feed::Batch;
 use crate::finishing::Finishing;
 use crate::heads::Head;
 use crate::intake::Intake;
@@ -37,7 +37,7 @@ const MAX_AHEAD: u64 = 262_144;
 
 pub(crate) struct Driver {
     /// `None` once the input has ended or no further rows are wanted.
-    pub(crate) feed: Option<mpsc::Receiver<Result<Batch, Problem>>>,
+    pub(crate) feed: Option<BatchQueue>,
     pub(crate) intake: Intake,
     /// The ways to all models, each once, where all rows have the same.
     pub(crate) gates: Option<Vec<Arc<Gate>>>,
@@ -314,7 +314,7 @@ impl Driver {
             self.observer.observe(&Event::Draining);
         }
         self.intake.clear();
-        if let Some(unread) = feed.and_then(rows_up_to_the_end) {
+        if let Some(unread) = feed.and_then(BatchQueue::rows_up_to_the_end) {
             self.tally.all_rows = Some(self.tally.selected_rows + unread);
         }
         // Rows that wait between two tries have nothing in flight and end now.

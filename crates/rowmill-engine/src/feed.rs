@@ -1,17 +1,16 @@
-//! Reads the input on a thread of its own and hands over what is to be done.
+//! Reads the input away from the loop and finds out what is to be done.
 //!
 //! Reading, selection and the look-up of what is done already happen here, so a
 //! resume passes over a million finished rows without troubling the loop.
 
 use std::collections::VecDeque;
-use std::thread;
+use std::task::{Context, Poll};
 
 use rowmill_core::ports::{Position, RecordId, RecordReader, Room, RowSource, TurnLine};
 use rowmill_core::record::Record;
 use rowmill_core::resume::{Resume, Standing};
 use rowmill_core::select::{Choice, IdRule, IdSet, RowPlaces, RowStretch, Selector, duplicate_error};
 use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
-use tokio::sync::mpsc::{self, error::TryRecvError};
 
 use crate::IdCheck;
 use crate::panics::caught;
@@ -23,8 +22,6 @@ const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 const FAR: u64 = 64;
 /// Rows passed at once, so that progress is told in between.
 const STRIDE: u64 = 1 << 20;
-/// Batches that may wait between reader and loop.
-const WAITING_BATCHES: usize = 2;
 
 /// A row that is to have an envelope.
 #[derive(Debug)]
@@ -59,7 +56,7 @@ pub(crate) struct Batch {
     pub(crate) position: Position,
 }
 
-/// What the reading thread needs.
+/// What reading needs.
 pub(crate) struct Feed {
     pub(crate) source: Box<dyn RowSource>,
     pub(crate) selector: Selector,
@@ -106,50 +103,37 @@ impl Progress {
     }
 }
 
-/// How many rows the feed has ready, if they are the last.
-pub(crate) fn rows_up_to_the_end(mut feed: mpsc::Receiver<Result<Batch, Problem>>) -> Option<u64> {
-    let mut rows = 0;
-    loop {
-        match feed.try_recv() {
-            Ok(Ok(batch)) => rows += batch.selected,
-            Err(TryRecvError::Disconnected) => return Some(rows),
-            Ok(Err(_)) | Err(TryRecvError::Empty) => return None,
-        }
+/// A read that is under way.
+pub(crate) struct Reader {
+    feed: Feed,
+    progress: Progress,
+}
+
+impl Reader {
+    /// Whether no further rows are wanted.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.feed.selector.is_finished()
+    }
+
+    /// Whether the next batch can be read without waiting for somebody else.
+    pub(crate) fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.feed.source.poll_ready(context)
+    }
+
+    /// What comes next, and whether it is the last.
+    pub(crate) fn next(&mut self) -> Result<(Batch, bool), Problem> {
+        let Self { feed, progress } = self;
+        caught("reading the input failed", || feed.next(progress))
     }
 }
 
 impl Feed {
-    /// Starts reading. The channel closes after the last batch; a problem is the last message.
-    /// Dropping the receiver ends the thread at its next hand-over.
-    pub(crate) fn start(self) -> Result<mpsc::Receiver<Result<Batch, Problem>>, Problem> {
-        let (sender, receiver) = mpsc::channel(WAITING_BATCHES);
-        thread::Builder::new()
-            .name("rowmill-feed".into())
-            .spawn(move || self.read_all(&sender))
-            .map_err(|error| crate::run::cannot_start_thread(&error))?;
-        Ok(receiver)
+    /// Begins to read.
+    pub(crate) fn reader(mut self) -> Reader {
+        let progress = Progress { stretches: self.resume.take_stretches(), ..Progress::default() };
+        Reader { feed: self, progress }
     }
 
-    fn read_all(mut self, sender: &mpsc::Sender<Result<Batch, Problem>>) {
-        let mut progress = Progress { stretches: self.resume.take_stretches(), ..Progress::default() };
-        // Not even the first row is waited for where none is wanted.
-        while !self.selector.is_finished() {
-            let next = caught("reading the input failed", || self.next(&mut progress));
-            let (batch, ended) = match next {
-                Ok(next) => next,
-                Err(problem) => {
-                    // A receiver that is gone needs no problem any more.
-                    drop(sender.blocking_send(Err(problem)));
-                    return;
-                }
-            };
-            if sender.blocking_send(Ok(batch)).is_err() || ended {
-                return;
-            }
-        }
-    }
-
-    /// What comes next, and whether it is the last.
     fn next(&mut self, progress: &mut Progress) -> Result<(Batch, bool), Problem> {
         let far = self.selector.to_pass().min(STRIDE);
         if far >= FAR {

@@ -1,105 +1,24 @@
-//! Where calls wait for their turn: the limiter's decisions, carried out.
+//! Where the calls of a run wait for their turn: the limiter's decisions, carried out.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::{
-    Admission, Blame, Breaker, Charge, FailedCall, Limiter, Need, Pace, Parallel, Passage, RateFlags,
-    Refusal, Wait, WaitReason,
+    Admission, Blame, Breaker, Charge, FailedCall, Need, Passage, RateFlags, Refusal, ShareId, Wait,
+    WaitReason,
 };
 use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::sync::futures::Notified;
+
+use crate::limits::{LaneSettings, OnQuota, Queue, SharedLane, locked};
 
 /// While another model's call probes the same provider, its end is looked for this often.
 const PROBE_POLL: Duration = Duration::from_millis(250);
 
 /// How long a provider is waited for that has not answered a single call.
 const FIRST_PATIENCE: Duration = Duration::from_secs(60);
-
-/// The limits of all models that a process calls. Runs that are to share limits are given
-/// clones of one value.
-#[derive(Clone)]
-pub struct Limits {
-    shared: Arc<Mutex<Registry>>,
-}
-
-struct Registry {
-    /// All times are counted from here, because gates share what they know of providers.
-    epoch: Instant,
-    gates: HashMap<LaneKey, Arc<Gate>>,
-    providers: HashMap<(String, String), Arc<Mutex<Breaker>>>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let registry = Registry { epoch: Instant::now(), gates: HashMap::new(), providers: HashMap::new() };
-        Self { shared: Arc::new(Mutex::new(registry)) }
-    }
-}
-
-impl fmt::Debug for Limits {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Limits({} lanes)", locked(&self.shared).gates.len())
-    }
-}
-
-/// What has limits of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LaneKey {
-    /// The provider.
-    pub provider: String,
-    /// Which account there; never a key itself.
-    pub account: String,
-    /// The model.
-    pub model: String,
-}
-
-/// How a lane is paced.
-#[derive(Debug, Clone, Copy)]
-pub struct LaneSettings {
-    /// How many calls may be in flight.
-    pub parallel: Parallel,
-    /// Whether limits that the provider tells are kept to.
-    pub pace: Pace,
-    /// Limits that the user sets.
-    pub rates: RateFlags,
-    /// The most tokens of an answer, where requests say so.
-    pub max_output: Option<u64>,
-    /// Whether the provider sets those aside until the answer is there.
-    pub reserves_output: bool,
-    /// Whether the first call goes alone to fill the provider's cache.
-    pub priming: bool,
-    /// What happens when the quota is used up.
-    pub on_quota: OnQuota,
-    /// How long calls may wait for a provider that lets none through. With no time at all,
-    /// nothing counts as an outage, and rows fail when their tries are used up.
-    pub max_outage: Duration,
-}
-
-/// What happens when a quota is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnQuota {
-    /// The run waits until there is quota again.
-    Wait,
-    /// The run stops.
-    Stop,
-}
-
-impl Limits {
-    /// The gate of a lane; the same for everyone who names the same lane.
-    #[must_use]
-    pub fn gate(&self, key: LaneKey, settings: LaneSettings) -> Arc<Gate> {
-        let mut registry = locked(&self.shared);
-        let provider = (key.provider.clone(), key.account.clone());
-        let breaker = registry.providers.entry(provider).or_default().clone();
-        let epoch = registry.epoch;
-        let new = || Arc::new(Gate::new(settings, breaker, epoch));
-        registry.gates.entry(key).or_insert_with(new).clone()
-    }
-}
 
 /// What is told of a wait.
 pub(crate) enum Told<'a> {
@@ -117,88 +36,94 @@ pub(crate) enum Denied {
     Problem(Problem),
 }
 
-/// The way to one model.
+/// Why a call cannot go now.
+enum Held {
+    /// It waits in line, for what everybody in its queue waits for.
+    InLine(Wait),
+    /// Calls of its own run hold it up. Those of others go on.
+    ByOwn(Wait),
+    /// The provider lets nobody through. How long that is waited for is for each run to say.
+    Everybody(Wait),
+}
+
+impl Held {
+    fn wait(&self) -> &Wait {
+        match self {
+            Self::InLine(wait) | Self::ByOwn(wait) | Self::Everybody(wait) => wait,
+        }
+    }
+}
+
+/// The way of one run to one model.
 pub struct Gate {
-    epoch: Instant,
-    limiter: Mutex<Limiter>,
-    breaker: Arc<Mutex<Breaker>>,
-    /// Whoever waits holds this, so that calls go in the order in which they came.
+    lane: Arc<SharedLane>,
+    /// Which of the runs that share the lane, and which of all runs.
+    share: ShareId,
+    run: u64,
+    /// The first call of this run that waits holds this.
     turn: tokio::sync::Mutex<()>,
+    /// Where that call waits for those of others.
+    queue: Queue,
+    /// Told when a call of this run has ended.
     changed: Notify,
     on_quota: OnQuota,
     max_outage: Duration,
-    /// Since when refusals hold all calls up, and none was answered.
-    refusing_since: Mutex<Option<Duration>>,
 }
 
 impl fmt::Debug for Gate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Gate").field("limiter", &self.limiter).finish_non_exhaustive()
+        out.debug_struct("Gate").field("limiter", &self.lane.limiter).finish_non_exhaustive()
     }
 }
 
 impl Gate {
-    fn new(settings: LaneSettings, breaker: Arc<Mutex<Breaker>>, epoch: Instant) -> Self {
-        let LaneSettings {
-            parallel,
-            pace,
-            rates,
-            max_output,
-            reserves_output,
-            priming,
-            on_quota,
-            max_outage,
-        } = settings;
-        let limiter = Limiter::new(parallel, pace, rates, epoch.elapsed())
-            .with_max_output(max_output, reserves_output)
-            .with_priming(priming);
-        Self {
-            epoch,
-            limiter: Mutex::new(limiter),
-            breaker,
-            turn: tokio::sync::Mutex::new(()),
-            changed: Notify::new(),
-            on_quota,
-            max_outage,
-            refusing_since: Mutex::default(),
-        }
+    pub(crate) fn new(
+        lane: Arc<SharedLane>,
+        queue: Queue,
+        (share, run): (ShareId, u64),
+        settings: LaneSettings,
+    ) -> Self {
+        let LaneSettings { on_quota, max_outage, .. } = settings;
+        let (turn, changed) = (tokio::sync::Mutex::new(()), Notify::new());
+        Self { lane, share, run, turn, queue, changed, on_quota, max_outage }
     }
 
     fn now(&self) -> Duration {
-        self.epoch.elapsed()
+        self.lane.now()
     }
 
     /// For how long the provider has let no call through.
     pub(crate) fn stuck_for(&self) -> Duration {
-        locked(&self.breaker).stuck_for(self.now())
+        locked(&self.lane.breaker).stuck_for(self.now())
     }
 
     /// Calls that may be in flight at once, as it is now.
     pub(crate) fn allowed(&self) -> usize {
-        locked(&self.limiter).allowed()
+        locked(&self.lane.limiter).allowed(self.share)
     }
 
     /// Calls that should fit beside each other.
     pub(crate) fn wanted(&self) -> usize {
-        locked(&self.limiter).wanted()
+        locked(&self.lane.limiter).wanted(self.share)
     }
 
     /// The limits that are known by now, per minute.
     #[must_use]
     pub fn known(&self) -> RateFlags {
-        locked(&self.limiter).known()
+        locked(&self.lane.limiter).known(self.share)
     }
 
     /// Whether another model should be asked, if there is one.
     pub(crate) fn is_down(&self) -> bool {
         let now = self.now();
-        matches!(locked(&self.breaker).passage(now), Passage::Wait(_))
-            || locked(&self.limiter).is_exhausted(now)
+        matches!(locked(&self.lane.breaker).passage(now), Passage::Wait(_))
+            || locked(&self.lane.limiter).is_exhausted(now)
     }
 
     /// A permit, if it can be had at once and nobody is waiting for one.
     pub(crate) fn try_admit(self: &Arc<Self>, need: Need) -> Option<Permit> {
         let _turn = self.turn.try_lock().ok()?;
+        let _place = self.queue.try_lock().ok()?;
         self.ask(need).ok()
     }
 
@@ -213,32 +138,40 @@ impl Gate {
     ) -> Result<Permit, Denied> {
         let _turn = self.turn.lock().await;
         let mut waited = false;
+        let mut place = None;
         loop {
-            let changed = self.changed.notified();
-            let wait = match self.ask(need) {
+            if place.is_none() {
+                place = Some(self.queue.lock().await);
+            }
+            let (changed, own_changed) = (self.lane.changed.notified(), self.changed.notified());
+            let held = match self.ask(need) {
                 Ok(permit) => {
                     if waited {
                         told(Told::Goes);
                     }
                     return Ok(permit);
                 }
-                Err(wait) => wait,
+                Err(held) => held,
             };
+            let wait = held.wait();
             if wait.reason.is_grave() && elsewhere() {
                 return Err(Denied::Down);
             }
-            self.check_patience(&wait).map_err(Denied::Problem)?;
+            self.check_patience(wait).map_err(Denied::Problem)?;
             waited = true;
             let left = wait.until.map(|until| until.saturating_sub(self.now()));
-            told(Told::Waits(&wait, left));
+            told(Told::Waits(wait, left));
             // The next try may come later than the time for which the provider is waited for at all.
-            match left.into_iter().chain(self.patience_left(&wait)).min() {
-                None => changed.await,
-                Some(left) => {
-                    tokio::select! {
-                        () = changed => {}
-                        () = tokio::time::sleep(left) => {}
-                    }
+            let longest = left.into_iter().chain(self.patience_left(wait)).min();
+            match &held {
+                Held::InLine(_) => until(changed, longest).await,
+                Held::Everybody(_) => {
+                    place = None;
+                    until(changed, longest).await;
+                }
+                Held::ByOwn(_) => {
+                    place = None;
+                    until(own_changed, longest).await;
                 }
             }
         }
@@ -253,7 +186,7 @@ impl Gate {
 
     /// How much longer this is waited for, where that has an end of its own.
     fn patience_left(&self, wait: &Wait) -> Option<Duration> {
-        let breaker = locked(&self.breaker);
+        let breaker = locked(&self.lane.breaker);
         let most = self.patience(&breaker);
         let is_stuck = matches!(wait.reason, WaitReason::Outage(_) | WaitReason::Throttled);
         (is_stuck && !most.is_zero()).then(|| most.saturating_sub(breaker.stuck_for(self.now())))
@@ -261,7 +194,7 @@ impl Gate {
 
     /// Whether waiting for this still makes sense.
     fn check_patience(&self, wait: &Wait) -> Result<(), Problem> {
-        let breaker = locked(&self.breaker);
+        let breaker = locked(&self.lane.breaker);
         let most = self.patience(&breaker);
         let patience_ended = !most.is_zero() && breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
@@ -287,22 +220,27 @@ impl Gate {
     /// Whether nobody is to wait for a provider that refused a call which was sent at `sent`: one that
     /// lets nothing through although the wait after its first refusals is over.
     fn is_unwaited(&self, sent: Duration) -> bool {
-        self.max_outage.is_zero() && locked(&self.refusing_since).is_some_and(|since| since < sent)
+        self.max_outage.is_zero() && locked(&self.lane.refusing_since).is_some_and(|since| since < sent)
     }
 
-    fn ask(self: &Arc<Self>, need: Need) -> Result<Permit, Wait> {
+    fn ask(self: &Arc<Self>, need: Need) -> Result<Permit, Held> {
         let now = self.now();
-        let mut breaker = locked(&self.breaker);
+        let mut breaker = locked(&self.lane.breaker);
         let probe = match breaker.passage(now) {
             Passage::Free => false,
             Passage::Probe => true,
             Passage::Wait(until) => {
                 let reason = WaitReason::Outage(breaker.said().to_owned());
-                return Err(Wait { until: Some(until.unwrap_or(now + PROBE_POLL)), reason });
+                let until = Some(until.unwrap_or(now + PROBE_POLL));
+                return Err(Held::Everybody(Wait { until, reason }));
             }
         };
-        match locked(&self.limiter).admit(need, now) {
-            Admission::Wait(wait) => Err(wait),
+        match locked(&self.lane.limiter).admit(self.share, need, now) {
+            Admission::Wait(wait) => match wait.reason {
+                WaitReason::Throttled | WaitReason::Quota(_) => Err(Held::Everybody(wait)),
+                _ => Err(Held::InLine(wait)),
+            },
+            Admission::WaitForOwn(wait) => Err(Held::ByOwn(wait)),
             Admission::Granted(charge) => {
                 if probe {
                     breaker.probe();
@@ -310,6 +248,14 @@ impl Gate {
                 Ok(Permit { gate: self.clone(), charge: Some(charge), probe })
             }
         }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        locked(&self.lane.limiter).leave(self.share, self.lane.now());
+        // What this run said holds nobody up any more.
+        self.lane.changed.notify_waiters();
     }
 }
 
@@ -326,9 +272,9 @@ impl Permit {
     pub(crate) fn answered(mut self, completion: &Completion) {
         let Some(charge) = self.charge.take() else { return };
         let now = self.gate.now();
-        *locked(&self.gate.refusing_since) = None;
-        let is_back = locked(&self.gate.breaker).answered(charge.sent(), now);
-        let mut limiter = locked(&self.gate.limiter);
+        *locked(&self.gate.lane.refusing_since) = None;
+        let is_back = locked(&self.gate.lane.breaker).answered(charge.sent(), now);
+        let mut limiter = locked(&self.gate.lane.limiter);
         if is_back {
             limiter.restart(now);
         }
@@ -339,9 +285,9 @@ impl Permit {
     pub(crate) fn failed(mut self, row: u64, error: &CallError) -> Blame {
         let Some(charge) = self.charge.take() else { return Blame::Row };
         let now = self.gate.now();
-        let (rates, sent) = (error.rates.as_deref(), charge.sent());
-        let mut breaker = locked(&self.gate.breaker);
-        let mut limiter = locked(&self.gate.limiter);
+        let (rates, sent, run) = (error.rates.as_deref(), charge.sent(), self.gate.run);
+        let mut breaker = locked(&self.gate.lane.breaker);
+        let mut limiter = locked(&self.gate.lane.limiter);
         let (is_back, blame) = match error.fault() {
             Fault::Throttled { .. } if self.gate.is_unwaited(sent) => {
                 limiter.failed(&charge, rates, now);
@@ -352,7 +298,7 @@ impl Permit {
                 let blame = match limiter.refused(&charge, after, rates, now) {
                     _ if limiter.never_fits(&charge) => Blame::Row,
                     Refusal::Everybody => {
-                        locked(&self.gate.refusing_since).get_or_insert(now);
+                        locked(&self.gate.lane.refusing_since).get_or_insert(now);
                         Blame::Provider
                     }
                     Refusal::RowAlone(after) => Blame::StrayRefusal(after),
@@ -387,7 +333,7 @@ impl Permit {
                 if self.gate.max_outage.is_zero() {
                     return Blame::Row;
                 }
-                let call = FailedCall { row, sent, failure: error.failure, message: &error.message };
+                let call = FailedCall { run, row, sent, failure: error.failure, message: &error.message };
                 (false, breaker.failed(call, now))
             }
         };
@@ -401,15 +347,25 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(charge) = self.charge.take() {
-            locked(&self.gate.limiter).cancelled(&charge);
+            locked(&self.gate.lane.limiter).cancelled(&charge);
             if self.probe {
-                locked(&self.gate.breaker).probe_lost(self.gate.now());
+                locked(&self.gate.lane.breaker).probe_lost(self.gate.now());
             }
         }
-        self.gate.changed.notify_one();
+        self.gate.changed.notify_waiters();
+        self.gate.lane.changed.notify_waiters();
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Waits until something has changed, but no longer than so.
+async fn until(changed: Notified<'_>, longest: Option<Duration>) {
+    match longest {
+        None => changed.await,
+        Some(longest) => {
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(longest) => {}
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod arrivals;
 mod aside;
 mod ask;
 mod asking;
+mod batch_queue;
 mod call_report;
 mod checks;
 mod commit;
@@ -21,6 +22,7 @@ mod heads;
 mod intake;
 mod keys;
 mod lane;
+mod limits;
 mod memory;
 mod panics;
 mod plan;
@@ -36,10 +38,13 @@ mod walk;
 mod work;
 
 pub use asking::OutputCaps;
-pub use gate::{Gate, LaneKey, LaneSettings, Limits, OnQuota};
+pub use gate::Gate;
 pub use lane::Lane;
+pub use limits::{LaneKey, LaneSettings, Limits, OnQuota};
 pub use memory::ROW_MEMORY;
-pub use plan::{Answers, Casting, Crew, Crews, IdCheck, Plan, Sinks, StopRules, Tools, Voice, Worker};
+pub use plan::{
+    Answers, Casting, Crew, Crews, IdCheck, Plan, ReadingThread, Sinks, StopRules, Tools, Voice, Worker,
+};
 pub use policy::StopCause;
 pub use run::{RunEnd, run};
 pub use stop::Stop;

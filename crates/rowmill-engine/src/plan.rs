@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use rowmill_core::agent::Cast;
 use rowmill_core::limits::{Budget, BudgetLimits};
 use rowmill_core::ports::{
-    AnswerStore, Attachments, Finish, Hooks, Observer, OpenLedger, Prompts, RowSource, Sink, ToolHost,
+    AnswerStore, Attachments, Dataset, Finish, Hooks, Observer, OpenLedger, Prompts, RowSource, Sink,
+    ToolHost,
 };
 use rowmill_core::record::TraceSettings;
 use rowmill_core::redact::Redactor;
@@ -26,6 +27,8 @@ pub struct Plan {
     pub run: String,
     /// Where rows come from.
     pub source: Box<dyn RowSource>,
+    /// On which threads they are read.
+    pub reading: ReadingThread,
     /// Which of them are taken.
     pub selector: Selector,
     /// How rows are named.
@@ -65,6 +68,26 @@ impl fmt::Debug for Plan {
             .field("run", &self.run)
             .field("parallel", &self.parallel)
             .finish_non_exhaustive()
+    }
+}
+
+/// On which threads rows are read. None is held while nothing is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadingThread {
+    /// Those of the runtime for blocking work, which all runs share. A runtime that ends waits for
+    /// a read that is under way, so this is for sources that come to an end by themselves.
+    Shared,
+    /// One of its own for every stretch of reading, which nobody waits for: for sources that may wait
+    /// for ever, such as standard input.
+    Own,
+}
+
+impl ReadingThread {
+    /// The thread for the rows of a dataset: what can be read once only is a stream, of which nobody
+    /// knows when it goes on.
+    #[must_use]
+    pub fn of(dataset: &dyn Dataset) -> Self {
+        if dataset.rereadable() { Self::Shared } else { Self::Own }
     }
 }
 

@@ -1,19 +1,19 @@
-//! Hands records to sinks, in input order, on a thread of its own.
+//! Hands records to sinks, in input order, away from the loop.
 //!
-//! The loop never waits for a sink. A record whose turn has not come is held in
+//! The loop never waits for a sink: what it sends is published on a thread that is held only while
+//! there is something to publish. A record whose turn has not come is held in
 //! memory while there is room, and otherwise read back from the ledger.
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::ports::{RecordId, RecordReader, Sink};
 use rowmill_core::record::Record;
 use rowmill_types::{Problem, ProblemCode};
-use tokio::sync::Notify;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
 
 use crate::Sinks;
 use crate::panics::caught;
@@ -71,11 +71,23 @@ impl Progress {
     }
 }
 
-/// The loop's end of the publisher.
+/// The loop's end of the publisher. Dropping it publishes what was sent.
 pub(crate) struct Publisher {
-    sender: mpsc::Sender<Vec<Parcel>>,
-    thread: JoinHandle<Result<(), Problem>>,
+    shared: Arc<Mutex<State>>,
+    runtime: Handle,
+    outcome: oneshot::Receiver<Result<(), Problem>>,
     pub(crate) progress: Arc<Progress>,
+}
+
+/// What the loop and whoever publishes share.
+struct State {
+    /// Records that nobody has looked at yet. It has no bound, because the loop holds back rows
+    /// when publishing lags behind.
+    sent: Vec<Vec<Parcel>>,
+    /// What publishes; `None` while it does, and after its end.
+    idle: Option<Box<Publishing>>,
+    /// Whether nothing more is sent.
+    is_closed: bool,
 }
 
 impl Publisher {
@@ -83,51 +95,100 @@ impl Publisher {
         sinks: Sinks,
         locks: Option<Arc<dyn Any + Send + Sync>>,
         reader: Box<dyn RecordReader>,
-    ) -> Result<Self, Problem> {
-        // Unbounded, because the loop holds back rows when publishing lags behind.
-        let (sender, receiver) = mpsc::channel::<Vec<Parcel>>();
+    ) -> Self {
+        let queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
         let progress = Arc::new(Progress::default());
-        let shared = progress.clone();
-        let thread = thread::Builder::new()
-            .name("rowmill-publisher".into())
-            .spawn(move || {
-                let _locks = locks;
-                let mut queue = Queue { sinks, reader, waiting: VecDeque::new(), next: 0, held: 0 };
-                // A loop that waits for what a panic has ended would wait for ever.
-                let outcome = caught("writing results failed; every record is in the ledger", || {
-                    receiver.iter().try_for_each(|parcels| {
-                        let taken = bytes(&parcels);
-                        queue.take(parcels)?;
-                        shared.queued.fetch_sub(taken, Ordering::AcqRel);
-                        shared.published.store(queue.next, Ordering::Release);
-                        shared.moved.notify_one();
-                        Ok(())
-                    })?;
-                    queue.finish()
-                });
-                shared.failed.store(outcome.is_err(), Ordering::Release);
-                shared.moved.notify_one();
-                outcome
-            })
-            .map_err(|error| crate::run::cannot_start_thread(&error))?;
-        Ok(Self { sender, thread, progress })
+        let (told, outcome) = oneshot::channel();
+        let idle = Some(Box::new(Publishing { queue, told, progress: Arc::clone(&progress), locks }));
+        let state = State { sent: Vec::new(), idle, is_closed: false };
+        Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
 
     /// Sends records on. After a failure they stay in the ledger only.
     pub(crate) fn send(&self, parcels: Vec<Parcel>) {
-        if !parcels.is_empty() {
+        if !parcels.is_empty() && !self.progress.has_failed() {
             self.progress.queued.fetch_add(bytes(&parcels), Ordering::AcqRel);
-            // The receiver is gone only after a failure, which `finish` reports.
-            drop(self.sender.send(parcels));
+            self.publish_on(|state| state.sent.push(parcels));
         }
     }
 
     /// Waits until everything sent is published; tells what went wrong, if anything did.
-    pub(crate) fn finish(self) -> Result<(), Problem> {
-        drop(self.sender);
-        self.thread.join().unwrap_or_else(|_| {
+    pub(crate) async fn finish(mut self) -> Result<(), Problem> {
+        self.publish_on(|state| state.is_closed = true);
+        (&mut self.outcome).await.unwrap_or_else(|_| {
             Err(Problem::new(ProblemCode::Internal, "the publisher failed; every record is in the ledger"))
         })
+    }
+
+    /// Changes what there is to do, and sees to it that somebody does it.
+    fn publish_on(&self, change: impl FnOnce(&mut State)) {
+        let mut state = locked(&self.shared);
+        change(&mut state);
+        if let Some(publishing) = state.idle.take() {
+            drop(state);
+            let shared = Arc::clone(&self.shared);
+            drop(self.runtime.spawn_blocking(move || publishing.run(&shared)));
+        }
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.publish_on(|state| state.is_closed = true);
+    }
+}
+
+/// What publishes, on whatever thread it is given.
+struct Publishing {
+    queue: Queue,
+    told: oneshot::Sender<Result<(), Problem>>,
+    progress: Arc<Progress>,
+    /// Held until nothing is written any more.
+    locks: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Publishing {
+    /// Publishes everything that was sent, then waits for more without a thread.
+    fn run(mut self: Box<Self>, shared: &Mutex<State>) {
+        loop {
+            let (sent, is_closed) = {
+                let mut state = locked(shared);
+                if state.sent.is_empty() && !state.is_closed {
+                    state.idle = Some(self);
+                    return;
+                }
+                (std::mem::take(&mut state.sent), state.is_closed)
+            };
+            let is_last = is_closed && sent.is_empty();
+            // A loop that waits for what a panic has ended would wait for ever.
+            let outcome = caught("writing results failed; every record is in the ledger", || {
+                if is_last { self.queue.finish() } else { self.publish(sent) }
+            });
+            if is_last || outcome.is_err() {
+                return self.end(outcome);
+            }
+        }
+    }
+
+    fn publish(&mut self, sent: Vec<Vec<Parcel>>) -> Result<(), Problem> {
+        for parcels in sent {
+            let taken = bytes(&parcels);
+            self.queue.take(parcels)?;
+            self.progress.queued.fetch_sub(taken, Ordering::AcqRel);
+            self.progress.published.store(self.queue.next, Ordering::Release);
+            self.progress.moved.notify_one();
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, outcome: Result<(), Problem>) {
+        let Self { queue, told, progress, locks } = *self;
+        progress.failed.store(outcome.is_err(), Ordering::Release);
+        progress.moved.notify_one();
+        // Sinks are closed and others let in before anybody hears that everything is published.
+        drop((queue, locks));
+        // Nobody listens where the run was dropped.
+        drop(told.send(outcome));
     }
 }
 
@@ -216,4 +277,8 @@ fn bytes(parcels: &[Parcel]) -> usize {
 
 fn publish(sinks: &mut [Box<dyn Sink>], record: &Record) -> Result<(), Problem> {
     sinks.iter_mut().try_for_each(|sink| sink.publish(record.published()))
+}
+
+fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,6 +16,7 @@ use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
 use crate::account::Account;
+use crate::batch_queue::BatchQueue;
 use crate::checks::AnswerChecks;
 use crate::drive::{Driver, Happened};
 use crate::feed::Feed;
@@ -81,7 +82,7 @@ pub async fn run(plan: Plan) -> Result<RunEnd, Problem> {
     let mut driver = Driver {
         gates: shared.worker.casting.same().map(|crew| crew.gates()),
         aside: Arc::clone(&shared.aside),
-        feed: Some(feed.start()?),
+        feed: Some(BatchQueue::start(feed.reader(), plan.reading)),
         intake: Intake::new(&shared.worker),
         releasing: FuturesUnordered::new(),
         head: None,
@@ -138,7 +139,7 @@ fn start_publisher(
 ) -> Result<Option<Publisher>, Problem> {
     match sinks.is_empty() {
         true => Ok(None),
-        false => Publisher::start(sinks, locks, ledger.reader()?).map(Some),
+        false => Ok(Some(Publisher::start(sinks, locks, ledger.reader()?))),
     }
 }
 
@@ -147,12 +148,7 @@ fn start_publisher(
 async fn finish_publishing(publisher: Option<Publisher>, held_back: Vec<Parcel>) -> Option<Problem> {
     let publisher = publisher?;
     publisher.send(held_back);
-    match tokio::task::spawn_blocking(move || publisher.finish()).await {
-        Ok(published) => published.err(),
-        Err(error) => {
-            Some(Problem::new(ProblemCode::Internal, "the publisher could not be ended").cause(error))
-        }
-    }
+    publisher.finish().await.err()
 }
 
 pub(crate) fn cannot_start_thread(error: &std::io::Error) -> Problem {

@@ -4,10 +4,14 @@ use std::collections::HashSet;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rowmill_types::open_files_used_up;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, Command};
+
+/// How often the end of a process is looked for, at first and at most.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// Why a process could not be started, with what helps where this machine's limit on open files
 /// is the cause: a process takes three of them for its pipes.
@@ -22,6 +26,9 @@ pub(crate) fn with_remedy(error: io::Error) -> io::Error {
 }
 
 /// A process and everything in its group. Dropping it ends them all.
+///
+/// The process is not reaped before its group was killed: as long as it is there, at least as a
+/// zombie, nobody else gets its number, which is that of the group.
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Option<Child>,
@@ -45,17 +52,19 @@ impl Group {
 
     /// Whether the process has ended by itself.
     pub(crate) fn is_over(&mut self) -> bool {
-        self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+        match self.leader {
+            Some(leader) => has_exited(leader),
+            None => self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))),
+        }
     }
 
     /// Waits until the process has ended, then ends what it left behind.
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
-        let status = match &mut self.child {
-            Some(child) => child.wait().await.ok(),
-            None => None,
-        };
+        if let Some(leader) = self.leader {
+            exited(leader).await;
+        }
         self.kill();
-        status
+        self.child.as_mut()?.wait().await.ok()
     }
 
     /// Ends all processes of the group and waits for the first of them.
@@ -67,7 +76,8 @@ impl Group {
         }
     }
 
-    /// The number of a group is free again once its last process is gone, so it is used once.
+    /// The number of a group is free again once its last process is gone, so it is used once, before
+    /// the first of them is reaped.
     fn kill(&mut self) {
         if let Some(leader) = self.leader.take() {
             self.graves.lock().living.remove(&leader);
@@ -88,6 +98,23 @@ impl Drop for Group {
 fn kill(leader: Pid) {
     // The only error is that the group is gone already.
     kill_process_group(leader, Signal::KILL).ok();
+}
+
+/// Whether a process has ended. It is not reaped.
+fn has_exited(leader: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // What cannot be waited for is not there.
+    !matches!(waitid(WaitId::Pid(leader), options), Ok(None))
+}
+
+/// Waits until a process has ended. It is not reaped, which is why it is looked for: whoever is told of
+/// the end of a process without code that is unsafe has it reaped.
+async fn exited(leader: Pid) {
+    let mut pause = LOOK_AGAIN.0;
+    while !has_exited(leader) {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK_AGAIN.1);
+    }
 }
 
 /// The groups of one host: those that live, and processes that were killed and not yet waited
@@ -122,5 +149,45 @@ impl Graves {
 
     fn lock(&self) -> MutexGuard<'_, Records> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use rustix::process::test_kill_process_group;
+
+    use super::*;
+
+    /// A process that ends at once.
+    fn brief(graves: &Graves) -> Group {
+        Group::start(Command::new("true").stdin(Stdio::null()), graves).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_found_to_be_over_keeps_its_number_until_its_group_was_killed() {
+        let graves = Graves::default();
+        let mut group = brief(&graves);
+        let leader = group.leader.unwrap();
+        while !group.is_over() {
+            tokio::task::yield_now().await;
+        }
+        assert!(test_kill_process_group(leader).is_ok(), "a stranger may have the number now");
+        assert_eq!(group.ended().await.and_then(|status| status.code()), Some(0));
+        assert!(test_kill_process_group(leader).is_err(), "it is reaped after that");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_process_is_waited_for_without_giving_its_number_away() {
+        let graves = Graves::default();
+        let mut group = brief(&graves);
+        let leader = group.leader.unwrap();
+        exited(leader).await;
+        assert!(test_kill_process_group(leader).is_ok());
+        // A wait that is given up leaves everything as it was.
+        assert!(group.is_over());
+        assert!(group.ended().await.is_some_and(|status| status.success()));
+        assert!(group.is_over() && graves.lock().living.is_empty());
     }
 }

@@ -10,8 +10,8 @@ use rowmill_core::history::History;
 use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, Spend};
 use rowmill_core::record::Reused;
 use rowmill_engine::{
-    Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, Sinks, StopCause,
-    StopRules, Voice, Worker,
+    Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, RunEnd, Sinks,
+    StopCause, StopRules, Voice, Worker,
 };
 use rowmill_http::HttpClient;
 use rowmill_models::{
@@ -312,6 +312,7 @@ async fn count(
     let plan = Plan {
         run: "plan".into(),
         source,
+        reading: ReadingThread::of(&*rows.dataset),
         selector: rows.selector,
         ids,
         id_check: rows.id_check,

@@ -11,7 +11,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, RunEnd, Stop, StopCause, Worker};
+use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, ReadingThread, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
@@ -128,6 +128,7 @@ pub enum Notice {
 /// The run could not start; nothing was sent and nothing of the user's was changed.
 /// Whatever happens later is told by the report.
 pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Problem> {
+    let control = &Control { limits: control.limits.for_run(), ..control.clone() };
     let started = jiff::Timestamp::now();
     let run = run_id(started);
     let folder = work_folder(&spec, &run);
@@ -243,6 +244,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let parts = PlanParts {
         run: header.run.clone(),
         source,
+        reading: ReadingThread::of(&*rows.dataset),
         selector: rows.selector,
         ids: known_by.ids(rows.ids),
         id_check: rows.id_check,

@@ -11,7 +11,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, Sinks, StopRules, Worker};
+use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, ReadingThread, Sinks, StopRules, Worker};
 use rowmill_http::Timeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 
@@ -105,6 +105,7 @@ pub(crate) struct PlanParts {
     /// The id that the run began with, so that keys of calls are the same after a resume.
     pub(crate) run: String,
     pub(crate) source: Box<dyn RowSource>,
+    pub(crate) reading: ReadingThread,
     pub(crate) selector: Selector,
     pub(crate) ids: IdRule,
     pub(crate) id_check: IdCheck,
@@ -118,10 +119,12 @@ pub(crate) struct PlanParts {
 impl WorkSpec {
     /// A plan of the engine whose results go nowhere but to the ledger.
     pub(crate) fn plan(&self, parts: PlanParts, control: &Control) -> Plan {
-        let PlanParts { run, source, selector, ids, id_check, resume, worker, spent, ledger } = parts;
+        let PlanParts { run, source, reading, selector, ids, id_check, resume, worker, spent, ledger } =
+            parts;
         Plan {
             run,
             source,
+            reading,
             selector,
             ids,
             id_check,

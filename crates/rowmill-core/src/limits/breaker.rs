@@ -43,7 +43,8 @@ pub enum Passage {
 pub struct Breaker {
     state: State,
     streak: u32,
-    rows: Vec<u64>,
+    /// The rows that met them, with their runs.
+    rows: Vec<(u64, u64)>,
     ever_answered: bool,
     /// When the latest call was sent of those that it answered.
     alive: Duration,
@@ -159,7 +160,7 @@ impl Breaker {
 
     /// A call failed in a way that the provider may be to blame for.
     pub fn failed(&mut self, call: FailedCall<'_>, now: Duration) -> Blame {
-        let FailedCall { row, sent, failure, message } = call;
+        let FailedCall { run, row, sent, failure, message } = call;
         self.said.clear();
         self.said.push_str(message);
         self.stuck_since.get_or_insert(now);
@@ -180,8 +181,8 @@ impl Breaker {
             return Blame::Row;
         }
         self.streak += 1;
-        if self.rows.len() < ROWS && !self.rows.contains(&row) {
-            self.rows.push(row);
+        if self.rows.len() < ROWS && !self.rows.contains(&(run, row)) {
+            self.rows.push((run, row));
         }
         // A server that has answered and now takes no connection is down, whatever the row.
         let takes_no_connection = failure == CallFailure::Connect;
@@ -197,6 +198,8 @@ impl Breaker {
 /// A call that failed.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedCall<'a> {
+    /// The run that it was for: rows of two runs have the same numbers.
+    pub run: u64,
     /// The row that it was for.
     pub row: u64,
     /// When it was sent.
@@ -220,7 +223,7 @@ mod tests {
     }
 
     fn failed_as(breaker: &mut Breaker, failure: CallFailure, row: u64, (sent, now): (u64, u64)) -> Blame {
-        breaker.failed(FailedCall { row, sent: at(sent), failure, message: "503" }, at(now))
+        breaker.failed(FailedCall { run: 0, row, sent: at(sent), failure, message: "503" }, at(now))
     }
 
     fn down_at(now: u64) -> Breaker {
@@ -250,6 +253,16 @@ mod tests {
             assert_eq!(fail(&mut breaker, row, 0), Blame::Row);
             breaker.answered(at(0), at(0));
         }
+    }
+
+    #[test]
+    fn rows_of_several_runs_are_several_rows_whatever_their_numbers() {
+        let mut breaker = Breaker::default();
+        let mut failed = |run| {
+            let call = FailedCall { run, row: 1, sent: at(0), failure: CallFailure::Server, message: "503" };
+            breaker.failed(call, at(0))
+        };
+        assert!((0..6).any(|run| failed(run) == Blame::Provider));
     }
 
     #[test]

@@ -130,6 +130,13 @@ impl Bucket {
         }
     }
 
+    /// Makes it another limit per minute; what was used stays used.
+    pub(super) fn set_limit(&mut self, per_minute: u64, now: Duration) {
+        self.refill(now);
+        let Self { limit, capacity, .. } = Self::set(per_minute, now);
+        (self.limit, self.capacity, self.level) = (limit, capacity, self.level.min(capacity));
+    }
+
     /// A limit that an answer told. Calls that are in flight now may have come after the
     /// one that was answered, so that what they use is not in what it told.
     pub(super) fn learned(window: RateWindow, flying: Flying, now: Duration) -> Self {

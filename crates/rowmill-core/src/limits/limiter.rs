@@ -1,14 +1,17 @@
 //! One limiter per provider, account and model: buckets, slots and pauses together.
+//!
+//! It knows what belongs to the account, which all runs share that call the model. What a run says of its
+//! own calls is its share, and goes with it.
 
 use std::time::Duration;
 
 use rowmill_types::{RateLimits, RateWindow, Usage};
 
 use super::bucket::{Bucket, Flying, Mark, Used};
-use super::estimate::Estimate;
 use super::pause::Pause;
 use super::rates::{Pace, RateFlags};
 use super::refusals::{Refusal, Refusals};
+use super::share::{Share, ShareId, ShareSettings, charged_late, parallel_of_all};
 use super::slots::{Parallel, Slots};
 use super::wait::{Wait, WaitReason};
 
@@ -33,11 +36,16 @@ pub enum Admission {
     Granted(Charge),
     /// Not yet.
     Wait(Wait),
+    /// Not yet, because of other calls of the same run; those of others need not wait.
+    WaitForOwn(Wait),
 }
 
 /// What a call was charged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
+    share: ShareId,
+    /// Of which kinds the limits that users set were charged.
+    capped: [bool; KINDS],
     sent: Duration,
     /// Which call it is, in the order in which they were sent.
     number: u64,
@@ -53,73 +61,86 @@ impl Charge {
     }
 }
 
-const KINDS: usize = 4;
+pub(super) const KINDS: usize = 4;
 
 /// The limits of one provider, account and model.
 #[derive(Debug, Clone)]
 pub struct Limiter {
-    pace: Pace,
+    /// The runs that call the model now.
+    shares: Vec<Option<Share>>,
     /// Told by answers: requests, tokens, input tokens, output tokens.
     learned: [Option<Bucket>; KINDS],
-    /// Set by the user, in the same order.
+    /// Set by users, in the same order: the tightest of those whose runs go on. Runs that set no such
+    /// limit neither keep to it nor are counted.
     set: [Option<Bucket>; KINDS],
     /// What calls in flight were charged, whether there are buckets or not.
     flying: [Flying; KINDS],
     slots: Slots,
     /// How many calls were sent.
     sent: u64,
-    estimate: Estimate,
-    /// Whether the provider sets the longest answer that a request allows aside.
-    reserves: bool,
-    /// The longest answer that every request allows, where they say so.
-    max_output: Option<u64>,
     pause: Pause,
     /// Refusals among answers, where nothing says that a limit is reached.
     refusals: Refusals,
     /// How many pauses there were because of refusals, without an answer between them.
     pauses: u32,
     exhaustions: u32,
-    /// Whether the first call goes alone; over once something was answered.
-    priming: bool,
 }
 
-impl Limiter {
-    /// A limiter that knows only what the user said.
-    #[must_use]
-    pub fn new(parallel: Parallel, pace: Pace, flags: RateFlags, now: Duration) -> Self {
-        let set = [flags.requests, flags.tokens, flags.input_tokens, flags.output_tokens];
+impl Default for Limiter {
+    fn default() -> Self {
         Self {
-            pace,
+            shares: Vec::new(),
             learned: [None, None, None, None],
-            set: set.map(|limit| limit.map(|limit| Bucket::set(limit, now))),
+            set: [None, None, None, None],
             flying: [Flying::default(); KINDS],
-            slots: Slots::new(parallel),
+            slots: Slots::new(Parallel::Auto),
             sent: 0,
-            estimate: Estimate::new(None),
-            reserves: false,
-            max_output: None,
             pause: Pause::default(),
             refusals: Refusals::default(),
             pauses: 0,
             exhaustions: 0,
-            priming: false,
+        }
+    }
+}
+
+impl Limiter {
+    /// A run begins to call the model.
+    pub fn join(&mut self, settings: ShareSettings, now: Duration) -> ShareId {
+        let free = self.shares.iter().position(Option::is_none).unwrap_or(self.shares.len());
+        if free == self.shares.len() {
+            self.shares.push(None);
+        }
+        self.shares[free] = Some(Share::new(settings));
+        self.follow_shares(now);
+        ShareId(free)
+    }
+
+    /// A run calls the model no more, and none of its calls is in flight.
+    pub fn leave(&mut self, share: ShareId, now: Duration) {
+        if let Some(left) = self.shares.get_mut(share.0) {
+            *left = None;
+            self.follow_shares(now);
         }
     }
 
-    /// Requests say that answers have at most so many tokens. A provider that `reserves` sets
-    /// as much of its limit on all tokens aside until the answer is there.
-    #[must_use]
-    pub fn with_max_output(mut self, most: Option<u64>, reserves: bool) -> Self {
-        self.estimate = Estimate::new(most);
-        (self.max_output, self.reserves) = (most, reserves);
-        self
+    /// Keeps to what the runs say that there are now. What the last of them said is kept to by nobody,
+    /// but what was used of it is remembered.
+    fn follow_shares(&mut self, now: Duration) {
+        let shares = || self.shares.iter().flatten();
+        if let Some(parallel) = parallel_of_all(shares()) {
+            self.slots.set_parallel(parallel, now);
+        }
+        for (kind, bucket) in self.set.iter_mut().enumerate() {
+            let Some(tightest) = shares().filter_map(|share| share.caps()[kind]).min() else { continue };
+            match bucket {
+                Some(bucket) => bucket.set_limit(tightest, now),
+                None => *bucket = Some(Bucket::set(tightest, now)),
+            }
+        }
     }
 
-    /// The first call goes alone, to fill the provider's cache for the others.
-    #[must_use]
-    pub fn with_priming(mut self, priming: bool) -> Self {
-        self.priming = priming;
-        self
+    fn share(&self, id: ShareId) -> Option<&Share> {
+        self.shares.get(id.0)?.as_ref()
     }
 
     /// Calls in flight.
@@ -128,26 +149,29 @@ impl Limiter {
         self.slots.in_flight()
     }
 
-    /// Calls that may be in flight at once, as it is now.
+    /// Calls of a run that may be in flight at once, as it is now.
     #[must_use]
-    pub fn allowed(&self) -> usize {
-        self.slots.allowed()
+    pub fn allowed(&self, share: ShareId) -> usize {
+        self.slots.allowed().min(self.own_ceiling(share))
     }
 
-    /// Calls that should fit beside each other, so that nothing else holds them up.
+    /// Calls of a run that should fit beside each other, so that nothing else holds them up.
     #[must_use]
-    pub fn wanted(&self) -> usize {
-        self.slots.wanted()
+    pub fn wanted(&self, share: ShareId) -> usize {
+        self.slots.wanted().min(self.own_ceiling(share))
     }
 
-    /// The limits that are known, per minute: what the user set, or else what answers told.
+    fn own_ceiling(&self, share: ShareId) -> usize {
+        self.share(share).map_or(usize::MAX, |share| share.settings.parallel.ceiling())
+    }
+
+    /// The limits that a run knows, per minute: what its user set, or else what answers told.
     #[must_use]
-    pub fn known(&self) -> RateFlags {
+    pub fn known(&self, share: ShareId) -> RateFlags {
+        let caps = self.share(share).map(Share::caps).unwrap_or_default();
         let known = |kind: usize| {
-            let bucket = |buckets: &[Option<Bucket>; KINDS]| {
-                buckets.get(kind).and_then(Option::as_ref).map(Bucket::per_minute)
-            };
-            match (bucket(&self.set), bucket(&self.learned)) {
+            let learned = self.learned[kind].as_ref().map(Bucket::per_minute);
+            match (caps[kind], learned) {
                 (Some(set), Some(learned)) => Some(set.min(learned)),
                 (set, learned) => set.or(learned),
             }
@@ -169,23 +193,32 @@ impl Limiter {
             .any(|(bucket, mark)| bucket.is_below(mark))
     }
 
-    /// Asks whether a call may be sent now, and charges it if so.
-    pub fn admit(&mut self, need: Need, now: Duration) -> Admission {
+    /// Asks whether a call of a run may be sent now, and charges it if so.
+    pub fn admit(&mut self, id: ShareId, need: Need, now: Duration) -> Admission {
         if let Some(wait) = self.pause.wait(now) {
             return Admission::Wait(wait);
         }
-        if self.priming && self.slots.in_flight() > 0 {
-            return Admission::Wait(Wait { until: None, reason: WaitReason::Priming });
+        let Some(share) = self.shares.get(id.0).and_then(Option::as_ref) else {
+            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Slots });
+        };
+        if share.is_primed_now() {
+            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Priming });
         }
         if !self.slots.has_room() {
             return Admission::Wait(Wait { until: None, reason: WaitReason::Slots });
         }
-        let costs = self.costs(need);
-        if let Some(wait) = self.short_of(costs, self.slack(need.bytes), now) {
+        if share.is_full() {
+            return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Slots });
+        }
+        let (costs, later, slack) = (share.costs(need), share.late_costs(need), share.slack(need.bytes));
+        let (capped, pace) = (share.caps().map(|cap| cap.is_some()), share.settings.pace);
+        if let Some(wait) = self.short_of((costs, slack), (capped, pace), now) {
             return Admission::Wait(wait);
         }
         self.slots.begin();
-        let later = charged_late(self.estimate.output(), self.set_aside(need));
+        if let Some(share) = &mut self.shares[id.0] {
+            share.begin();
+        }
         let mut marks = [Mark::default(); KINDS];
         for (kind, mark) in marks.iter_mut().enumerate() {
             let (cost, later) = (costs[kind], later[kind]);
@@ -193,45 +226,32 @@ impl Limiter {
                 Some(bucket) => bucket.take(cost, later, now),
                 None => Mark::before(cost, later),
             };
-            if let Some(bucket) = &mut self.set[kind] {
+            if let Some(bucket) = self.set[kind].as_mut().filter(|_| capped[kind]) {
                 bucket.take(cost, later, now);
             }
             self.flying[kind].begin(mark);
         }
         self.sent += 1;
-        let charge = Charge { sent: now, number: self.sent, bytes: need.bytes, marks };
+        let charge = Charge { share: id, capped, sent: now, number: self.sent, bytes: need.bytes, marks };
         Admission::Granted(charge)
     }
 
-    /// Requests, tokens, input tokens and output tokens that a call is expected to use.
-    fn costs(&self, need: Need) -> [f64; KINDS] {
-        let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
-        [1.0, input + self.set_aside(need).unwrap_or(output), input, output]
-    }
-
-    /// What the provider sets aside for the answer, of its limit on all tokens.
-    fn set_aside(&self, need: Need) -> Option<f64> {
-        need.output_cap.or(self.max_output).filter(|_| self.reserves).map(|most| most as f64)
-    }
-
-    /// What a call may use beyond that before the provider refuses it: it counts the prompt
-    /// itself, and not as we do.
-    fn slack(&self, bytes: usize) -> [f64; KINDS] {
-        let input = self.estimate.input_slack(bytes);
-        [0.0, input, input, 0.0]
-    }
-
-    /// The longest wait for a bucket, if there is one.
-    fn short_of(&mut self, costs: [f64; KINDS], slack: [f64; KINDS], now: Duration) -> Option<Wait> {
-        let learned = self.learned.iter_mut().filter(|_| self.pace == Pace::Auto);
+    /// The longest wait for a bucket that the run keeps to, if there is one.
+    fn short_of(
+        &mut self,
+        (costs, slack): ([f64; KINDS], [f64; KINDS]),
+        (capped, pace): ([bool; KINDS], Pace),
+        now: Duration,
+    ) -> Option<Wait> {
         let mut longest: Option<(Duration, usize, u64)> = None;
-        let needs = costs.into_iter().zip(slack);
-        let learned = learned.zip(needs.clone()).enumerate();
-        for (kind, (bucket, (cost, slack))) in learned.chain(self.set.iter_mut().zip(needs).enumerate()) {
-            let Some(bucket) = bucket else { continue };
-            let wait = bucket.wait(cost, slack, now);
-            if wait > longest.map_or(Duration::ZERO, |(wait, ..)| wait) {
-                longest = Some((wait, kind, bucket.per_minute()));
+        for kind in 0..KINDS {
+            let learned = self.learned[kind].as_mut().filter(|_| pace == Pace::Auto);
+            let set = self.set[kind].as_mut().filter(|_| capped[kind]);
+            for bucket in learned.into_iter().chain(set) {
+                let wait = bucket.wait(costs[kind], slack[kind], now);
+                if wait > longest.map_or(Duration::ZERO, |(wait, ..)| wait) {
+                    longest = Some((wait, kind, bucket.per_minute()));
+                }
             }
         }
         let (wait, kind, limit) = longest?;
@@ -253,7 +273,9 @@ impl Limiter {
         now: Duration,
     ) {
         self.slots.answered(charge.sent, now);
-        self.priming = false;
+        if let Some(Some(share)) = self.shares.get_mut(charge.share.0) {
+            share.answered(charge.bytes, usage);
+        }
         self.refusals.answered(charge.number);
         self.pauses = 0;
         self.exhaustions = 0;
@@ -261,7 +283,6 @@ impl Limiter {
             self.slots.restore(now);
         }
         let used = usage.map(|usage| {
-            self.estimate.saw(charge.bytes, usage);
             let (input, output) = (usage.input as f64, usage.output as f64);
             // What was set aside for the answer was charged with the call.
             let set_aside = Some(0.0).filter(|_| charge.marks[1].is_charged_at_once());
@@ -308,7 +329,8 @@ impl Limiter {
         let marks = self.settle(charge, Some([Used::default(); KINDS]));
         self.learn(charge, marks, rates, now);
         let asked = after.filter(|wait| !wait.is_zero());
-        let knows_limits = self.pace == Pace::Auto && self.learned.iter().any(Option::is_some);
+        let keeps_to_limits = self.share(charge.share).is_some_and(|share| share.settings.pace == Pace::Auto);
+        let knows_limits = keeps_to_limits && self.learned.iter().any(Option::is_some);
         let is_reached = self.is_reached(charge, rates, now);
         if !is_reached {
             self.refusals.refused(charge.number);
@@ -338,7 +360,7 @@ impl Limiter {
     /// is known of the limits does.
     fn is_reached(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) -> bool {
         let told = rates.map(|rates| rates.windows()).unwrap_or_default();
-        let slack = self.slack(charge.bytes);
+        let slack = self.share(charge.share).map(|share| share.slack(charge.bytes)).unwrap_or_default();
         let mut buckets = self.learned.iter_mut().zip(&charge.marks).zip(slack).zip(told);
         buckets.any(|(((bucket, mark), slack), told)| {
             bucket.as_mut().is_some_and(|bucket| bucket.is_nearly_empty(mark, slack, (told, now)))
@@ -378,11 +400,14 @@ impl Limiter {
 
     /// Settles a call in all buckets; where it stood in those that answers told.
     fn settle(&mut self, charge: &Charge, used: Option<[Used; KINDS]>) -> [Mark; KINDS] {
+        if let Some(Some(share)) = self.shares.get_mut(charge.share.0) {
+            share.end();
+        }
         let mut marks = charge.marks;
         for (kind, mark) in marks.iter_mut().enumerate() {
             let used = used.as_ref().map(|used| used[kind]);
             self.flying[kind].end(mark);
-            if let Some(bucket) = &mut self.set[kind] {
+            if let Some(bucket) = self.set[kind].as_mut().filter(|_| charge.capped[kind]) {
                 bucket.settle(*mark, used);
             }
             if let Some(bucket) = &mut self.learned[kind] {
@@ -404,11 +429,6 @@ impl Limiter {
             }
         }
     }
-}
-
-/// What the provider charges only when a call ends, of each kind.
-fn charged_late(output: f64, set_aside: Option<f64>) -> [f64; KINDS] {
-    [0.0, if set_aside.is_some() { 0.0 } else { output }, 0.0, output]
 }
 
 #[cfg(test)]

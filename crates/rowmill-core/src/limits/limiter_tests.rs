@@ -8,22 +8,133 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
+const AUTO: ShareSettings = ShareSettings {
+    parallel: Parallel::Auto,
+    pace: Pace::Auto,
+    rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
+    max_output: None,
+    reserves_output: false,
+    priming: false,
+};
+
+/// The run of a limiter that has one.
+const ONLY: ShareId = ShareId(0);
+
+fn of_one_run(settings: ShareSettings) -> Limiter {
+    let mut limiter = Limiter::default();
+    assert_eq!(limiter.join(settings, Duration::ZERO), ONLY);
+    limiter
+}
+
 fn auto() -> Limiter {
-    Limiter::new(Parallel::Auto, Pace::Auto, RateFlags::default(), Duration::ZERO)
+    of_one_run(AUTO)
 }
 
 fn granted(limiter: &mut Limiter, now: f64) -> Charge {
-    match limiter.admit(NEED, seconds(now)) {
+    granted_to(limiter, ONLY, now)
+}
+
+fn granted_to(limiter: &mut Limiter, run: ShareId, now: f64) -> Charge {
+    match limiter.admit(run, NEED, seconds(now)) {
         Admission::Granted(charge) => charge,
-        Admission::Wait(wait) => panic!("must wait for {}", wait.reason),
+        Admission::Wait(wait) | Admission::WaitForOwn(wait) => panic!("must wait for {}", wait.reason),
     }
 }
 
 fn wait(limiter: &mut Limiter, now: f64) -> Wait {
-    match limiter.admit(NEED, seconds(now)) {
+    match limiter.admit(ONLY, NEED, seconds(now)) {
         Admission::Granted(_) => panic!("need not wait"),
-        Admission::Wait(wait) => wait,
+        Admission::Wait(wait) | Admission::WaitForOwn(wait) => wait,
     }
+}
+
+/// How many calls of a run can go now.
+fn calls_at(limiter: &mut Limiter, run: ShareId, now: f64) -> usize {
+    let goes =
+        |limiter: &mut Limiter| matches!(limiter.admit(run, NEED, seconds(now)), Admission::Granted(_));
+    (0..10_000).take_while(|_| goes(limiter)).count()
+}
+
+fn capped(requests: u64) -> ShareSettings {
+    ShareSettings { rates: RateFlags { requests: Some(requests), ..AUTO.rates }, ..chosen(1_000) }
+}
+
+fn chosen(parallel: usize) -> ShareSettings {
+    ShareSettings { parallel: Parallel::AtMost(parallel), ..AUTO }
+}
+
+#[test]
+fn every_run_has_as_many_calls_in_flight_as_its_own_user_allows() {
+    let mut limiter = Limiter::default();
+    let few = limiter.join(chosen(300), Duration::ZERO);
+    let many = limiter.join(chosen(700), Duration::ZERO);
+    assert_eq!(calls_at(&mut limiter, few, 0.0), 300);
+    assert!(matches!(limiter.admit(few, NEED, seconds(0.0)), Admission::WaitForOwn(_)), "others may go");
+    assert_eq!(calls_at(&mut limiter, many, 0.0), 700);
+    assert_eq!((limiter.allowed(few), limiter.allowed(many)), (300, 700));
+}
+
+#[test]
+fn what_an_ended_run_said_holds_up_nobody_after_it() {
+    let mut limiter = Limiter::default();
+    let said = ShareSettings { priming: true, parallel: Parallel::AtMost(1), ..capped(60) };
+    let slow = limiter.join(said, seconds(1.0));
+    let charge = granted_to(&mut limiter, slow, 1.0);
+    limiter.answered(&charge, None, None, seconds(2.0));
+    limiter.leave(slow, seconds(2.0));
+    let next = limiter.join(chosen(500), seconds(2.0));
+    assert_eq!(calls_at(&mut limiter, next, 2.0), 500);
+    assert_eq!(limiter.known(next), RateFlags::default());
+}
+
+#[test]
+fn the_tighter_of_two_limits_holds_for_both_runs_while_both_go_on() {
+    let mut limiter = Limiter::default();
+    let tight = limiter.join(capped(60), Duration::ZERO);
+    let loose = limiter.join(capped(6_000), Duration::ZERO);
+    assert_eq!(
+        calls_at(&mut limiter, loose, 0.0) + calls_at(&mut limiter, tight, 0.0),
+        5,
+        "a burst of 60/min"
+    );
+    assert_eq!(calls_at(&mut limiter, loose, 1.0), 1, "what the other would have had is used");
+    assert_eq!(calls_at(&mut limiter, tight, 1.0), 0);
+    limiter.leave(tight, seconds(1.0));
+    assert_eq!(calls_at(&mut limiter, loose, 2.0), 100, "only its own limit is left");
+}
+
+#[test]
+fn a_run_without_a_limit_of_its_own_is_not_held_to_that_of_another() {
+    let mut limiter = Limiter::default();
+    let tight = limiter.join(capped(60), Duration::ZERO);
+    let free = limiter.join(chosen(300), Duration::ZERO);
+    assert_eq!(calls_at(&mut limiter, free, 0.0), 300);
+    assert_eq!(calls_at(&mut limiter, tight, 0.0), 5, "nor counted there");
+}
+
+#[test]
+fn what_answers_told_one_run_paces_all_of_them() {
+    let mut limiter = Limiter::default();
+    let first = limiter.join(chosen(500), Duration::ZERO);
+    let charge = granted_to(&mut limiter, first, 0.0);
+    limiter.answered(&charge, None, Some(&told(60, 10)), seconds(0.0));
+    limiter.leave(first, seconds(0.0));
+    let second = limiter.join(chosen(500), seconds(0.0));
+    assert!(calls_at(&mut limiter, second, 0.0) <= 10);
+    let hasty = limiter.join(ShareSettings { pace: Pace::Off, ..chosen(500) }, seconds(0.0));
+    assert!(calls_at(&mut limiter, hasty, 0.0) > 100, "but not one that wants to know nothing of it");
+}
+
+#[test]
+fn the_first_call_of_a_run_goes_alone_beside_those_of_others() {
+    let mut limiter = auto();
+    granted(&mut limiter, 0.0);
+    let primed = limiter.join(ShareSettings { priming: true, ..AUTO }, Duration::ZERO);
+    let charge = granted_to(&mut limiter, primed, 0.0);
+    assert!(matches!(limiter.admit(primed, NEED, seconds(0.0)), Admission::WaitForOwn(_)));
+    granted(&mut limiter, 0.0);
+    limiter.answered(&charge, None, None, seconds(1.0));
+    granted_to(&mut limiter, primed, 1.0);
 }
 
 fn told(limit: u64, remaining: u64) -> RateLimits {
@@ -169,19 +280,19 @@ fn a_quota_that_is_used_up_pauses_with_what_the_provider_said() {
 #[test]
 fn limits_of_the_user_hold_besides_those_that_are_told_and_the_pace_can_be_off() {
     let flags = RateFlags { requests: Some(60), ..RateFlags::default() };
-    let mut limiter = Limiter::new(Parallel::Auto, Pace::Off, flags, Duration::ZERO);
+    let mut limiter = of_one_run(ShareSettings { pace: Pace::Off, rates: flags, ..AUTO });
     let charge = granted(&mut limiter, 0.0);
     limiter.answered(&charge, None, Some(&told(60, 0)), Duration::ZERO);
     for _ in 0..4 {
         granted(&mut limiter, 0.0);
     }
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Requests(60));
-    assert_eq!(limiter.known().requests, Some(60));
+    assert_eq!(limiter.known(ONLY).requests, Some(60));
 }
 
 #[test]
 fn while_the_cache_is_being_filled_the_first_call_goes_alone() {
-    let mut limiter = auto().with_priming(true);
+    let mut limiter = of_one_run(ShareSettings { priming: true, ..AUTO });
     let first = granted(&mut limiter, 0.0);
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Priming);
     limiter.answered(&first, None, None, seconds(1.0));
@@ -213,7 +324,7 @@ fn a_call_that_is_larger_than_the_whole_limit_is_known() {
     let large = granted(&mut limiter, 0.0);
     limiter.refused(&large, None, Some(&rates), seconds(0.0));
     assert!(limiter.never_fits(&large), "100 tokens do not go into 50");
-    let Admission::Granted(small) = limiter.admit(Need { bytes: 100, ..NEED }, seconds(9.0)) else {
+    let Admission::Granted(small) = limiter.admit(ONLY, Need { bytes: 100, ..NEED }, seconds(9.0)) else {
         panic!("25 tokens do")
     };
     assert!(!limiter.never_fits(&small));
@@ -237,12 +348,12 @@ fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
     let window = RateWindow { limit: 60_000, remaining: 10_000, reset: Duration::from_secs(50) };
     let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
     for (reserves, sent) in [(true, 1), (false, 8)] {
-        let mut limiter = auto().with_max_output(None, reserves);
+        let mut limiter = of_one_run(ShareSettings { reserves_output: reserves, ..AUTO });
         let charge = granted(&mut limiter, 0.0);
         limiter.answered(&charge, None, Some(&rates), Duration::ZERO);
         let capped = Need { output_cap: Some(8_000), ..NEED };
         let mut admitted = 0;
-        while let Admission::Granted(_) = limiter.admit(capped, Duration::ZERO) {
+        while let Admission::Granted(_) = limiter.admit(ONLY, capped, Duration::ZERO) {
             admitted += 1;
         }
         assert_eq!(admitted, sent, "8,100 of 10,000 tokens, or about 300, or all slots");
@@ -252,12 +363,12 @@ fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
 #[test]
 fn as_many_calls_are_wanted_as_there_may_soon_be() {
     let mut limiter = auto();
-    assert_eq!((limiter.allowed(), limiter.wanted()), (8, 16));
+    assert_eq!((limiter.allowed(ONLY), limiter.wanted(ONLY)), (8, 16));
     for _ in 0..8 {
         let charge = granted(&mut limiter, 0.0);
         limiter.answered(&charge, None, None, seconds(1.0));
     }
-    assert_eq!(limiter.wanted(), limiter.allowed() * 2);
-    let chosen = Limiter::new(Parallel::AtMost(50), Pace::Auto, RateFlags::default(), Duration::ZERO);
-    assert_eq!((chosen.allowed(), chosen.wanted()), (8, 50));
+    assert_eq!(limiter.wanted(ONLY), limiter.allowed(ONLY) * 2);
+    let chosen = of_one_run(chosen(50));
+    assert_eq!((chosen.allowed(ONLY), chosen.wanted(ONLY)), (8, 50));
 }

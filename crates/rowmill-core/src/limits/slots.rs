@@ -110,6 +110,25 @@ impl Slots {
         }
     }
 
+    /// Other users are there now, who say something else. What was found out of the provider stays.
+    pub(super) fn set_parallel(&mut self, parallel: Parallel, now: Duration) {
+        if self.parallel == parallel {
+            return;
+        }
+        self.parallel = parallel;
+        let most = parallel.ceiling();
+        let least = match parallel {
+            _ if !self.was_answered => first(parallel),
+            // As many as were chosen need no search, unless fewer proved better.
+            Parallel::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
+            _ => 1,
+        };
+        self.allowed = self.allowed.max(least).min(most);
+        self.regain = self.regain.map(|before| before.min(most)).filter(|&before| self.allowed < before);
+        (self.before, self.uncut) = (None, None);
+        self.window = Window::begin(now);
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }

@@ -1,6 +1,7 @@
 //! Ports for what goes in: datasets, their rows, and the files that belong to rows.
 
 use std::fmt::Debug;
+use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow};
@@ -131,7 +132,7 @@ pub enum ColumnKind {
 }
 
 /// Reads rows in input order, in blocking code, without reading ahead more than
-/// it is asked for. The engine gives it a thread of its own.
+/// it is asked for. The engine gives it a thread while it reads, not always the same one.
 pub trait RowSource: Send {
     /// Appends rows to `batch` until `room` is used up; `false` once the input has ended, and
     /// from then on each time.
@@ -166,6 +167,14 @@ pub trait RowSource: Send {
         Ok(passed)
     }
 
+    /// Whether a read would find something now, or find that the input has ended. One that waits for
+    /// somebody else has its reader called here again, so that nobody holds a thread meanwhile.
+    ///
+    /// It must not block. What has nothing to wait for but a disk is always ready.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
     /// How far the read has come.
     fn position(&self) -> Position;
 }
@@ -177,6 +186,10 @@ impl<S: RowSource + ?Sized> RowSource for Box<S> {
 
     fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
         (**self).skip(rows)
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_ready(context)
     }
 
     fn position(&self) -> Position {

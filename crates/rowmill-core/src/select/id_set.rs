@@ -24,12 +24,18 @@ pub struct IdSet {
 
 /// What digests of ids begin from, the same for all sets of a process.
 #[derive(Clone, Copy)]
-struct Seed(u64);
+pub(super) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
         static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
         Self(*SEED.get_or_init(|| RandomState::new().hash_one(0)))
+    }
+}
+
+impl Seed {
+    pub(super) fn digest(self, text: &str) -> u128 {
+        xxh3_128_with_seed(text.as_bytes(), self.0)
     }
 }
 
@@ -76,7 +82,7 @@ impl IdSet {
     }
 
     fn digest(&self, text: &str) -> Digest {
-        Digest::new(xxh3_128_with_seed(text.as_bytes(), self.seed.0))
+        Digest::new(self.seed.digest(text))
     }
 }
 

@@ -3,6 +3,7 @@
 mod digest_set;
 mod id_set;
 mod ids;
+mod record_map;
 mod row_places;
 mod sample;
 mod selector;
@@ -10,6 +11,7 @@ mod stretches;
 
 pub use id_set::IdSet;
 pub use ids::{IdFault, IdRule, duplicate_error, duplicate_problem};
+pub(crate) use record_map::RecordMap;
 pub use row_places::RowPlaces;
 pub use sample::sample_indexes;
 pub use selector::{Choice, Sample, Selection, Selector};

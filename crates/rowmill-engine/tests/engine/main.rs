@@ -14,6 +14,7 @@ mod output_caps;
 mod panics;
 mod provider;
 mod resuming;
+mod sharing;
 mod stopping;
 mod store;
 mod strays;

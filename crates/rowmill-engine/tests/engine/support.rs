@@ -22,8 +22,8 @@ use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selection, Selector};
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    Casting, Crew, IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, Sinks, Stop, StopRules,
-    Voice, Worker,
+    Casting, Crew, IdCheck, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, Sinks, Stop,
+    StopRules, Voice, Worker,
 };
 use rowmill_testkit::FakeDataset;
 use rowmill_types::{AttachmentRules, Problem, ProblemCode};
@@ -270,6 +270,7 @@ impl Bench {
         let plan = Plan {
             run: "run".into(),
             source: dataset.open().unwrap(),
+            reading: ReadingThread::of(&dataset),
             selector: Selector::new(&Selection::default(), None).unwrap(),
             ids: IdRule::default(),
             id_check: IdCheck::Done,

@@ -123,8 +123,10 @@ impl<T, A, U, P> fmt::Debug for Batch<T, A, U, P> {
 impl<T: Send + Sync + 'static> Batch<T> {
     /// A batch over a list or anything else that can be iterated over.
     ///
-    /// The iterator is asked on a thread of its own, some hundred items ahead; a source that gives
+    /// The iterator is asked on other threads, some hundred items ahead; a source that gives
     /// its next item only after the result of an earlier one belongs into [`Batch::over_stream`].
+    /// Where its `size_hint` has an upper bound, they are threads of the runtime, which waits for
+    /// them when it ends; others may wait for their next item for ever.
     ///
     /// ```
     /// use rowmill::Batch;

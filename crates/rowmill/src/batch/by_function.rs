@@ -11,8 +11,12 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
     /// Has a function work on items instead of a model: every item gets a call of its own, and
     /// what the call keeps is the item's alone. A panic is that item's failure.
     ///
-    /// The future is polled beside those of the other items, so it must not block; functions that
-    /// do belong into [`Batch::worker_blocking`].
+    /// It runs on threads for such work, as many as there are cores, so that one that computes holds
+    /// up neither calls nor other batches. Once calls have shown to be brief, less than a tenth of a
+    /// millisecond without waiting, they are made beside the work on other items, where they cost
+    /// least, until one takes longer. A function that blocks takes one of few threads; it belongs
+    /// into [`Batch::worker_blocking`]. A call that computes when the batch is cancelled goes on
+    /// until it next waits.
     ///
     /// ```
     /// use rowmill::Batch;

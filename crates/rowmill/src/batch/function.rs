@@ -12,6 +12,7 @@ use rowmill_types::{CallError, CallFailure, Completion, Request};
 
 use super::builder::Encode;
 use super::failure::Failure;
+use super::function_runner::FunctionRunner;
 use super::item::Item;
 use super::shelf::Shelf;
 
@@ -27,6 +28,7 @@ pub(super) struct FunctionModel<T, A, U> {
     pub(super) shelf: Arc<Shelf<T, A, U>>,
     /// How answers become JSON, where they are kept.
     pub(super) encode: Option<Encode<A>>,
+    pub(super) runner: Arc<FunctionRunner>,
 }
 
 impl<T, A, U> fmt::Debug for FunctionModel<T, A, U> {
@@ -46,8 +48,9 @@ where
             let Some(item) = self.shelf.item(request.row) else {
                 return Err(CallError::new(CallFailure::Internal, "the item is gone"));
             };
+            let work = Arc::clone(&self.work);
             // A panic is the fault of the function, and is told as one.
-            let working = AssertUnwindSafe(async { (self.work)(item).await }).catch_unwind();
+            let working = AssertUnwindSafe(self.runner.call(move || work(item))).catch_unwind();
             let answer = working
                 .await
                 .unwrap_or_else(|panic| Err(Failure::new(format!("the worker panicked: {}", said(&*panic)))));

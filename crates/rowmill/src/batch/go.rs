@@ -166,7 +166,7 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
             }
         }),
         stop: settings.stop.child(),
-        limits: settings.limits.clone(),
+        limits: settings.limits.for_run(),
         person: None,
     }
 }
@@ -240,13 +240,14 @@ where
     let answers = worker.answers.clone();
     let begun = begin(settings.ledger.take(), &settings.work, answers.clone(), speaker).await?;
     let Begun { run, ledger, resume, spent, held } = begun;
+    let reading = items.reading();
     let (pull, pump) = match items {
         Items::Iterator(iterator) => (Pull::Iterator(iterator), None),
         Items::Rows(source, make) => (Pull::Rows(source, make), None),
         Items::Stream(stream) => {
             let (sender, receiver) = mpsc::channel(WAITING_ITEMS);
             let pump = pump(stream, sender);
-            (Pull::Channel(receiver), Some(pump.boxed()))
+            (Pull::Channel(receiver, None), Some(pump.boxed()))
         }
     };
     let is_named = !matches!(naming, Naming::Place);
@@ -256,6 +257,7 @@ where
     let parts = PlanParts {
         run,
         source: Box::new(source),
+        reading,
         selector: Selector::new(&Selection::default(), None)?,
         ids: IdRule { field: is_named.then(|| ID_FIELD.into()), ..IdRule::default() },
         id_check,

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use futures_util::stream::BoxStream;
 use rowmill_core::fingerprint::digest;
 use rowmill_core::ports::{Position, Room, RowSource};
-use rowmill_engine::said;
+use rowmill_engine::{ReadingThread, said};
 use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
 use tokio::sync::mpsc;
 
@@ -42,6 +43,16 @@ impl<T> Items<T> {
             Self::Stream(_) | Self::Rows(..) => None,
         }
     }
+
+    /// On which threads they are read. An iterator that cannot tell how many items there are at most
+    /// may wait for them, as that of a channel does, and so may a source of the program.
+    pub(super) fn reading(&self) -> ReadingThread {
+        match self {
+            Self::Iterator(iterator) if iterator.size_hint().1.is_some() => ReadingThread::Shared,
+            Self::Stream(_) => ReadingThread::Shared,
+            Self::Iterator(_) | Self::Rows(..) => ReadingThread::Own,
+        }
+    }
 }
 
 impl<T> fmt::Debug for Items<T> {
@@ -54,11 +65,11 @@ impl<T> fmt::Debug for Items<T> {
     }
 }
 
-/// Items as the reading thread takes them.
+/// Items as the reader takes them.
 pub(super) enum Pull<T> {
     Iterator(Box<dyn Iterator<Item = T> + Send>),
-    /// What a stream gave, or what it said when it panicked.
-    Channel(mpsc::Receiver<Result<T, String>>),
+    /// What a stream gave, or what it said when it panicked; with the next, where that was waited for.
+    Channel(mpsc::Receiver<Result<T, String>>, Option<Result<T, String>>),
     Rows(Box<dyn RowSource>, fn(Row) -> T),
 }
 
@@ -71,16 +82,16 @@ impl<T> Pull<T> {
                 into.extend(iterator.by_ref().take(most).map(Ok));
                 Ok(into.len() - before == most)
             }
-            Self::Channel(channel) => {
-                let Some(first) = channel.blocking_recv() else { return Ok(false) };
-                into.push(Ok(first.map_err(|panic| unreadable(&panic))?));
+            Self::Channel(channel, first) => {
+                let mut next = first.take();
                 // What comes later is not waited for: the first may be what it depends on.
-                while into.len() < most
-                    && let Ok(next) = channel.try_recv()
-                {
-                    into.push(Ok(next.map_err(|panic| unreadable(&panic))?));
+                while let Some(item) = next.take() {
+                    into.push(Ok(item.map_err(|panic| unreadable(&panic))?));
+                    if into.len() < most {
+                        next = channel.try_recv().ok();
+                    }
                 }
-                Ok(true)
+                Ok(!(channel.is_closed() && channel.is_empty()))
             }
             Self::Rows(source, make) => {
                 let mut rows = Vec::new();
@@ -89,6 +100,18 @@ impl<T> Pull<T> {
                 Ok(more)
             }
         }
+    }
+}
+
+impl<T> Pull<T> {
+    /// Whether something can be pulled without waiting for it.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Channel(channel, first @ None) => *first = ready!(channel.poll_recv(context)),
+            Self::Rows(source, _) => return source.poll_ready(context),
+            Self::Channel(..) | Self::Iterator(_) => {}
+        }
+        Poll::Ready(())
     }
 }
 
@@ -175,6 +198,11 @@ impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
         self.shelf.put(placed.into_iter());
         self.pulled = pulled;
         Ok(more)
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        ready!(self.turnstile.poll_open(context));
+        self.pull.poll_ready(context)
     }
 
     fn position(&self) -> Position {

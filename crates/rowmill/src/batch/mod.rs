@@ -10,6 +10,7 @@ mod collect;
 mod crew;
 mod failure;
 mod function;
+mod function_runner;
 mod go;
 mod hearing;
 mod item;

@@ -95,8 +95,9 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Limits that are kept to, and shared with every batch that is given a clone of the same
-    /// value. Without it a batch has limits of its own.
+    /// What is known of accounts, shared with every batch that is given a clone of the same value:
+    /// rates that providers told, what is used of them, pauses and outages. What this batch is told
+    /// about its own calls stays its own. Without it a batch shares nothing.
     ///
     /// ```
     /// use rowmill::{Batch, Limits};

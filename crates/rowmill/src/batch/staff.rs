@@ -67,7 +67,7 @@ where
     ) -> Result<Self, Problem> {
         Ok(match chosen {
             Chosen::Function(work) => {
-                let model = FunctionModel { work, shelf: Arc::clone(shelf), encode };
+                let model = FunctionModel { work, shelf: Arc::clone(shelf), encode, runner: Arc::default() };
                 let crew = Arc::new(function_crew(Arc::new(model), encode.is_some())?);
                 let name = "function".to_owned();
                 Self::Same(Ready { crew, name, identity: String::new(), given: Vec::new() })

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::collect::locked;
 use super::failure::Failure;
+use super::function_runner::FunctionRunner;
 use super::shelf::index;
 use super::tools::{OfferedTool, Tools};
 
@@ -94,32 +95,36 @@ impl<S: Send + Sync + 'static> From<StatefulTools<S>> for Tools {
         let functions: Arc<HashMap<_, _>> = Arc::new(named.collect());
         Self::made(offered, move || {
             let (make, functions) = (Arc::clone(&make), Arc::clone(&functions));
-            Arc::new(FunctionHost { make, functions, states: Mutex::default() })
+            let states = Arc::new(ItemStates { make, states: Mutex::default() });
+            Arc::new(FunctionHost { functions, states, runner: Arc::default() })
         })
+    }
+}
+
+/// The states of items.
+struct ItemStates<S> {
+    make: MakeState<S>,
+    states: Mutex<HashMap<u64, Arc<OnceLock<Arc<S>>>>>,
+}
+
+impl<S> ItemStates<S> {
+    fn of(&self, row: u64) -> Arc<S> {
+        let state = Arc::clone(locked(&self.states).entry(row).or_default());
+        // Made without the lock, because the program's own code runs then.
+        Arc::clone(state.get_or_init(|| Arc::new((self.make)(index(row)))))
     }
 }
 
 /// Calls functions, each item with its state.
 struct FunctionHost<S> {
-    make: MakeState<S>,
     functions: Arc<HashMap<String, CallFn<S>>>,
-    states: Mutex<HashMap<u64, Arc<S>>>,
+    states: Arc<ItemStates<S>>,
+    runner: Arc<FunctionRunner>,
 }
 
 impl<S> fmt::Debug for FunctionHost<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "FunctionHost({} functions)", self.functions.len())
-    }
-}
-
-impl<S> FunctionHost<S> {
-    fn state(&self, row: u64) -> Arc<S> {
-        if let Some(state) = locked(&self.states).get(&row) {
-            return Arc::clone(state);
-        }
-        // Made without the lock, because the program's own code runs then.
-        let made = Arc::new((self.make)(index(row)));
-        Arc::clone(locked(&self.states).entry(row).or_insert(made))
     }
 }
 
@@ -130,7 +135,9 @@ impl<S: Send + Sync + 'static> ToolHost for FunctionHost<S> {
                 let message = format!("there is no tool `{}`", request.tool);
                 return Err(ToolFailure { message, maybe_ran: false });
             };
-            let calling = function(self.state(request.row), request.arguments);
+            let (function, states) = (Arc::clone(function), Arc::clone(&self.states));
+            let (row, arguments) = (request.row, request.arguments.to_owned());
+            let calling = self.runner.call(move || function(states.of(row), &arguments));
             let Some(most) = request.timeout else { return Ok(calling.await) };
             tokio::time::timeout(most, calling).await.map_err(|_| ToolFailure {
                 message: format!("it did not answer within {} s", most.as_secs_f64()),
@@ -141,13 +148,13 @@ impl<S: Send + Sync + 'static> ToolHost for FunctionHost<S> {
 
     fn release(&self, row: u64) -> BoxFuture<'_, ()> {
         // Dropped without the lock, because the program's own code runs then.
-        let state = locked(&self.states).remove(&row);
+        let state = locked(&self.states.states).remove(&row);
         drop(state);
         ready(()).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        let states = std::mem::take(&mut *locked(&self.states));
+        let states = std::mem::take(&mut *locked(&self.states.states));
         drop(states);
         ready(()).boxed()
     }

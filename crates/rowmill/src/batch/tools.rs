@@ -179,9 +179,9 @@ impl Tools {
     /// that the model is told of ([`ToolOutput::error`]). An `Err` is such a failure, too, so `?`
     /// works on every error. A panic is the failure of the item and of no other.
     ///
-    /// The future is polled beside the work on other items, so it must not block: blocking code
-    /// belongs into `tokio::task::spawn_blocking`. One call may take a minute; use
-    /// [`Tools::offer`] to say something else.
+    /// It runs where functions of [`Batch::worker_fn`](super::Batch::worker_fn) do: computing is
+    /// fine, blocking code belongs into `tokio::task::spawn_blocking`. One call may take a minute;
+    /// use [`Tools::offer`] to say something else.
     pub fn function<A, R, F, Fut>(
         self,
         name: impl Into<String>,

@@ -1,7 +1,8 @@
 //! Lets items in: batch by batch, and no further ahead of whoever takes the results than is good
 //! for memory.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// How many items may be between the reader and whoever takes the results.
 const AHEAD: u64 = 4_096;
@@ -13,15 +14,14 @@ struct Passed {
     ended: u64,
     received: u64,
     closed: bool,
-    /// Whether the reader waits.
-    waiting: bool,
+    /// Wakes the reader, where it waits.
+    waiting: Option<Waker>,
 }
 
 /// Where the reader waits until further items may come in.
 #[derive(Debug)]
 pub(super) struct Turnstile {
     passed: Mutex<Passed>,
-    moved: Condvar,
     /// Items of one batch; the next begins when all of them have ended.
     slice: Option<u64>,
     /// Whether results are taken one by one.
@@ -30,7 +30,7 @@ pub(super) struct Turnstile {
 
 impl Turnstile {
     pub(super) fn new(slice: Option<u64>, streams: bool) -> Self {
-        Self { passed: Mutex::default(), moved: Condvar::new(), slice, streams }
+        Self { passed: Mutex::default(), slice, streams }
     }
 
     /// Whether anybody has to wait here at all.
@@ -42,19 +42,23 @@ impl Turnstile {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until items may come in, and says how many, up to `most`; none once it is closed.
+    /// How many items may come in now, up to `most`; none once it is closed.
     pub(super) fn admit(&self, most: usize) -> usize {
+        let passed = self.locked();
+        let room = if passed.closed { 0 } else { self.room(&passed) };
+        usize::try_from(room).unwrap_or(usize::MAX).min(most)
+    }
+
+    /// Whether items may come in, or none ever will.
+    pub(super) fn poll_open(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut passed = self.locked();
-        loop {
-            let room = if passed.closed { 0 } else { self.room(&passed) };
-            let room = usize::try_from(room).unwrap_or(usize::MAX).min(most);
-            if room > 0 || passed.closed {
-                return room;
-            }
-            passed.waiting = true;
-            passed = self.moved.wait(passed).unwrap_or_else(PoisonError::into_inner);
-            passed.waiting = false;
-        }
+        let has_room = match passed.waiting {
+            Some(_) => self.is_worth_waking_for(&passed),
+            None => self.room(&passed) > 0,
+        };
+        let is_open = has_room || passed.closed;
+        passed.waiting = (!is_open).then(|| context.waker().clone());
+        if is_open { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn room(&self, passed: &Passed) -> u64 {
@@ -101,8 +105,10 @@ impl Turnstile {
     fn note(&self, change: impl FnOnce(&mut Passed)) {
         let mut passed = self.locked();
         change(&mut passed);
-        if passed.waiting && (passed.closed || self.is_worth_waking_for(&passed)) {
-            self.moved.notify_one();
+        if passed.waiting.is_some() && (passed.closed || self.is_worth_waking_for(&passed)) {
+            let waker = passed.waiting.take();
+            drop(passed);
+            waker.into_iter().for_each(Waker::wake);
         }
     }
 

@@ -22,13 +22,29 @@ fn batch(model: &Arc<FakeModel>) -> Batch<usize> {
 }
 
 #[tokio::test]
-async fn limits_of_one_value_are_kept_by_all_batches_together() {
-    let (model, limits) = (Arc::new(FakeModel::default().delay(Duration::from_millis(1))), Limits::default());
-    let one = batch(&model).limits(&limits).run();
-    let other = batch(&model).limits(&limits).run();
-    let (one, other) = join(one, other).await;
+async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares() {
+    let (model, limits) = (Arc::new(FakeModel::default().held()), Limits::default());
+    let release = async {
+        // It comes to this only if each batch has two places.
+        while model.seen().len() < 4 {
+            tokio::task::yield_now().await;
+        }
+        model.release();
+    };
+    let both = join(batch(&model).limits(&limits).run(), batch(&model).limits(&limits).run());
+    let ((one, other), ()) = join(both, release).await;
     assert_eq!((one.unwrap().report.ok, other.unwrap().report.ok), (10, 10));
-    assert_eq!(model.most_at_once(), 2);
+    assert_eq!(model.most_at_once(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_that_one_batch_keeps_to_does_not_bind_the_next() {
+    let (model, limits) = (Arc::new(FakeModel::default()), Limits::default());
+    let rates = RateFlags { requests: Some(60), ..RateFlags::default() };
+    batch(&model).rates(rates).limits(&limits).run().await.unwrap();
+    let began = Instant::now();
+    batch(&model).limits(&limits).run().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod kit;
 mod ledger;
 mod ledger_ids;
 mod limits;
+mod many_runs;
 mod order;
 mod output_map;
 mod problems;

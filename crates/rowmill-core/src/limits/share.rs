@@ -1,0 +1,120 @@
+//! What one of the runs that share a limiter brings along: its own settings, calls and expectations.
+
+use rowmill_types::Usage;
+
+use super::estimate::Estimate;
+use super::limiter::{KINDS, Need};
+use super::rates::{Pace, RateFlags};
+use super::slots::Parallel;
+
+/// What a run says about the pace of its own calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareSettings {
+    /// How many calls of the run may be in flight.
+    pub parallel: Parallel,
+    /// Whether limits that the provider tells are kept to.
+    pub pace: Pace,
+    /// Limits that the user sets.
+    pub rates: RateFlags,
+    /// The longest answer that every request allows, where they say so.
+    pub max_output: Option<u64>,
+    /// Whether the provider sets as much of its limit on all tokens aside until the answer is there.
+    pub reserves_output: bool,
+    /// Whether the first call goes alone, to fill the provider's cache for the others.
+    pub priming: bool,
+}
+
+/// Which of the runs that share a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareId(pub(super) usize);
+
+/// One of the runs that share a limiter.
+#[derive(Debug, Clone)]
+pub(super) struct Share {
+    pub(super) settings: ShareSettings,
+    /// What its calls will use: its prompts are its own.
+    estimate: Estimate,
+    /// Its calls in flight.
+    in_flight: usize,
+    /// Whether its first call goes alone; over once something was answered.
+    priming: bool,
+}
+
+impl Share {
+    pub(super) fn new(settings: ShareSettings) -> Self {
+        let estimate = Estimate::new(settings.max_output);
+        Self { settings, estimate, in_flight: 0, priming: settings.priming }
+    }
+
+    /// The limits that its user set: requests, tokens, input tokens, output tokens.
+    pub(super) fn caps(&self) -> [Option<u64>; KINDS] {
+        let RateFlags { requests, tokens, input_tokens, output_tokens } = self.settings.rates;
+        [requests, tokens, input_tokens, output_tokens]
+    }
+
+    /// Whether the first call is under way, which the others wait for.
+    pub(super) fn is_primed_now(&self) -> bool {
+        self.priming && self.in_flight > 0
+    }
+
+    /// Whether as many of its calls are in flight as its user allows.
+    pub(super) fn is_full(&self) -> bool {
+        self.in_flight >= self.settings.parallel.ceiling()
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.in_flight += 1;
+    }
+
+    pub(super) fn end(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    pub(super) fn answered(&mut self, bytes: usize, usage: Option<&Usage>) {
+        self.priming = false;
+        if let Some(usage) = usage {
+            self.estimate.saw(bytes, usage);
+        }
+    }
+
+    /// Requests, tokens, input tokens and output tokens that a call is expected to use.
+    pub(super) fn costs(&self, need: Need) -> [f64; KINDS] {
+        let (input, output) = (self.estimate.input(need.bytes), self.estimate.output());
+        [1.0, input + self.set_aside(need).unwrap_or(output), input, output]
+    }
+
+    /// What the provider charges for it only when it ends, of each kind.
+    pub(super) fn late_costs(&self, need: Need) -> [f64; KINDS] {
+        charged_late(self.estimate.output(), self.set_aside(need))
+    }
+
+    /// What the provider sets aside for the answer, of its limit on all tokens.
+    fn set_aside(&self, need: Need) -> Option<f64> {
+        let most = need.output_cap.or(self.settings.max_output);
+        most.filter(|_| self.settings.reserves_output).map(|most| most as f64)
+    }
+
+    /// What a call may use beyond that before the provider refuses it: it counts the prompt
+    /// itself, and not as we do.
+    pub(super) fn slack(&self, bytes: usize) -> [f64; KINDS] {
+        let input = self.estimate.input_slack(bytes);
+        [0.0, input, input, 0.0]
+    }
+}
+
+/// How many calls all of these runs may have in flight together: what their users chose, added up,
+/// unless one of them leaves it to the search.
+pub(super) fn parallel_of_all<'s>(shares: impl Iterator<Item = &'s Share>) -> Option<Parallel> {
+    shares.map(|share| share.settings.parallel).reduce(|one, other| match (one, other) {
+        // What this machine allows, it allows all of them together.
+        (Parallel::AutoUpTo(one), Parallel::AutoUpTo(other)) => Parallel::AutoUpTo(one.min(other)),
+        (Parallel::AutoUpTo(most), _) | (_, Parallel::AutoUpTo(most)) => Parallel::AutoUpTo(most),
+        (Parallel::Auto, _) | (_, Parallel::Auto) => Parallel::Auto,
+        (Parallel::AtMost(one), Parallel::AtMost(other)) => Parallel::AtMost(one.saturating_add(other)),
+    })
+}
+
+/// What the provider charges only when a call ends, of each kind.
+pub(super) fn charged_late(output: f64, set_aside: Option<f64>) -> [f64; KINDS] {
+    [0.0, if set_aside.is_some() { 0.0 } else { output }, 0.0, output]
+}

@@ -1,0 +1,169 @@
+//! Where the ledger has the records of rows, by their ids, kept small.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rowmill_types::RowId;
+
+use super::id_set::Seed;
+use crate::ports::{LedgerPosition, RecordId};
+
+/// So many numbers in a row are kept together.
+const NUMBERS_TOGETHER: u64 = 1 << 12;
+
+/// What is kept of an id beside the part that it belongs to, and of its record. Bytes, because
+/// numbers would be padded.
+type Entry = ([u8; 6], [u8; 12]);
+/// Sorted entries. They grow by little, so that not much of them is unused.
+type Parts = BTreeMap<u64, Vec<Entry>>;
+
+/// Records by the ids of their rows, in some 20 bytes each: numbers as they are, text as digests of 64
+/// bits, as in [`IdSet`](super::IdSet).
+#[derive(Default)]
+pub(crate) struct RecordMap {
+    numbers: Parts,
+    texts: Parts,
+    len: usize,
+    seed: Seed,
+}
+
+impl RecordMap {
+    /// Adds a record in the place of the one that there was; `true` if there was none.
+    pub(crate) fn insert(&mut self, id: &RowId, record: RecordId) -> bool {
+        let (key, remainder) = self.place(id);
+        let part = self.parts_mut(id).entry(key).or_default();
+        let entry = (remainder, packed(record));
+        match find(part, &remainder) {
+            Ok(at) => {
+                part[at] = entry;
+                false
+            }
+            Err(at) => {
+                if part.len() == part.capacity() {
+                    part.reserve_exact(part.len() / 16 + 2);
+                }
+                part.insert(at, entry);
+                self.len += 1;
+                true
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, id: &RowId) -> Option<RecordId> {
+        if self.len == 0 {
+            return None;
+        }
+        let (key, remainder) = self.place(id);
+        let parts = if matches!(id, RowId::Number(_)) { &self.numbers } else { &self.texts };
+        let part = parts.get(&key)?;
+        find(part, &remainder).ok().map(|at| unpacked(part[at].1))
+    }
+
+    /// Takes a record out again; `true` if there was one.
+    pub(crate) fn remove(&mut self, id: &RowId) -> bool {
+        let (key, remainder) = self.place(id);
+        let Some(part) = self.parts_mut(id).get_mut(&key) else { return false };
+        let Ok(at) = find(part, &remainder) else { return false };
+        part.remove(at);
+        self.len -= 1;
+        true
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn parts_mut(&mut self, id: &RowId) -> &mut Parts {
+        if matches!(id, RowId::Number(_)) { &mut self.numbers } else { &mut self.texts }
+    }
+
+    /// The part that an id belongs to, and what is kept of it there.
+    fn place(&self, id: &RowId) -> (u64, [u8; 6]) {
+        match id {
+            RowId::Number(number) => {
+                let [.., high, low] = (number % NUMBERS_TOGETHER).to_be_bytes();
+                (number / NUMBERS_TOGETHER, [0, 0, 0, 0, high, low])
+            }
+            RowId::Text(text) => {
+                let [first, second, remainder @ ..] = self.seed.digest(text).to_be_bytes();
+                let [one, two, three, four, five, six, ..] = remainder;
+                (u64::from(u16::from_be_bytes([first, second])), [one, two, three, four, five, six])
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RecordMap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RecordMap").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+fn find(part: &[Entry], remainder: &[u8; 6]) -> Result<usize, usize> {
+    part.binary_search_by(|(kept, _)| kept.cmp(remainder))
+}
+
+fn packed(record: RecordId) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    let (position, length) = bytes.split_at_mut(8);
+    position.copy_from_slice(&record.position().key().to_le_bytes());
+    length.copy_from_slice(&(record.bytes() as u32).to_le_bytes());
+    bytes
+}
+
+fn unpacked(bytes: [u8; 12]) -> RecordId {
+    let [a, b, c, d, e, f, g, h, length @ ..] = bytes;
+    let position = LedgerPosition::from_key(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+    RecordId::new(position, u32::from_le_bytes(length) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: u64) -> RecordId {
+        RecordId::new(LedgerPosition::from_key(key), 1_000 + key as usize)
+    }
+
+    fn text(number: u64) -> RowId {
+        RowId::Text(format!("id-{number}").into())
+    }
+
+    #[test]
+    fn the_map_tells_ids_apart_and_keeps_the_last_record_of_each() {
+        let mut map = RecordMap::default();
+        let ids = [
+            RowId::Number(1),
+            RowId::Number(1 + NUMBERS_TOGETHER),
+            RowId::Number(u64::MAX),
+            RowId::Text("1".into()),
+            RowId::Text("a".into()),
+        ];
+        for (id, key) in ids.iter().zip(1..) {
+            assert_eq!((map.get(id), map.remove(id)), (None, false));
+            assert!(map.insert(id, record(key)));
+            assert!(!map.insert(id, record(key << 40)));
+            assert_eq!(map.get(id), Some(record(key << 40)));
+        }
+        assert_eq!(map.len(), ids.len());
+        assert!(ids.iter().all(|id| map.remove(id)));
+        assert!(ids.iter().all(|id| map.get(id).is_none()) && map.len() == 0);
+    }
+
+    #[test]
+    fn many_records_take_some_twenty_bytes_each_whatever_names_their_rows() {
+        let held = |parts: &Parts| {
+            let parts =
+                parts.values().map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
+            parts.sum::<usize>()
+        };
+        for id in [RowId::Number, text] {
+            let mut map = RecordMap::default();
+            // Rows end in another order than that of the input.
+            assert!((0..1_000_000).all(|number| map.insert(&id(number ^ 0x5555), record(number))));
+            assert!((0..1_000_000).step_by(997).all(|n| map.get(&id(n ^ 0x5555)) == Some(record(n))));
+            let bytes = held(&map.numbers) + held(&map.texts);
+            assert!(bytes < 1_000_000 * 22, "{bytes} bytes");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Batches on their way from the reader to the loop.
+//!
+//! The reader has a thread only while it reads: it fills the queue, gives its thread back, and is
+//! given one again when few batches are left. A run whose calls take long holds none.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use rowmill_types::{Problem, ProblemCode};
+use tokio::runtime::Handle;
+
+use crate::ReadingThread;
+use crate::feed::{Batch, Reader};
+
+/// Batches that may wait for the loop; the reader stops there.
+const MOST_WAITING: usize = 3;
+/// With so few left the reader goes on, while the loop has something to do.
+const FEW_WAITING: usize = 1;
+
+/// The loop's end of the queue. Dropping it ends the reader at its next hand-over.
+pub(crate) struct BatchQueue {
+    shared: Arc<Mutex<State>>,
+    runtime: Handle,
+    thread: ReadingThread,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was read; a problem is the last.
+    batches: VecDeque<Result<Batch, Problem>>,
+    /// The reader, while it does not read.
+    reader: Option<Box<Reader>>,
+    has_ended: bool,
+    /// Whether nobody takes batches any more.
+    is_abandoned: bool,
+    /// Wakes the loop, where it waits.
+    waker: Option<Waker>,
+}
+
+impl BatchQueue {
+    /// Starts reading.
+    pub(crate) fn start(reader: Reader, thread: ReadingThread) -> Self {
+        let state = State { reader: Some(Box::new(reader)), ..State::default() };
+        let queue = Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), thread };
+        queue.read_on(&mut Context::from_waker(Waker::noop()));
+        queue
+    }
+
+    /// Waits for the next batch; there is none after the last, and a problem is the last.
+    pub(crate) async fn next(&mut self) -> Option<Result<Batch, Problem>> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Batch, Problem>>> {
+        let next = {
+            let mut state = locked(&self.shared);
+            let next = state.batches.pop_front();
+            if next.is_none() && state.has_ended {
+                return Poll::Ready(None);
+            }
+            state.waker = next.is_none().then(|| context.waker().clone());
+            next
+        };
+        self.read_on(context);
+        next.map_or(Poll::Pending, |batch| Poll::Ready(Some(batch)))
+    }
+
+    /// How many rows are ready, if they are the last.
+    pub(crate) fn rows_up_to_the_end(self) -> Option<u64> {
+        let state = locked(&self.shared);
+        let rows = state.batches.iter().map(|batch| batch.as_ref().map(|batch| batch.selected).ok());
+        if state.has_ended { rows.sum() } else { None }
+    }
+
+    /// Gives the reader a thread, if it has none and few batches are left.
+    fn read_on(&self, context: &mut Context<'_>) {
+        let mut reader = {
+            let mut state = locked(&self.shared);
+            if state.batches.len() > FEW_WAITING {
+                return;
+            }
+            let Some(reader) = state.reader.take() else { return };
+            // Not even the first row is waited for where none is wanted.
+            if reader.is_finished() {
+                state.has_ended = true;
+                wake(state);
+                return;
+            }
+            reader
+        };
+        if reader.poll_ready(context).is_pending() {
+            locked(&self.shared).reader = Some(reader);
+            return;
+        }
+        let slice = Slice { reader: Some(reader), shared: Arc::clone(&self.shared) };
+        match self.thread {
+            ReadingThread::Shared => drop(self.runtime.spawn_blocking(move || slice.run())),
+            ReadingThread::Own => {
+                let named = thread::Builder::new().name("rowmill-feed".into());
+                if let Err(error) = named.spawn(move || slice.run()) {
+                    // The slice said that it was cut off; this is why.
+                    if let Some(last) = locked(&self.shared).batches.back_mut() {
+                        *last = Err(crate::run::cannot_start_thread(&error));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for BatchQueue {
+    fn drop(&mut self) {
+        let mut state = locked(&self.shared);
+        state.is_abandoned = true;
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            // The end of a source may take a while: a query is waited for.
+            drop(self.runtime.spawn_blocking(move || drop(reader)));
+        }
+    }
+}
+
+/// The reader with a thread.
+struct Slice {
+    /// `None` once it was handed back or has come to its end.
+    reader: Option<Box<Reader>>,
+    shared: Arc<Mutex<State>>,
+}
+
+impl Slice {
+    /// Reads until there is enough, or nothing more for now.
+    fn run(mut self) {
+        let mut nobody = Context::from_waker(Waker::noop());
+        while let Some(reader) = &mut self.reader {
+            let next = reader.next();
+            let has_ended = match &next {
+                Ok((_, is_last)) => *is_last || reader.is_finished(),
+                Err(_) => true,
+            };
+            let is_ready = !has_ended && reader.poll_ready(&mut nobody).is_ready();
+            let mut state = locked(&self.shared);
+            if state.is_abandoned {
+                return;
+            }
+            state.batches.push_back(next.map(|(batch, _)| batch));
+            state.has_ended = has_ended;
+            if !has_ended && (!is_ready || state.batches.len() >= MOST_WAITING) {
+                state.reader = self.reader.take();
+            }
+            wake(state);
+            if has_ended {
+                self.reader = None;
+            }
+        }
+    }
+}
+
+impl Drop for Slice {
+    /// A slice that never had its turn, because the runtime ends, must not be waited for.
+    fn drop(&mut self) {
+        if self.reader.is_some() {
+            let mut state = locked(&self.shared);
+            let cut = Problem::new(ProblemCode::Internal, "reading the input was cut off");
+            state.batches.push_back(Err(cut));
+            state.has_ended = true;
+            wake(state);
+        }
+    }
+}
+
+/// Wakes the loop, without the lock.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

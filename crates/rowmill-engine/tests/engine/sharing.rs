@@ -1,0 +1,108 @@
+//! Runs that share what is known of an account, each with settings of its own.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_engine::{LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, StopCause, run};
+use rowmill_testkit::answer;
+use rowmill_types::ProblemCode;
+
+use crate::acting::{Acting, exhausted, seconds};
+use crate::support::{Bench, LANE};
+
+/// A run over so many rows that calls the model of everybody.
+fn plan(limits: &Limits, model: &Arc<Acting>, rows: usize, settings: LaneSettings) -> Plan {
+    let mut bench = Bench::new(rows, model.clone());
+    let key = LaneKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
+    bench.lane().gate = limits.for_run().gate(key, settings);
+    bench.plan.parallel = 1_000;
+    bench.plan
+}
+
+fn answering(after: f64) -> Arc<Acting> {
+    Arc::new(Acting::new(move |_| (seconds(after), Ok(answer("fine")))))
+}
+
+fn at_most(calls: usize) -> LaneSettings {
+    LaneSettings { parallel: Parallel::AtMost(calls), ..LANE }
+}
+
+fn per_minute(requests: u64) -> LaneSettings {
+    LaneSettings { rates: RateFlags { requests: Some(requests), ..LANE.rates }, ..LANE }
+}
+
+async fn both(one: Plan, other: Plan) -> (RunEnd, RunEnd) {
+    let (one, other) = tokio::join!(run(one), run(other));
+    (one.unwrap(), other.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
+    let (limits, model) = (Limits::default(), answering(10.0));
+    let (slow, fast) = (plan(&limits, &model, 20, at_most(1)), plan(&limits, &model, 200, at_most(50)));
+    let (slow, fast) = both(slow, fast).await;
+    assert_eq!((slow.tally.processed_rows, fast.tally.processed_rows), (20, 200));
+    assert!(slow.duration >= seconds(200.0), "{:?}", slow.duration);
+    assert!(fast.duration < seconds(80.0), "{:?}", fast.duration);
+    assert!(model.most_at_once() <= 51, "{}", model.most_at_once());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_run_said_is_forgotten_when_it_has_ended() {
+    let (limits, model) = (Limits::default(), answering(0.1));
+    let slow = LaneSettings { parallel: Parallel::AtMost(1), ..per_minute(60) };
+    let first = run(plan(&limits, &model, 20, slow)).await.unwrap();
+    let second = run(plan(&limits, &model, 600, at_most(100))).await.unwrap();
+    assert!(first.duration >= seconds(14.0), "{:?}", first.duration);
+    assert!(second.duration < seconds(2.0), "{:?}", second.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_limits_on_one_account_the_tighter_holds_while_both_runs_go_on() {
+    let (limits, model) = (Limits::default(), answering(0.1));
+    let (tight, loose) =
+        (plan(&limits, &model, 30, per_minute(60)), plan(&limits, &model, 600, per_minute(6_000)));
+    let (tight, loose) = both(tight, loose).await;
+    let while_both = model.times().into_iter().filter(|at| *at <= tight.duration.as_secs_f64()).count();
+    let most = tight.duration.as_secs_f64() + 6.0;
+    assert!(while_both as f64 <= most, "{while_both} calls in {:?}", tight.duration);
+    // Once it is alone, it goes at its own pace.
+    let alone = loose.duration.saturating_sub(tight.duration);
+    assert!(alone < seconds(10.0), "{alone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_stops_without_quota_does_not_wait_behind_one_that_waits_for_it() {
+    let limits = Limits::default();
+    let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
+        5..1_000 => (seconds(1.0), Err(exhausted())),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let waits = plan(&limits, &model, 200, at_most(4));
+    let stops = plan(&limits, &model, 200, LaneSettings { on_quota: OnQuota::Stop, ..at_most(4) });
+    let (waits, stops) = both(waits, stops).await;
+    assert_eq!((waits.tally.processed_rows, waits.stopped), (200, None));
+    let Some(StopCause::Problem(problem)) = stops.stopped else { panic!("{:?}", stops.stopped) };
+    assert_eq!(problem.code, ProblemCode::QuotaExhausted);
+    assert!(stops.duration < seconds(60.0), "{:?}", stops.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
+    let limits = Limits::default();
+    let model = Arc::new(Acting::new(|call| match call.at.as_secs() {
+        5..1_000 => (seconds(1.0), Err(rowmill_testkit::failure(rowmill_types::CallFailure::Server))),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let patient = plan(&limits, &model, 200, at_most(4));
+    let hasty =
+        plan(&limits, &model, 200, LaneSettings { max_outage: Duration::from_secs(30), ..at_most(4) });
+    let (patient, hasty) = both(patient, hasty).await;
+    assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
+    let Some(StopCause::Problem(problem)) = hasty.stopped else { panic!("{:?}", hasty.stopped) };
+    assert_eq!(problem.code, ProblemCode::ProviderDown);
+    assert!(hasty.duration < seconds(100.0), "{:?}", hasty.duration);
+}
