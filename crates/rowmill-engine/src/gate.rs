@@ -10,6 +10,8 @@ use rowmill_core::limits::{
     Refusal, Wait, WaitReason,
 };
 use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -80,7 +82,8 @@ pub struct LaneSettings {
 }
 
 /// What happens when a quota is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum OnQuota {
     /// The run waits until there is quota again.
     Wait,

@@ -39,7 +39,9 @@ pub use asking::OutputCaps;
 pub use gate::{Gate, LaneKey, LaneSettings, Limits, OnQuota};
 pub use lane::Lane;
 pub use memory::ROW_MEMORY;
-pub use plan::{Answers, Casting, Crew, Crews, IdCheck, Plan, Sinks, StopRules, Tools, Voice, Worker};
+pub use plan::{
+    Answers, Casting, Crew, Crews, ErrorRate, IdCheck, Plan, Sinks, StopRules, Tools, Voice, Worker,
+};
 pub use policy::StopCause;
 pub use run::{RunEnd, run};
 pub use stop::Stop;

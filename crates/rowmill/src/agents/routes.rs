@@ -10,7 +10,7 @@ use rowmill_tools::{Filter, Names, StubTool, Stubs};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::offers::{Offer, Offers};
-use crate::spec::AgentFlags;
+use crate::agent_flags::AgentFlags;
 
 /// What the flags say of tools.
 pub(super) struct Routes {
