@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::process_state::process_state;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
 
@@ -49,7 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 ///
-/// A crate needs another one that it must not see.
+/// A crate needs another one that it must not see, or looks at the environment below the entry points.
 pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -58,7 +59,8 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
             talk::say(format_args!("{name:<17} -> {}", needs.join(", ")));
         }
     }
-    let violations = violations(&crates);
+    let mut violations = violations(&crates);
+    violations.extend(process_state(workspace.root(), &crates)?);
     if violations.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! The crate graph and the licences of what it is built from.
 
-use xtask::{Workspace, layers, licences, violations};
+use xtask::{Workspace, forbidden_lines, layers, licences, violations};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
@@ -40,6 +40,15 @@ fn a_new_crate_must_get_a_place_in_the_graph() {
     stranger.dependencies.clear();
     crates.push(stranger);
     assert_eq!(violations(&crates), ["`rowmill-stranger` has no place in the graph"]);
+}
+
+#[test]
+fn code_below_the_entry_points_that_looks_at_the_process_is_named_by_its_line() {
+    let code = "use std::env;\n// env::var is fine in words\nlet home = env::var_os(\"HOME\");\n\
+                #[cfg(test)]\nmod tests {\n    env::var(\"HOME\");\n}\n";
+    assert_eq!(forbidden_lines("a.rs", code), ["`a.rs:3` has `env::var`"]);
+    let code = "std::panic::set_hook(hook);\nlet all = std::env::split_paths(&path);\n";
+    assert_eq!(forbidden_lines("b.rs", code), ["`b.rs:1` has `set_hook`"]);
 }
 
 #[test]

@@ -60,6 +60,9 @@ pub(crate) enum Command {
                   the run that follows does not pay for them again. With the --output of an earlier run\n\
                   that asked the same, its answers are judged by instead."
 )]
+#[command(
+    override_usage = "rowmill plan [OPTIONS] --input <INPUT>\n       rowmill plan [OPTIONS] --spec <FILE>"
+)]
 pub(crate) struct PlanFlags {
     #[command(flatten)]
     pub(crate) output: OutputFlags,

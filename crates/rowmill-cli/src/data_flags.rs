@@ -182,7 +182,6 @@ impl DataFlags {
         FileFlags {
             attach: self.attach.clone(),
             extract_text: self.extract.is_some(),
-            extractor: std::env::current_exe().ok().map(|program| (program, vec!["extract-text".into()])),
             archive: self.archive_inputs.clone(),
             id_given: self.id.is_some(),
         }

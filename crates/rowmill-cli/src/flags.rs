@@ -23,27 +23,46 @@ use crate::values::{
 /// pays for no finished row again.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
-#[command(group(ArgGroup::new("place").args(["output", "output_dir"]).required(true)))]
+#[command(group(ArgGroup::new("place").args(["output", "output_dir", "spec"]).required(true)))]
+#[command(override_usage = USAGE)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
 
     #[command(flatten)]
     pub(crate) common: CommonFlags,
+
+    /// Print the spec of this command as JSON, and do nothing else; `--spec` runs it.
+    ///
+    /// What `rowmill.toml` and the defaults say is in it, and no key of the environment is.
+    #[arg(long, help_heading = "Spec")]
+    pub(crate) print_spec: bool,
 }
+
+const USAGE: &str = "rowmill run [OPTIONS] --input <INPUT> <--output <FILE>|--output-dir <FOLDER>>\n       \
+                     rowmill run [OPTIONS] --spec <FILE>";
 
 /// The flags that `run` and `plan` share.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
+    /// Run what a file says: a spec, as `--print-spec` prints it; `-` for standard input.
+    ///
+    /// A spec is complete: `rowmill.toml` is not read, and flags that are part of a spec cannot stand
+    /// beside it. `--resume`, `--accept-changes`, `--overwrite` and those of progress and summary can.
+    /// `docs/run-spec.md` tells what a spec may say.
+    #[arg(long, value_name = "FILE", help_heading = "Spec")]
+    pub(crate) spec: Option<PathBuf>,
+
     /// The rows: a file, a pattern, a folder of documents, an address, or `-` for standard input.
     ///
     /// Files end in `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.json` (one array) or `.parquet`, and may
     /// be packed with gzip or zstd. A pattern such as `'parts/*.parquet'` reads several files as
     /// one, and so does a folder called `rows.parquet`, or one with folders such as `year=2026`. Any
     /// other folder, or a pattern of other files such as `'invoices/*.pdf'`, makes every file a row
-    /// and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`.
-    #[arg(long, short, value_name = "INPUT", help_heading = "Rows")]
-    pub(crate) input: String,
+    /// and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`. A command without
+    /// `--spec` needs it.
+    #[arg(long, short, value_name = "INPUT", required_unless_present = "spec", help_heading = "Rows")]
+    pub(crate) input: Option<String>,
 
     /// The format of the input, where its name does not tell.
     #[arg(long, value_name = "FORMAT", value_parser = format_name, help_heading = "Rows")]
@@ -360,6 +379,10 @@ Examples:
   A typed table, with the fields of the result beside those of the row:
     rowmill run -i reviews.jsonl -o results.parquet --flatten -m simulated \\
       --json-schema sentiment.schema.json --prompt 'Classify this review: {{review}}'
+
+  The same run again, or on another machine, from a file that says everything:
+    rowmill run -i reviews.jsonl -o results.jsonl -m simulated --print-spec > spec.json
+    rowmill run --spec spec.json
 
   In a pipe:
     cat rows.jsonl.gz | rowmill run -i - --input-format jsonl -o - -m simulated | jq .result

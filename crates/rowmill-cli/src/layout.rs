@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::surroundings::environment;
+
 /// The width where nothing tells it.
 const USUAL_WIDTH: usize = 80;
 /// Narrower screens get lines that are too long.
@@ -12,7 +14,7 @@ const LEAST_WIDTH: usize = 40;
 
 /// How many columns a line may take: those of the terminal, or of `COLUMNS`.
 pub(crate) fn screen_width() -> usize {
-    let told = || rowmill::environment("COLUMNS").and_then(|columns| columns.parse().ok());
+    let told = || environment().variable("COLUMNS").and_then(|columns| columns.parse().ok());
     terminal_width(&std::io::stdout()).or_else(told).unwrap_or(USUAL_WIDTH).max(LEAST_WIDTH)
 }
 

@@ -14,6 +14,7 @@ mod numbers;
 mod open_files;
 mod other_tools;
 mod output_flags;
+mod panics;
 mod planned_budget;
 mod printer;
 mod private;
@@ -22,7 +23,9 @@ mod progress_line;
 mod resolve;
 mod signals;
 mod simulate_flags;
+mod spec_file;
 mod summary_text;
+mod surroundings;
 mod values;
 
 pub use args::command;

@@ -63,13 +63,21 @@ impl OutputFlags {
             _ => (TableTarget::Stdout, TableFormat::Jsonl),
         };
         let format = self.output_format.unwrap_or(format);
-        if target == TableTarget::Stdout && format == TableFormat::Parquet && std::io::stdout().is_terminal()
-        {
-            return Err(Problem::new(ProblemCode::Usage, "Parquet is not for a terminal")
-                .hint("send standard output to a file, or name one with `--output`"));
-        }
-        Ok(TableOutput { target, format, layout })
+        let table = TableOutput { target, format, layout };
+        check_terminal(&Output::Table(table.clone()))?;
+        Ok(table)
     }
+}
+
+/// Refuses what nobody can read on a screen.
+pub(crate) fn check_terminal(output: &Output) -> Result<(), Problem> {
+    let is_parquet =
+        |table: &TableOutput| table.target == TableTarget::Stdout && table.format == TableFormat::Parquet;
+    if matches!(output, Output::Table(table) if is_parquet(table)) && std::io::stdout().is_terminal() {
+        return Err(Problem::new(ProblemCode::Usage, "Parquet is not for a terminal")
+            .hint("send standard output to a file, or name one with `--output`"));
+    }
+    Ok(())
 }
 
 /// The format that a name tells. Files are never compressed as a whole.

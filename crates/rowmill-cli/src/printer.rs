@@ -7,11 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use rowmill::{
-    ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause, without_secrets,
-};
+use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause};
 
 use crate::numbers::{counted, grouped};
+use crate::surroundings::environment;
 
 /// Whether anybody reads what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +66,7 @@ pub(crate) fn talk_as_it_is(text: &str) {
 
 /// A text that names what people gave, without the secrets of the environment.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    without_secrets(text)
+    environment().without_secrets(text)
 }
 
 /// Text and newline in one piece: written apart, something else can come between them.

@@ -14,6 +14,7 @@ use crate::numbers::{counted, grouped, rate, time};
 use crate::printer;
 use crate::progress_line::{Importance, ProgressPart, fitted_lines, whole_line};
 use crate::resolve::Show;
+use crate::surroundings::environment;
 
 /// How often the live line is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -399,7 +400,7 @@ impl Counts {
 
 /// Whether standard error is a terminal on which lines can be drawn again.
 fn can_move_cursor() -> bool {
-    std::io::stderr().is_terminal() && rowmill::environment("TERM").is_some_and(|kind| kind != "dumb")
+    std::io::stderr().is_terminal() && environment().variable("TERM").is_some_and(|kind| kind != "dumb")
 }
 
 #[cfg(test)]

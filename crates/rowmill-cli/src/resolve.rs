@@ -6,18 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rowmill::{
-    BudgetLimits, ConfigFile, Durability, Existing, InputSpec, KeepTemp, Location, OnQuota, Output, Pace,
-    Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
-    Selection, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
+    BudgetLimits, ConfigFile, Durability, ErrorRate, Existing, InputSpec, KeepTemp, Location, OnQuota,
+    Output, Pace, Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec,
+    Sample, Schema, Selection, SpecVersion, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
 };
 
 use crate::flags::CommonFlags;
+use crate::output_flags::OutputFlags;
+use crate::spec_file::resolve_spec;
 use crate::values::{Deadline, Quota, Rows, SummaryFormat, duration, rows};
-
-const DEFAULT_AFTER: u64 = 100;
-
-/// So many rows that all fail for the same reason show that the rest would fail, too.
-const SAME_FAILURE_ROWS: u64 = 50;
 
 /// What a command line asks for, besides the run itself.
 #[derive(Debug)]
@@ -40,8 +37,16 @@ pub(crate) struct Show {
     pub(crate) json_summary: bool,
 }
 
+/// What a command asks for, by its flags or by a spec.
+pub(crate) fn resolved(flags: CommonFlags, output: OutputFlags) -> Result<Resolved, Problem> {
+    match flags.spec.clone() {
+        Some(path) => resolve_spec(&flags, &path),
+        None => resolve(flags, output.output()?, &ConfigFile::find(&current_folder())?),
+    }
+}
+
 /// Checks flags against each other and fills in what was not said.
-pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
+fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Resolved, Problem> {
     check_conflicts(&flags)?;
     flags.data.check()?;
     flags.agents.check(flags.instruction.is_some(), flags.resume)?;
@@ -49,7 +54,8 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
     check_summary(&flags, &output)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
-    let (show, keep_temp) = (show(&flags, &output), keep_temp(&flags));
+    let budget = BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens };
+    let (show, keep_temp) = (show(&flags, &output, &selection, budget), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
@@ -63,7 +69,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         max_outage: flags.max_outage.unwrap_or(usual.max_outage),
         fallback_models: fallback_models(flags.fallback_model, defaults),
         stop_rules,
-        budget: show.budget,
+        budget,
         dedupe: flags.dedupe,
         cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
@@ -78,6 +84,7 @@ pub(crate) fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> 
         ..work_of_config(file)
     };
     let spec = RunSpec {
+        version: SpecVersion,
         input,
         query: flags.data.query(),
         files: flags.data.files(),
@@ -126,7 +133,7 @@ fn keep_temp(flags: &CommonFlags) -> KeepTemp {
 }
 
 /// Envelopes and a summary cannot both have standard output.
-fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
+pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
     let asked = match flags.summary_format {
         Some(SummaryFormat::Json) => Some("--summary-format json"),
         _ => flags.final_summary.then_some("--final-summary"),
@@ -141,20 +148,26 @@ fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), Problem> {
 
 fn input(flags: &CommonFlags) -> Result<InputSpec, Problem> {
     Ok(InputSpec {
-        location: Location::parse(&flags.input)?,
+        location: Location::parse(flags.input.as_deref().unwrap_or("-"))?,
         format: flags.input_format,
         document_ids: flags.data.document_ids(),
         delimiter: flags.data.delimiter(),
     })
 }
 
-fn show(flags: &CommonFlags, output: &Output) -> Show {
+pub(crate) fn show(
+    flags: &CommonFlags,
+    output: &Output,
+    selection: &Selection,
+    budget: BudgetLimits,
+) -> Show {
+    let sampled = selection.sample.map(|sample| sample.count);
     Show {
         progress: !flags.no_progress,
         every: flags.progress_every,
         envelopes_on_stdout: output.is_stdout(),
-        wanted: [flags.limit, flags.sample].into_iter().flatten().min(),
-        budget: BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens },
+        wanted: [selection.limit, sampled].into_iter().flatten().min(),
+        budget,
         json_summary: has_json_summary(flags, output),
     }
 }
@@ -195,7 +208,7 @@ fn selection(flags: &CommonFlags) -> Selection {
     }
 }
 
-fn existing(flags: &CommonFlags) -> Existing {
+pub(crate) fn existing(flags: &CommonFlags) -> Existing {
     match (flags.resume, flags.overwrite) {
         (true, _) if flags.accept_changes => Existing::ResumeChanged,
         (true, _) => Existing::Resume,
@@ -281,12 +294,13 @@ fn timeouts(flags: &CommonFlags) -> Timeouts {
 
 fn stop_rules(flags: &CommonFlags) -> StopRules {
     let on_error = (flags.on_error.as_deref() == Some("stop")).then_some(1);
-    let after = flags.after.unwrap_or(DEFAULT_AFTER);
+    let after = flags.after.unwrap_or_else(ErrorRate::usual_after);
+    let usual = StopRules::usual();
     StopRules {
         max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
-        max_error_rate: flags.max_error_rate.map(|rate| (rate, after)),
+        max_error_rate: flags.max_error_rate.map(|share| ErrorRate { share, after }),
         // Whoever says how many rows may fail has decided.
-        same_failure: (!flags.keep_going && flags.max_errors.is_none()).then_some(SAME_FAILURE_ROWS),
+        same_failure: usual.same_failure.filter(|_| !flags.keep_going && flags.max_errors.is_none()),
         first_result: flags.stop_on_first_result,
         deadline: flags.deadline.map(|deadline| match deadline {
             Deadline::In(time) => time,

@@ -1,7 +1,11 @@
 //! How rows are written in an input.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How rows are written in an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// One JSON object per line.
     Jsonl,

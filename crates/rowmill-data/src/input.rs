@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::csv::FieldDelimiter;
 use crate::documents::DocumentIds;
@@ -10,20 +12,23 @@ use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
 
 /// Where rows are read from, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InputSpec {
     /// Where the bytes are.
     pub location: Location,
-    /// How they are written; from the name's ending when `None`.
+    /// How they are written; from the name's ending when it is left out.
     pub format: Option<Format>,
     /// What tells documents apart; nothing to other inputs.
+    #[serde(default)]
     pub document_ids: DocumentIds,
-    /// What stands between the values of CSV and TSV; recognised by the header when `None`.
+    /// What stands between the values of CSV and TSV; recognised by the header when it is left out.
     pub delimiter: Option<FieldDelimiter>,
 }
 
 /// Where the bytes of an input are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Location {
     /// Standard input.
     Stdin,
@@ -32,7 +37,11 @@ pub enum Location {
     /// A pattern with `*`, `?` or `[…]` that names files.
     Pattern(String),
     /// Something that is fetched with HTTP.
-    Web(rowmill_http::Url),
+    Web(
+        #[serde(with = "address_text")]
+        #[schemars(with = "String")]
+        rowmill_http::Url,
+    ),
     /// A dataset of the Hugging Face hub.
     Hub(HubAddress),
     /// Files of this machine that stand for something that was fetched.
@@ -40,7 +49,8 @@ pub enum Location {
 }
 
 /// Files that hold the rows of one input, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FileList {
     /// What the input is called in messages: the pattern or address that was given.
     pub name: String,
@@ -52,18 +62,21 @@ pub struct FileList {
 }
 
 /// A file of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InputFile {
     /// Where it is.
     pub path: PathBuf,
     /// What it is called in messages, and what its ending is read from.
     pub name: String,
     /// What the folders that it is in say of its rows: fields that all of them have.
+    #[serde(default)]
     pub partition: Vec<PartitionField>,
 }
 
 /// A field that the name of a folder gives to the rows of all files in it: `year=2026`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PartitionField {
     /// Its name.
     pub name: String,
@@ -160,6 +173,25 @@ impl InputSpec {
     /// The format is neither named nor known from the name.
     pub fn format_of(&self, name: &str) -> Result<Format, Problem> {
         self.format.or_else(|| format_of_name(name)).ok_or_else(|| unknown_ending(name))
+    }
+}
+
+/// Addresses as text.
+mod address_text {
+    use rowmill_http::Url;
+    use rowmill_types::deserialize_text;
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(url: &Url, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(url.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+        deserialize_text(deserializer, "an address", |text| {
+            let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            // It is not shown: addresses hold tokens.
+            url.ok_or_else(|| "must be an address such as `https://host/path/rows.jsonl`".to_owned())
+        })
     }
 }
 

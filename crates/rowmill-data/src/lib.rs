@@ -44,6 +44,7 @@ pub use dataset::{dataset, deviating_delimiter, local_files};
 pub use documents::DocumentIds;
 pub use extract::{Extractor, extract_main, extract_text};
 pub use fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher, HubSettings, Patience, Purpose, bring};
+pub use foreign_code::in_foreign_code;
 pub use format::Format;
 pub use hub::HubAddress;
 pub use input::{FileList, InputFile, InputSpec, Location, PartitionField};

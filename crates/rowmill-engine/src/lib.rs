@@ -43,7 +43,8 @@ pub use lane::Lane;
 pub use limits::{LaneKey, LaneSettings, Limits, OnQuota};
 pub use memory::ROW_MEMORY;
 pub use plan::{
-    Answers, Casting, Crew, Crews, IdCheck, Plan, ReadingThread, Sinks, StopRules, Tools, Voice, Worker,
+    Answers, Casting, Crew, Crews, ErrorRate, IdCheck, Plan, ReadingThread, Sinks, StopRules, Tools, Voice,
+    Worker,
 };
 pub use policy::StopCause;
 pub use run::{RunEnd, run};

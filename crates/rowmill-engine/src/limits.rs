@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::limits::{Breaker, Limiter, Pace, Parallel, RateFlags, ShareSettings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -80,7 +82,8 @@ pub struct LaneSettings {
 }
 
 /// What happens when a quota is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum OnQuota {
     /// The run waits until there is quota again.
     Wait,

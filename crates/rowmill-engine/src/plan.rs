@@ -17,7 +17,9 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_types::{AttachmentRules, Row, RowError};
+use rowmill_types::{AttachmentRules, Row, RowError, TimeText, time_text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{Lane, Stop};
 
@@ -202,18 +204,53 @@ pub struct Tools {
 }
 
 /// When a run ends before its input does.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default = "StopRules::usual", deny_unknown_fields)]
 pub struct StopRules {
     /// Once this many rows failed.
     pub max_errors: Option<u64>,
-    /// Once this share of rows failed, looked at after so many rows.
-    pub max_error_rate: Option<(f64, u64)>,
+    /// Once more than a share of rows failed.
+    pub max_error_rate: Option<ErrorRate>,
     /// Once the first so many rows have all failed for the same reason.
     pub same_failure: Option<u64>,
     /// Once a row is ok: the rest is cancelled.
     pub first_result: bool,
     /// After so long: no further call is sent.
+    #[serde(with = "time_text::option")]
+    #[schemars(with = "Option<TimeText>")]
     pub deadline: Option<Duration>,
+}
+
+/// So many rows that all fail for the same reason show that the rest would fail, too.
+const SAME_FAILURE_ROWS: u64 = 50;
+
+impl StopRules {
+    /// The rules of a run about which nothing else is said: it ends when its first rows have all failed
+    /// for the same reason.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self { same_failure: Some(SAME_FAILURE_ROWS), ..Self::default() }
+    }
+}
+
+/// The share of rows that may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRate {
+    /// The share, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: f64,
+    /// How many rows must have ended before it is looked at.
+    #[serde(default = "ErrorRate::usual_after")]
+    pub after: u64,
+}
+
+impl ErrorRate {
+    /// How many rows must have ended before the share is looked at, where nothing is said.
+    #[must_use]
+    pub fn usual_after() -> u64 {
+        100
+    }
 }
 
 /// How answers that were paid for are found and kept.

@@ -6,9 +6,9 @@ use rowmill_core::limits::Spend;
 use rowmill_core::ports::Verdict;
 use rowmill_types::{CallFailure, Problem, ProblemCode, RowError, RowId};
 
-use crate::StopRules;
 use crate::ask::is_fatal;
 use crate::work::Ended;
+use crate::{ErrorRate, StopRules};
 
 /// Why a run ended before its input did.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl Policy {
             return Some(StopCause::MaxErrors(limit));
         }
         self.watch_first_failures(ended);
-        let (allowed, after) = self.rules.max_error_rate?;
+        let ErrorRate { share: allowed, after } = self.rules.max_error_rate?;
         let (failed, ended) = (self.failed, self.ended);
         let over = ended >= after.max(1) && failed as f64 > allowed * ended as f64;
         over.then_some(StopCause::ErrorRate { failed, ended, allowed })

@@ -17,14 +17,12 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::answer::{Answer, Inner};
 use crate::connector::Punctual;
 use crate::failure::HttpFailure;
+use crate::proxies::Proxies;
 use crate::timeouts::Timeouts;
 
 /// How long an unused connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const AGENT: &str = concat!("rowmill/", env!("CARGO_PKG_VERSION"));
-/// Where the environment names a proxy, in the spelling that most programs follow.
-const PROXY_VARIABLES: [&str; 6] =
-    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// hyper's pooled client.
 type Direct = Client<Punctual<HttpsConnector<HttpConnector>>, Full<Bytes>>;
@@ -40,7 +38,7 @@ pub struct HttpClient {
 
 #[derive(Debug)]
 struct Pools {
-    proxied: bool,
+    proxies: Proxies,
     timeouts: Timeouts,
     direct: OnceLock<Result<Direct, HttpFailure>>,
     general: OnceLock<Result<reqwest::Client, HttpFailure>>,
@@ -91,15 +89,13 @@ impl HttpClient {
     /// Makes a client. `environment` is asked for the usual proxy variables.
     #[must_use]
     pub fn new(environment: &dyn Fn(&str) -> Option<String>) -> Self {
-        let proxied =
-            PROXY_VARIABLES.iter().any(|name| environment(name).is_some_and(|value| !value.is_empty()));
-        Self::with_pools(proxied, Timeouts::default())
+        Self::with_pools(Proxies::of_environment(environment), Timeouts::default())
     }
 
     /// The same client with other limits on waiting, and with connections of its own.
     #[must_use]
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
-        Self::with_pools(self.pools.proxied, timeouts)
+        Self::with_pools(self.pools.proxies.clone(), timeouts)
     }
 
     /// How long is waited for an answer.
@@ -108,9 +104,9 @@ impl HttpClient {
         self.pools.timeouts
     }
 
-    fn with_pools(proxied: bool, timeouts: Timeouts) -> Self {
+    fn with_pools(proxies: Proxies, timeouts: Timeouts) -> Self {
         let (direct, general, plain) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { pools: Arc::new(Pools { proxied, timeouts, direct, general, plain }) }
+        Self { pools: Arc::new(Pools { proxies, timeouts, direct, general, plain }) }
     }
 
     /// Sends `body` with POST. `extra` is a header of this request alone.
@@ -147,7 +143,7 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, HttpFailure> {
-        if self.pools.proxied {
+        if self.pools.proxies.any() {
             let request = self.general()?.request(method, target.url.clone()).headers(headers).body(body);
             return self.general_answer(request).await;
         }
@@ -165,7 +161,7 @@ impl HttpClient {
         url: &reqwest::Url,
         mut headers: HeaderMap,
     ) -> Result<Answer, HttpFailure> {
-        if self.pools.proxied {
+        if self.pools.proxies.any() {
             return self.general_answer(self.plain()?.request(method, url.clone()).headers(headers)).await;
         }
         let unusable = |error| HttpFailure::Connect(format!("the address cannot be requested: {error}"));
@@ -209,24 +205,29 @@ impl HttpClient {
     }
 
     fn general(&self) -> Result<&reqwest::Client, HttpFailure> {
-        let make = || built(general_client(self.pools.timeouts));
+        let make = || built(self.pools.general_client()?);
         self.pools.general.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 
     fn plain(&self) -> Result<&reqwest::Client, HttpFailure> {
         let none = reqwest::redirect::Policy::none;
-        let make = || built(general_client(self.pools.timeouts).redirect(none()).no_gzip());
+        let make = || built(self.pools.general_client()?.redirect(none()).no_gzip());
         self.pools.plain.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 }
 
-fn general_client(timeouts: Timeouts) -> reqwest::ClientBuilder {
-    install_crypto();
-    reqwest::Client::builder()
-        .user_agent(AGENT)
-        .connect_timeout(timeouts.connect)
-        .pool_max_idle_per_host(usize::MAX)
-        .retry(reqwest::retry::never())
+impl Pools {
+    fn general_client(&self) -> Result<reqwest::ClientBuilder, HttpFailure> {
+        let mut tls = tls_config()?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(AGENT)
+            .connect_timeout(self.timeouts.connect)
+            .pool_max_idle_per_host(usize::MAX)
+            .retry(reqwest::retry::never());
+        Ok(self.proxies.given_to(client))
+    }
 }
 
 fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, HttpFailure> {
@@ -234,7 +235,6 @@ fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, HttpFailure>
 }
 
 fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
-    install_crypto();
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     // It is shared among the addresses of a name, so that a dead one leaves time for the next.
@@ -242,11 +242,8 @@ fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
     connector.set_connect_timeout(Some(timeouts.connect + timeouts.connect / 10));
     connector.set_keepalive(Some(Duration::from_secs(30)));
     connector.enforce_http(false);
-    let tls = rustls::ClientConfig::builder()
-        .try_with_platform_verifier()
-        .map_err(|error| cannot_set_up(&error))?;
     let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(tls.with_no_client_auth())
+        .with_tls_config(tls_config()?)
         .https_or_http()
         .enable_all_versions()
         .wrap_connector(connector);
@@ -257,9 +254,18 @@ fn direct_client(timeouts: Timeouts) -> Result<Direct, HttpFailure> {
         .build(Punctual { connector, timeouts }))
 }
 
-/// A second client in one process finds a provider installed already; that is fine.
-fn install_crypto() {
-    drop(rustls::crypto::ring::default_provider().install_default());
+/// How connections are made safe. What does the cryptography is named here, because a default would be one for
+/// the whole process.
+///
+/// # Errors
+///
+/// The certificates of this machine cannot be used.
+pub fn tls_config() -> Result<rustls::ClientConfig, HttpFailure> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(ConfigBuilderExt::try_with_platform_verifier);
+    Ok(config.map_err(|error| cannot_set_up(&error))?.with_no_client_auth())
 }
 
 fn cannot_set_up(error: &dyn fmt::Display) -> HttpFailure {

@@ -8,11 +8,12 @@ mod answer;
 mod client;
 mod connector;
 mod failure;
+mod proxies;
 mod retrieval;
 mod timeouts;
 
 pub use answer::Answer;
-pub use client::{HttpClient, Target};
+pub use client::{HttpClient, Target, tls_config};
 pub use failure::HttpFailure;
 pub use http::Method;
 pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};

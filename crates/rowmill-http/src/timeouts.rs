@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use rowmill_types::{TimeText, time_text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::HttpFailure;
 
 /// How long a call waits for each of its steps. The answer as a whole has no limit here.
@@ -11,13 +15,20 @@ use crate::HttpFailure;
 /// let timeouts = Timeouts { idle: Duration::from_secs(5), ..Timeouts::default() };
 /// assert_eq!(timeouts.connect, Duration::from_secs(10));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     /// For a connection: name resolution, TCP and TLS together.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub connect: Duration,
     /// For the head of the answer, from the start of the call.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub first_byte: Duration,
     /// For each further piece of the answer.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub idle: Duration,
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rowmill_types::{Problem, ProblemCode};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The names that are built in.
 const BUILT_IN: &str = include_str!("../aliases.toml");
@@ -56,7 +57,8 @@ pub struct AliasEntry<'a> {
 }
 
 /// What the configuration adds to the built-in aliases.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct AliasConfig {
     /// `[aliases]`: names and what they stand for.
     pub aliases: BTreeMap<String, String>,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::Protocol;
 
@@ -18,19 +19,19 @@ use crate::Protocol;
 /// api_key_env = "LAB_KEY"             # the variable that holds the key, never the key itself
 /// headers = { x-team = "${TEAM}" }    # `${NAME}` is taken from the environment
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     /// Where requests go. The provider's variable in the environment wins over it.
-    #[serde(default, alias = "base-url")]
+    #[serde(default, alias = "base-url", skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The variable that holds the key, in place of the provider's own.
-    #[serde(default, alias = "api-key-env")]
+    #[serde(default, alias = "api-key-env", skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
     /// Further headers; `${NAME}` is taken from the environment.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The protocol that the provider speaks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use rowmill_types::{Problem, ProblemCode};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::ProviderConfig;
 use crate::aliases::AliasConfig;
@@ -12,7 +13,7 @@ use crate::quirks::Quirks;
 use crate::settings::{Key, Setting};
 
 /// The language that a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// OpenAI chat completions and every compatible server.
@@ -24,7 +25,7 @@ pub enum Protocol {
     /// Google's Gemini API.
     Google,
     /// Answered in this process.
-    #[serde(skip_deserializing)]
+    #[serde(skip)]
     Builtin,
 }
 

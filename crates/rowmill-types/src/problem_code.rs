@@ -75,6 +75,8 @@ problem_codes! {
         "Set the variable that the message names, or `api_key_env` in `rowmill.toml`.";
     InvalidConfig = "RM1203", "The configuration file `rowmill.toml` cannot be used.",
         "Correct it at the place that the message names.";
+    InvalidSpec = "RM1204", "The spec of a run is not valid JSON, has a field or a value that there is not, is of another version, or says things that exclude each other; nothing was sent.",
+        "Correct it at the place that the message names; `docs/run-spec.md` tells what a spec may say, and its JSON Schema is `docs/run-spec.schema.json`.";
     OutputExists = "RM1301", "The output exists already, or an unfinished run belongs to it.",
         "Use `--resume` to go on with it, or `--overwrite` to replace it.";
     OutputPath = "RM1302", "An output path cannot be used: its folder cannot be made or it is not a file.",

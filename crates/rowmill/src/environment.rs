@@ -1,46 +1,189 @@
-//! The one place that reads the environment.
+//! What a run knows of the process that it is part of: variables, a folder for temporary files, and a program
+//! that extracts text. Entry points hand it in, and nothing below them looks for itself.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use rowmill_core::known_secrets::variable_secrets;
 use rowmill_core::redact::Redactor;
-use rowmill_data::FetchSettings;
-use rowmill_types::Secret;
+use rowmill_data::{Extractor, FetchSettings};
+use rowmill_http::HttpClient;
+use rowmill_types::{Problem, Secret};
 
-/// The value of an environment variable; one that is not valid text counts as unset.
-#[must_use]
-#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
-pub fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+/// The folder for temporary files where no variable names one.
+const TEMP_FOLDER: &str = "/tmp";
+
+/// Where runs and batches look up variables: keys and addresses of providers, tokens, proxies, and what
+/// `${NAME}` stands for in settings. They see this and nothing else of the environment.
+///
+/// ```
+/// use rowmill::{Batch, Environment};
+///
+/// // A server gives each of its users a key of their own.
+/// let theirs = Environment::of_variables([("OPENAI_API_KEY", "sk-of-this-user")]);
+/// let batch = Batch::over(["a"]).prompt(|item| *item).worker("passthrough").environment(&theirs);
+/// assert_eq!(batch.run_blocking()?.items, ["a"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Environment {
+    inner: Arc<Inner>,
 }
 
-/// The same for providers: where `HF_TOKEN` is not set, signing in with the hub's own client
-/// serves as well.
-#[must_use]
-pub fn provider_environment(name: &str) -> Option<String> {
-    let set = environment(name).filter(|value| !value.trim().is_empty());
-    set.or_else(|| {
-        let hub = (name == "HF_TOKEN").then(|| FetchSettings::from_environment(&environment).hub)?;
-        hub.token.map(|token| token.reveal().to_owned())
-    })
+struct Inner {
+    variables: BTreeMap<OsString, OsString>,
+    temp_folder: PathBuf,
+    /// The program that extracts text in a process of its own, with its first arguments.
+    text_extractor: Option<(PathBuf, Vec<String>)>,
+    /// Looks for what variables hold that is secret; made when it is first needed.
+    redactor: OnceLock<Option<Redactor>>,
 }
 
-/// What variables hold that is secret, going by their names and by what they look like: a tool may
-/// print what it finds in the environment.
-pub(crate) fn secrets() -> Vec<Secret> {
-    let texts = std::env::vars_os().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value)));
-    let texts = texts.filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
-    texts.flat_map(|(name, value)| variable_secrets(&name, &value)).collect()
+/// The environment of this process.
+impl Default for Environment {
+    fn default() -> Self {
+        Self::of_process()
+    }
 }
 
-/// A text as it may be shown: without what variables of the environment hold that is secret, which people
-/// put into paths, names of placeholders and other places that are repeated to them.
-#[must_use]
-pub fn without_secrets(text: &str) -> Cow<'_, str> {
-    static KNOWN: OnceLock<Option<Redactor>> = OnceLock::new();
-    match KNOWN.get_or_init(|| Redactor::new(&secrets()).ok()) {
-        Some(redactor) => redactor.redact(text),
-        None => Cow::Borrowed("what cannot be searched for secrets is not shown"),
+/// Values may be secret, so none is shown.
+impl fmt::Debug for Environment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Environment")
+            .field("variables", &self.inner.variables.len())
+            .field("temp_folder", &self.inner.temp_folder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Environment {
+    /// The environment of this process, as it is now. It is what entry points use unless they are told
+    /// otherwise.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::new(std::env::vars_os().collect(), std::env::temp_dir())
+    }
+
+    /// These variables and no others; `TMPDIR` among them names the folder for temporary files.
+    #[must_use]
+    pub fn of_variables<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let variables: BTreeMap<OsString, OsString> =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let temp_folder = variables.get(OsStr::new("TMPDIR")).map_or(TEMP_FOLDER.into(), PathBuf::from);
+        Self::new(variables, temp_folder)
+    }
+
+    fn new(variables: BTreeMap<OsString, OsString>, temp_folder: PathBuf) -> Self {
+        let inner = Inner { variables, temp_folder, text_extractor: None, redactor: OnceLock::new() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same, with a program that extracts the text of a document in a process of its own, and its first
+    /// arguments. Without one a thread does, which a broken document can hold up.
+    #[must_use]
+    pub fn with_text_extractor(self, program: PathBuf, arguments: Vec<String>) -> Self {
+        let Inner { variables, temp_folder, .. } = &*self.inner;
+        let inner = Inner {
+            variables: variables.clone(),
+            temp_folder: temp_folder.clone(),
+            text_extractor: Some((program, arguments)),
+            redactor: OnceLock::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The value of a variable; one that is not valid text counts as unset.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.inner.variables.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
+    }
+
+    /// The same for providers: where `HF_TOKEN` is not set, signing in with the hub's own client
+    /// serves as well.
+    #[must_use]
+    pub fn provider_variable(&self, name: &str) -> Option<String> {
+        let set = self.variable(name).filter(|value| !value.trim().is_empty());
+        set.or_else(|| {
+            let hub = (name == "HF_TOKEN").then(|| self.fetch_settings().hub)?;
+            hub.token.map(|token| token.reveal().to_owned())
+        })
+    }
+
+    /// A text as it may be shown: without what variables hold that is secret, which people put into paths,
+    /// names of placeholders and other places that are repeated to them.
+    #[must_use]
+    pub fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.inner.redactor.get_or_init(|| self.redactor().ok()) {
+            Some(redactor) => redactor.redact(text),
+            None => Cow::Borrowed("what cannot be searched for secrets is not shown"),
+        }
+    }
+
+    /// What variables hold that is secret, going by their names and by what they look like: a tool may
+    /// print what it finds in the environment.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let texts = self.inner.variables.iter();
+        let texts = texts.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        texts.flat_map(|(name, value)| variable_secrets(name, value)).collect()
+    }
+
+    /// Looks for the secrets that variables hold. What it learns later is its own.
+    pub(crate) fn redactor(&self) -> Result<Redactor, Problem> {
+        Redactor::new(&self.secrets())
+    }
+
+    /// Looks up variables, for who knows nothing of environments.
+    pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + use<> {
+        let environment = self.clone();
+        move |name| environment.variable(name)
+    }
+
+    /// All variables, for processes that get what this one has.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.inner.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    pub(crate) fn temp_folder(&self) -> &Path {
+        &self.inner.temp_folder
+    }
+
+    pub(crate) fn text_extractor(&self) -> Extractor {
+        match &self.inner.text_extractor {
+            Some((program, args)) => Extractor::Child { program: program.clone(), args: args.clone() },
+            None => Extractor::InProcess,
+        }
+    }
+
+    pub(crate) fn fetch_settings(&self) -> FetchSettings {
+        FetchSettings::from_environment(&self.lookup())
+    }
+
+    pub(crate) fn http_client(&self) -> HttpClient {
+        HttpClient::new(&self.lookup())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_handed_in_is_seen_and_none_of_it_is_shown() {
+        let environment =
+            Environment::of_variables([("LAB_API_KEY", "sk-planted-1234567890"), ("TMPDIR", "/t")]);
+        assert_eq!(environment.variable("LAB_API_KEY").as_deref(), Some("sk-planted-1234567890"));
+        assert_eq!(environment.variable("PATH"), None);
+        assert_eq!(environment.temp_folder(), Path::new("/t"));
+        assert!(!format!("{environment:?}").contains("planted"));
+        let shown = environment.without_secrets("the key sk-planted-1234567890 is refused");
+        assert!(!shown.contains("planted"), "{shown}");
     }
 }

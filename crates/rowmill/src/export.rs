@@ -13,6 +13,7 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::all_envelopes::all_envelopes;
+use crate::environment::Environment;
 use crate::paths::{MadeFolders, ReadPath, check_apart, made_from_files, table_target};
 use crate::run_place::RunPlace;
 use crate::spec::{FOLDER_IN_OUTPUT, TableOutput};
@@ -36,6 +37,8 @@ pub struct ExportSpec {
     pub schema: Option<String>,
     /// Whether a table that exists is replaced.
     pub overwrite: bool,
+    /// Where variables are looked up.
+    pub environment: Environment,
 }
 
 /// What was exported.
@@ -60,7 +63,7 @@ pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
     spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
-        Some(source) => Some(text_of(source, "--json-schema").await?),
+        Some(source) => Some(text_of(source, "--json-schema", &spec.environment).await?),
         None => None,
     };
     let done = tokio::task::spawn_blocking(move || {
@@ -94,7 +97,8 @@ fn attempt(
     );
     let made = ended.and_then(|envelopes| {
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
-        let settings = spec.table.settings(spec.input, schema.or(header_schema).map(str::to_owned))?;
+        let schema = schema.or(header_schema).map(str::to_owned);
+        let settings = spec.table.settings(spec.input, schema, spec.environment.redactor()?);
         draft(&envelopes, &settings, &spec.table.target)
     });
     if found.state()? != before {

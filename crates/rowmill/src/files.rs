@@ -7,13 +7,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{Attachments, Dataset, Room};
-use rowmill_data::{
-    AttachmentSpec, Extractor, Format, attachments, folder_of_input, local_files, local_path,
-};
+use rowmill_data::{AttachmentSpec, Format, attachments, folder_of_input, local_files, local_path};
 use rowmill_http::HttpClient;
 use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Problem, ProblemCode, Row, RowError};
 use serde_json::Value;
 
+use crate::environment::Environment;
 use crate::paths::{AttachedFiles, ReadPath, WrittenPath, check_apart, writes};
 use crate::sides::sides;
 use crate::spec::{Existing, RunSpec};
@@ -29,21 +28,17 @@ pub(crate) fn files(
     spec: &RunSpec,
     dataset: &dyn Dataset,
     rules: AttachmentRules,
-    http: &HttpClient,
+    (http, environment): (&HttpClient, &Environment),
 ) -> Result<Option<Arc<dyn Attachments>>, Problem> {
     let documents = dataset.own_id().is_some();
     let flags = &spec.files;
     if !documents && flags.attach.is_empty() {
         return nothing_to_send(spec).map(|()| None);
     }
-    let extractor = match &flags.extractor {
-        Some((program, args)) => Extractor::Child { program: program.clone(), args: args.clone() },
-        None => Extractor::InProcess,
-    };
     Ok(Some(attachments(AttachmentSpec {
         fields: flags.attach.clone(),
         documents,
-        extract: flags.extract_text.then_some(extractor),
+        extract: flags.extract_text.then(|| environment.text_extractor()),
         archive: flags.archive.clone(),
         base: base(spec)?,
         rules,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::ports::{OpenLedger, Retention};
+use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
@@ -42,6 +43,8 @@ pub(crate) struct Ended {
     pub(crate) limits: RateFlags,
     /// The ledger, to which nobody appends any more.
     pub(crate) ledger: OpenLedger,
+    /// Takes secrets of the environment out of values that become names of files.
+    pub(crate) table_redactor: Redactor,
 }
 
 impl Ended {
@@ -115,7 +118,7 @@ fn tidy(
     if let Some(output) = output {
         changes = put_in_order(spec, place, output, ended)?;
         if let Output::Table(table) = &spec.output {
-            make_table(spec, table, output, &ended.header)?;
+            make_table(spec, table, output, ended)?;
         }
     }
     let kept = retain(spec, place, output, ended)?;
@@ -196,11 +199,11 @@ fn make_table(
     spec: &RunSpec,
     table: &TableOutput,
     output: &OutputFile,
-    header: &RunHeader,
+    Ended { header, table_redactor, .. }: &Ended,
 ) -> Result<(), Problem> {
     remove_leftovers(&table.target);
     let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };
-    let settings = table.settings(input, header.schema.clone())?;
+    let settings = table.settings(input, header.schema.clone(), table_redactor.clone());
     draft(&Envelopes::settled(output.path()), &settings, &table.target)?.publish(claim(spec.existing))
 }
 

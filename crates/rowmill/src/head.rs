@@ -11,6 +11,7 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode, RowError, SourceRow};
 use serde::Serialize;
 
+use crate::environment::Environment;
 use crate::inputs::{self, Narrowing, chosen_columns, chosen_rows};
 use crate::kinds::{Kind, KindCounts};
 use crate::spec::{Prompt, Query};
@@ -32,6 +33,8 @@ pub struct HeadSpec {
     pub query: Query,
     /// Who hears what a query cannot see.
     pub notice: HeadNotice,
+    /// Where variables are looked up.
+    pub environment: Environment,
 }
 
 impl fmt::Debug for HeadSpec {
@@ -100,18 +103,18 @@ pub struct HeadRow {
 ///
 /// The input or the template cannot be read.
 pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
-    inputs::bring_input(&mut spec.input.location, Purpose::Rows, &|_| {}).await?;
+    inputs::bring_input(&mut spec.input.location, Purpose::Rows, &|_| {}, &spec.environment).await?;
     let template = match &spec.prompt {
         None => None,
         Some(Prompt::Default) => Some(Template::default_template()),
         Some(Prompt::Inline(text)) => Some(Template::parse(text.clone())),
         Some(Prompt::Source(source)) => {
-            let text = text_of(source, "--template").await?;
+            let text = text_of(source, "--template", &spec.environment).await?;
             Some(Template::parse(text))
         }
     };
     let files = local_files(&spec.input)?;
-    let temp = tempfile::tempdir().map_err(|error| {
+    let temp = tempfile::tempdir_in(spec.environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
     })?;
     let mut input = dataset(&spec.input)?;

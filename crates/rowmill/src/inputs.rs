@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
-    DuckDbInput, FetchEvent, FetchSettings, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings,
-    WantedColumn, bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset,
-    empty_columns, local_files, spool, sql_dataset, where_dataset,
+    DuckDbInput, FetchEvent, Fetcher, InputSpec, Location, Purpose, SqlEngine, SqlSettings, WantedColumn,
+    bring, check_columns, checked_stream, columns_dataset, dataset, duckdb_dataset, empty_columns,
+    local_files, spool, sql_dataset, where_dataset,
 };
-use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::fetching::fetch_notices;
 use crate::files::must_look_through;
 use crate::recorded::{Recording, recorded};
@@ -32,7 +31,7 @@ pub(crate) fn warnings(control: &Control) -> Tell {
 /// Brings the input of a run onto this machine, if it is elsewhere.
 pub(crate) async fn fetch(spec: &mut RunSpec, control: &Control) -> Result<(), Problem> {
     let purpose = if spec.query.sql.is_some() { Purpose::Sql } else { Purpose::Rows };
-    bring_input(&mut spec.input.location, purpose, &fetch_notices(control)).await
+    bring_input(&mut spec.input.location, purpose, &fetch_notices(control), &control.environment).await
 }
 
 /// Brings an input onto this machine, if it is elsewhere.
@@ -40,8 +39,9 @@ pub(crate) async fn bring_input(
     location: &mut Location,
     purpose: Purpose,
     told: &(dyn Fn(FetchEvent) + Send + Sync),
+    environment: &Environment,
 ) -> Result<(), Problem> {
-    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+    let (settings, http) = (environment.fetch_settings(), environment.http_client());
     *location = bring(location, purpose, &Fetcher { settings: &settings, http: &http, told }).await?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use rowmill_models::{
 use rowmill_tools::Person;
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec, grouped};
 
-use crate::environment::provider_environment;
+use crate::environment::Environment as RunEnvironment;
 use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
 
@@ -109,6 +109,11 @@ impl<'a> Maker<'a> {
         self.control.person.clone()
     }
 
+    /// Where variables are looked up.
+    pub(crate) fn environment(&self) -> &'a RunEnvironment {
+        &self.control.environment
+    }
+
     /// The short names for models.
     pub(crate) fn aliases(&self) -> &AliasConfig {
         self.providers.aliases()
@@ -133,8 +138,9 @@ impl<'a> Maker<'a> {
         let mut first = None;
         for name in &asks.models {
             let access = asks.access.as_ref().filter(|own| self.is_same_provider(&own.model, name));
-            let environment =
-                |name: &str| access.and_then(|own| own.value(name)).or_else(|| provider_environment(name));
+            let environment = |name: &str| {
+                access.and_then(|own| own.value(name)).or_else(|| self.environment().provider_variable(name))
+            };
             let setup = setup(name, &self.providers, asks, self.control, &environment)?;
             self.tell_info(alias_notice(name, &setup.model, &self.providers));
             self.tell_info(setup.connection.address_notice.clone());
@@ -253,10 +259,14 @@ pub(crate) fn setup(
 
 /// Does something that needs a key only because calls would; where none is set, a made-up
 /// one serves, because nothing is sent.
-pub(crate) fn keyless<T>(make: impl Fn(Environment<'_>) -> Result<T, Problem>) -> Result<T, Problem> {
-    match make(&provider_environment) {
+pub(crate) fn keyless<T>(
+    environment: &RunEnvironment,
+    make: impl Fn(Environment<'_>) -> Result<T, Problem>,
+) -> Result<T, Problem> {
+    let set = |name: &str| environment.provider_variable(name);
+    match make(&set) {
         Err(problem) if problem.code == ProblemCode::MissingKey => {
-            make(&|name| provider_environment(name).or_else(|| is_key(name).then(|| "unused".to_owned())))
+            make(&|name| set(name).or_else(|| is_key(name).then(|| "unused".to_owned())))
         }
         made => made,
     }

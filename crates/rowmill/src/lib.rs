@@ -27,6 +27,7 @@
 //! Every way to start goes through the same engine, and this is the only crate that names
 //! adapters. The guide is `docs/library.md`.
 
+mod agent_flags;
 mod agents;
 mod all_envelopes;
 mod answers;
@@ -71,10 +72,14 @@ mod schema_model;
 mod settling;
 mod sides;
 mod spec;
+mod spec_check;
+mod spec_json;
+mod spec_place;
 mod texts;
 mod traces;
 mod work;
 
+pub use agent_flags::AgentFlags;
 pub use agents::{CardCheck, CardChecks, CheckSpec};
 pub use batch::{
     Batch, BatchCause, BatchError, BatchReport, Brief, Done, Failure, First, IntoPrompt, Item, ItemError,
@@ -82,7 +87,7 @@ pub use batch::{
     StatefulTools, Tools, Worker,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
-pub use environment::{environment, provider_environment, without_secrets};
+pub use environment::Environment;
 pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadNotice, HeadRow, HeadSpec, head, look};
 pub use kinds::{Kind, KindCounts};
@@ -101,8 +106,9 @@ pub use rowmill_data::output::{READER_ENDED, RemovedRows, StandardOutput};
 pub use rowmill_data::table::{InputPart, Layout, TableFormat, TableTarget};
 pub use rowmill_data::{
     ColumnType, DocumentIds, FieldDelimiter, Format, InputSpec, Location, SqlEngine, dataset, extract_main,
+    in_foreign_code,
 };
-pub use rowmill_engine::{Limits, OnQuota, Stop, StopCause, StopRules};
+pub use rowmill_engine::{ErrorRate, Limits, OnQuota, Stop, StopCause, StopRules};
 pub use rowmill_http::Timeouts;
 pub use rowmill_models::{
     Accuracy, AliasConfig, AliasEntry, AliasSource, CatalogueEntry, Key, KeyState, LongPriceConfig,
@@ -116,9 +122,9 @@ pub use rowmill_types::{
 };
 pub use run::{Control, Notice, run};
 pub use spec::{
-    AgentFlags, Existing, FileFlags, KeepTemp, Output, Prompt, Query, RunSpec, Schema, TableOutput,
-    VariableFlags,
+    Existing, FileFlags, KeepTemp, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
 };
+pub use spec_json::{SpecVersion, run_spec_schema};
 pub use texts::check_agent_cards;
 pub use work::WorkSpec;
 

@@ -10,7 +10,7 @@ use rowmill_tools::{begin_login, forget_tokens, token_path};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::config::ConfigFile;
-use crate::environment::environment;
+use crate::environment::Environment;
 
 /// Who signs in, and to which server.
 #[derive(Debug, Clone)]
@@ -34,10 +34,11 @@ pub struct McpLogin {
 pub async fn mcp_login(
     login: &McpLogin,
     config: &ConfigFile,
+    environment: &Environment,
     show: impl FnOnce(&str),
 ) -> Result<String, Problem> {
     let url = server_address(&login.server, config)?;
-    let file = token_file(&url).ok_or_else(no_folder)?;
+    let file = token_file(&url, environment).ok_or_else(no_folder)?;
     let begun = begin_login(&url, &file, &login.scopes, Redactor::default()).await?;
     show(begun.address());
     begun.finish(login.patience).await?;
@@ -49,14 +50,15 @@ pub async fn mcp_login(
 /// # Errors
 ///
 /// The server is not known, or the tokens cannot be removed.
-pub fn mcp_logout(server: &str, config: &ConfigFile) -> Result<bool, Problem> {
+pub fn mcp_logout(server: &str, config: &ConfigFile, environment: &Environment) -> Result<bool, Problem> {
     let url = server_address(server, config)?;
-    forget_tokens(&token_file(&url).ok_or_else(no_folder)?)
+    forget_tokens(&token_file(&url, environment).ok_or_else(no_folder)?)
 }
 
 /// The file for the tokens of a server, whether it is there or not.
-pub(crate) fn token_file(url: &str) -> Option<PathBuf> {
-    let set = |name: &str| environment(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);
+pub(crate) fn token_file(url: &str, environment: &Environment) -> Option<PathBuf> {
+    let set =
+        |name: &str| environment.variable(name).filter(|value| !value.trim().is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
     Some(token_path(&state.join("rowmill/mcp"), url))
 }

@@ -13,7 +13,6 @@ use rowmill_engine::{
     Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, RunEnd, Sinks,
     StopCause, StopRules, Voice, Worker,
 };
-use rowmill_http::HttpClient;
 use rowmill_models::{
     Accuracy, PriceTable, Priced, Setup, TokenCounter, attachment_rules, counter, fixed_tokens, lane_facts,
 };
@@ -25,7 +24,6 @@ use crate::agents::{asks, with_fast_agent_config};
 use crate::answers::answers;
 use crate::columns::wanted_columns;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
-use crate::environment::environment;
 use crate::files::files;
 use crate::inputs::{self, warnings};
 use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
@@ -107,20 +105,22 @@ pub async fn plan(
     control: &Control,
 ) -> Result<Option<PlanReport>, Problem> {
     // A run would be refused for it, so nothing is spent on looking ahead.
-    let folder = spec.work_folder().unwrap_or_else(std::env::temp_dir);
+    let folder = spec.work_folder().unwrap_or_else(|| control.environment.temp_folder().to_owned());
     check_apart(&reads(&spec), &writes(&spec, &folder), Some(&spec.input))?;
     let clock = RunClock::start(&spec, control);
-    let http = HttpClient::new(&environment);
+    let http = control.environment.http_client();
     let texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     if texts.cards.is_some() {
         return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
             .hint("run a few rows with `--limit 10` and look at what they cost"));
     }
-    spec.work = with_fast_agent_config(&spec.work, None, &environment, control)?;
+    spec.work = with_fast_agent_config(&spec.work, None, &control.environment.lookup(), &*control.notice)?;
     let providers = known_providers(&spec.work)?;
     let prices = PriceTable::with_config(&spec.work.prices)?;
     let asks = asks(&spec, &texts, texts.schema.as_ref());
-    let setup = keyless(|environment| setup(&spec.work.model, &providers, &asks, control, environment))?;
+    let setup = keyless(&control.environment, |environment| {
+        setup(&spec.work.model, &providers, &asks, control, environment)
+    })?;
     let told = alias_notice(&spec.work.model, &setup.model, &providers);
     for text in told.into_iter().chain(setup.connection.address_notice.clone()) {
         (control.notice)(Notice::Info(text));
@@ -271,14 +271,15 @@ async fn count(
     counter: TokenCounter,
     control: &Control,
 ) -> Result<(RunEnd, Counted, History), Problem> {
-    let home = tempfile::tempdir().map_err(|error| {
+    let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
         Problem::new(rowmill_types::ProblemCode::WriteFailed, "no folder for the look ahead").cause(error)
     })?;
     let folder = home.path().to_owned();
     let (warn, wanted) = (warnings(control), wanted_columns(spec, &texts.template));
+    let environment = control.environment.clone();
     // Whoever opens a pipe waits for somebody who writes into it.
     let opened = blocking(spec.clone(), move |spec| {
-        let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
+        let rows = prepare::rows(spec, &folder, (&warn, &environment), &wanted)?;
         let source = rows.dataset.open()?;
         Ok((rows, source))
     });
@@ -287,8 +288,8 @@ async fn count(
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     // A look ahead keeps no copies of what it looks at.
     let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
-    let http = HttpClient::new(&environment);
-    let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), &http)?;
+    let http = control.environment.http_client();
+    let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), (&http, &control.environment))?;
     let reach = ReachObserver::new(control.observer.clone());
     let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
     let lane = counting_lane(setup, model.clone());

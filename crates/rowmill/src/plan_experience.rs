@@ -64,7 +64,7 @@ pub(crate) async fn experience(
 
 /// Runs some rows for real, through the same engine, and forgets their envelopes.
 async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experience, Problem> {
-    let home = tempfile::tempdir().map_err(|error| {
+    let home = tempfile::tempdir_in(control.environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "no folder for the sample calls").cause(error)
     })?;
     let mut sampled = spec.clone();

@@ -15,7 +15,7 @@ use rowmill_engine::IdCheck;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::agents::environment_redactor;
+use crate::environment::Environment;
 use crate::inputs::{self, OpenedInput, Tell};
 use crate::output::check_envelopes;
 use crate::paths::{check_apart, reads, writes};
@@ -122,14 +122,14 @@ pub(crate) fn claim(existing: Existing) -> Claim {
 pub(crate) fn rows(
     spec: &RunSpec,
     folder: &Path,
-    warn: &Tell,
+    (warn, environment): (&Tell, &Environment),
     wanted: &[WantedColumn],
 ) -> Result<Rows, Problem> {
     let OpenedInput { input, rows: dataset, recording } = inputs::open(spec, folder, warn, wanted)?;
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();
-    let ids = IdRule { field: named.or(own).map(Into::into), redactor: environment_redactor()? };
+    let ids = IdRule { field: named.or(own).map(Into::into), redactor: environment.redactor()? };
     let candidates = if spec.selection.sample.is_some() { Some(count(&*dataset)?) } else { None };
     let selector = Selector::new(&spec.selection, candidates)?;
     let must_check = ids.field.is_some() && !is_sure;

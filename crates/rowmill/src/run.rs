@@ -21,7 +21,7 @@ use crate::agents::{self, Stage};
 use crate::answers::answers;
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::columns::{read_columns, same_prompt_text, wanted_columns};
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
 use crate::first_rows::first_rows;
@@ -54,6 +54,8 @@ pub struct Control {
     /// Who is present and can sign in to MCP servers; where nobody is, a server that asks for a
     /// sign-in is a problem.
     pub person: Option<Person>,
+    /// Where it looks up variables: keys, addresses, tokens and what `${NAME}` stands for.
+    pub environment: Environment,
 }
 
 /// Hears nothing.
@@ -64,15 +66,23 @@ impl Observer for Nobody {
 }
 
 impl Control {
-    /// Nobody watches or stops the run or is present, and it has limits of its own.
+    /// Nobody watches or stops the run or is present, and it has limits of its own. It sees the
+    /// environment of this process.
     #[must_use]
     pub fn quiet() -> Self {
+        Self::quiet_in(Environment::of_process())
+    }
+
+    /// The same in another environment.
+    #[must_use]
+    pub fn quiet_in(environment: Environment) -> Self {
         Self {
             observer: Arc::new(Nobody),
             notice: Arc::new(|_| {}),
             stop: Stop::default(),
             limits: Limits::default(),
             person: None,
+            environment,
         }
     }
 }
@@ -131,16 +141,16 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let control = &Control { limits: control.limits.for_run(), ..control.clone() };
     let started = jiff::Timestamp::now();
     let run = run_id(started);
-    let folder = work_folder(&spec, &run);
+    let folder = work_folder(&spec, &run, &control.environment);
     prepare::check_paths(&spec, &folder)?;
     let clock = RunClock::start(&spec, control);
-    let http = HttpClient::new(&environment);
+    let http = control.environment.http_client();
     let mut texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     let model = agents::model(&spec, &mut texts, &http, control)?;
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
     let writes = paths::writes(&spec, &folder);
     if let Some(cards) = &texts.cards {
-        paths::check_apart(&paths::card_files(&spec, cards), &writes, None)?;
+        paths::check_apart(&paths::card_files(&spec, cards, &control.environment), &writes, None)?;
     }
     let made = MadeFolders::make(&writes)?.for_run(&run, &folder);
     // Made here and by nobody else: a thread that goes on after the run was stopped must not make it again.
@@ -149,9 +159,9 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     let columns = read_columns(&spec, &texts.template, &wanted);
     let looked_at = blocking(spec, {
         let folder = folder.clone();
-        let warn = warnings(control);
+        let (warn, environment) = (warnings(control), control.environment.clone());
         move |spec| {
-            let rows = prepare::rows(spec, &folder, &warn, &wanted)?;
+            let rows = prepare::rows(spec, &folder, (&warn, &environment), &wanted)?;
             let attached = check_attached(spec, &*rows.dataset, (&folder, &writes))?;
             let source = first_rows(&rows, &spec.work.stop_rules, columns)?;
             Ok((rows, source, attached))
@@ -211,9 +221,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let model = redactor.redact(&model).into_owned();
     // What is kept of an answer is what the user's code made of it.
     identity.extend(texts.schema_code.iter().map(|code| format!(" checked by {code}")));
-    let files = files(&spec, &*rows.dataset, rules, &http)?;
+    let files = files(&spec, &*rows.dataset, rules, (&http, &control.environment))?;
     let files = files.map(|files| kept_apart(&spec, &folder, files, &attached)).transpose()?;
-    let mut new = new_run(&spec, &mut rows, (&texts, &redactor), (&run, started, &model))?;
+    let reads = paths::made_from(&spec, texts.cards.as_ref(), &control.environment);
+    let mut new = new_run(&spec, &mut rows, (&texts, &redactor, reads), (&run, started, &model))?;
     note_attached(&mut new.header, &attached);
     let place = RunPlace::open(&folder)?;
     let warn = warnings(control);
@@ -259,8 +270,21 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended =
-        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let table_redactor = control.environment.redactor()?;
+    let ended = Ended {
+        end,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        found,
+        resumed,
+        limits,
+        ledger,
+        table_redactor,
+    };
     let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
     drop(locks);
     Ok(report)
@@ -323,7 +347,7 @@ fn mask(problem: &mut Problem, redactor: &Redactor) {
 fn new_run(
     spec: &RunSpec,
     rows: &mut prepare::Rows,
-    (texts, redactor): (&Texts, &Redactor),
+    (texts, redactor, reads): (&Texts, &Redactor, Vec<String>),
     (run, started, model): (&str, jiff::Timestamp, &str),
 ) -> Result<NewRun, Problem> {
     let mut by_number = prepare::fingerprint_by_number(spec, rows, model, texts)?;
@@ -333,7 +357,7 @@ fn new_run(
     let header = RunHeader {
         schema: texts.schema_text.clone(),
         texts: texts.kept(redactor),
-        reads: paths::made_from(spec, texts.cards.as_ref()),
+        reads,
         error_output: spec.error_output.as_deref().map(full_path_text),
         keeps_input: spec.keeps_input(),
         ..header
@@ -400,8 +424,8 @@ fn opened_or_refused<T>(
 
 /// Beside the output, or where the user says; for standard output in the folder for
 /// temporary files, because paid answers must be on disk somewhere.
-fn work_folder(spec: &RunSpec, run: &str) -> PathBuf {
-    spec.work_folder().unwrap_or_else(|| std::env::temp_dir().join(format!("rowmill-{run}")))
+fn work_folder(spec: &RunSpec, run: &str, environment: &Environment) -> PathBuf {
+    spec.work_folder().unwrap_or_else(|| environment.temp_folder().join(format!("rowmill-{run}")))
 }
 
 /// Runs blocking code on a thread for it, so that Ctrl-C is heard meanwhile.

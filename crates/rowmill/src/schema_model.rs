@@ -1,5 +1,6 @@
 //! `--schema-model`: asks the user's Python for the schema of a pydantic model, which then checks answers.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +8,8 @@ use std::time::Duration;
 
 use rowmill_tools::{ModelDescription, ModelFailure, SchemaModel, SchemaModelSettings, describe_model};
 use rowmill_types::{Problem, ProblemCode};
+
+use crate::environment::Environment;
 
 /// How long the check of one answer may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,16 +29,18 @@ pub(crate) struct ModelFacts {
 /// # Errors
 ///
 /// The name has another form, there is no Python, or Python cannot find the model.
-pub(crate) async fn schema_of(spec: &str) -> Result<ModelFacts, Problem> {
+pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<ModelFacts, Problem> {
     check_form(spec)?;
+    let variables = environment.variables();
     for interpreter in ["python3", "python"] {
-        return match describe_model(Path::new(interpreter), spec).await {
+        return match describe_model(Path::new(interpreter), spec, &variables, environment.temp_folder()).await
+        {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
                 let message = format!("`{interpreter}` could not be started for `--schema-model`");
                 Err(Problem::new(ProblemCode::SchemaModel, message).cause(error))
             }
-            Ok(Ok(told)) => Ok(facts(interpreter, spec, told)),
+            Ok(Ok(told)) => Ok(facts(interpreter, spec, told, variables)),
             Ok(Err(failure)) => Err(problem(interpreter, spec, failure)),
         };
     }
@@ -100,13 +105,19 @@ fn problem(interpreter: &str, spec: &str, failure: ModelFailure) -> Problem {
     Problem::new(ProblemCode::SchemaModel, message).hint(hint)
 }
 
-fn facts(interpreter: &str, spec: &str, told: ModelDescription) -> ModelFacts {
+fn facts(
+    interpreter: &str,
+    spec: &str,
+    told: ModelDescription,
+    variables: Vec<(OsString, OsString)>,
+) -> ModelFacts {
     let ModelDescription { schema, code } = told;
     let settings = SchemaModelSettings {
         interpreter: interpreter.into(),
         folder: ".".into(),
         model: spec.to_owned(),
         timeout: CHECK_TIMEOUT,
+        variables: Some(variables),
     };
     let check = code.is_some().then(|| Arc::new(SchemaModel::new(&settings)));
     ModelFacts { schema, check, code }

@@ -1,70 +1,95 @@
 //! What a run is to do, as plain data. Defaults are applied before it is made.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rowmill_core::limits::BudgetLimits;
+use rowmill_core::redact::Redactor;
 use rowmill_core::select::Selection;
 use rowmill_data::output::RemovedRows;
 use rowmill_data::table::{InputPart, Layout, TableFormat, TableSettings, TableTarget};
 use rowmill_data::{ColumnType, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
-use rowmill_tools::McpServerConfig;
-use rowmill_types::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::agents::environment_redactor;
+use crate::spec_json::SpecVersion;
 use crate::work::WorkSpec;
 
-/// Everything that defines a run.
-#[derive(Debug, Clone)]
+/// Everything that defines a run, as plain data.
+///
+/// It can be written as JSON and read back, equal. Paths are kept as given, and relative ones begin at the
+/// working folder. It holds no credential: what `${NAME}` stands for in the settings of providers and servers
+/// is looked up in the environment when the run is prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RunSpec {
+    /// The version of this form of specs.
+    pub version: SpecVersion,
     /// Where rows come from.
     pub input: InputSpec,
     /// Which of them are seen at all, and what of them.
+    #[serde(default)]
     pub query: Query,
     /// Which of them are taken.
+    #[serde(default)]
     pub selection: Selection,
     /// The field that names rows; row numbers do without it, and paths where rows are files.
+    #[serde(default)]
     pub id_field: Option<String>,
     /// The files that go with rows.
+    #[serde(default)]
     pub files: FileFlags,
     /// How a row becomes a prompt.
+    #[serde(default)]
     pub prompt: Prompt,
     /// The source of the instruction: a path, `file://`, `http(s)://` or `hf://`.
+    #[serde(default)]
     pub instruction: Option<String>,
     /// Variables of the instruction.
+    #[serde(default)]
     pub variables: VariableFlags,
     /// What answers rows, and within which limits.
+    #[serde(default = "WorkSpec::usual")]
     pub work: WorkSpec,
     /// What results must satisfy.
+    #[serde(default)]
     pub schema: Schema,
     /// Where results go.
     pub output: Output,
     /// What may be done with an output that exists.
+    #[serde(default)]
     pub existing: Existing,
     /// What becomes of the envelopes of rows that are not in the input any more, at a resume.
+    #[serde(default)]
     pub removed_rows: RemovedRows,
     /// Whether envelopes carry the input row.
+    #[serde(default)]
     pub include_input: bool,
     /// A copy of the envelopes of failed rows.
+    #[serde(default)]
     pub error_output: Option<PathBuf>,
     /// Times and tokens of every row.
+    #[serde(default)]
     pub telemetry_output: Option<PathBuf>,
     /// The summary as a file.
+    #[serde(default)]
     pub summary_output: Option<PathBuf>,
     /// The folder that gets the trace of every row.
+    #[serde(default)]
     pub traces: Option<PathBuf>,
     /// Where the ledger is kept; beside the output without it.
+    #[serde(default)]
     pub work_dir: Option<PathBuf>,
     /// What is left in the work folder of a run whose rows are all ok.
+    #[serde(default)]
     pub keep_temp: KeepTemp,
     /// Configuration files that the settings came from, so that nothing is written over them.
+    #[serde(default)]
     pub config_files: Vec<PathBuf>,
 }
 
 /// What a run whose rows are all ok leaves in its work folder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum KeepTemp {
     /// The ledger too.
     Ledger,
@@ -76,74 +101,9 @@ pub enum KeepTemp {
     Nothing,
 }
 
-/// The agents of a run and their tools, as given.
-#[derive(Debug, Clone)]
-pub struct AgentFlags {
-    /// Cards: files, folders and addresses.
-    pub cards: Vec<String>,
-    /// The card that works on rows, where several could.
-    pub agent: Option<String>,
-    /// Whether the model string was given, and replaces that of the worker's card.
-    pub model_given: bool,
-    /// How many model calls a row may make in all.
-    pub turns: Option<u32>,
-    /// Whether every finished turn is kept, to go on from after a crash.
-    pub checkpoint_turns: bool,
-    /// Whether rows are worked on again whose tools may have run.
-    pub retry_unknown: bool,
-    /// What one row may spend.
-    pub row_budget: BudgetLimits,
-    /// Tools with recorded answers, as `tool=source`.
-    pub stubs: Vec<String>,
-    /// Tools whose result is the row's result, by names or patterns.
-    pub passthrough: Vec<String>,
-    /// Tools that are not called, by names or patterns.
-    pub deny: Vec<String>,
-    /// A folder that gets what tools give, for `--stub`.
-    pub record_tools: Option<PathBuf>,
-    /// How long a tool may take, where nothing else says so.
-    pub tool_timeout: Duration,
-    /// The most bytes of text that a tool's result brings into a conversation.
-    pub tool_result_limit: usize,
-    /// Whether the worker may run commands.
-    pub shell: bool,
-    /// The most Python processes at once, where that is said.
-    pub python_processes: Option<usize>,
-    /// Keys of models that Python functions get all the same, by the names of their variables.
-    pub python_env: Vec<String>,
-    /// MCP servers of the configuration file.
-    pub servers: BTreeMap<String, McpServerConfig>,
-    /// The folder of that file.
-    pub config_folder: PathBuf,
-}
-
-impl Default for AgentFlags {
-    fn default() -> Self {
-        Self {
-            cards: Vec::new(),
-            agent: None,
-            model_given: false,
-            turns: None,
-            checkpoint_turns: false,
-            retry_unknown: false,
-            row_budget: BudgetLimits::default(),
-            stubs: Vec::new(),
-            passthrough: Vec::new(),
-            deny: Vec::new(),
-            record_tools: None,
-            tool_timeout: Duration::from_secs(60),
-            tool_result_limit: 256 * 1024,
-            shell: false,
-            python_processes: None,
-            python_env: Vec::new(),
-            servers: BTreeMap::new(),
-            config_folder: PathBuf::new(),
-        }
-    }
-}
-
 /// Which rows of the input are seen, and what of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Query {
     /// A query whose result is the input.
     pub sql: Option<String>,
@@ -184,15 +144,13 @@ impl Query {
 }
 
 /// The files that go with rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct FileFlags {
     /// Fields that name files.
     pub attach: Vec<String>,
     /// Whether their text is sent instead of them.
     pub extract_text: bool,
-    /// The program that extracts text in a process of its own, with its first arguments;
-    /// without it a thread does.
-    pub extractor: Option<(PathBuf, Vec<String>)>,
     /// A folder that keeps what was sent.
     pub archive: Option<PathBuf>,
     /// Whether it was said what tells documents apart, which only documents have a use for.
@@ -200,9 +158,11 @@ pub struct FileFlags {
 }
 
 /// How a row becomes a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Prompt {
     /// The whole row as JSON.
+    #[default]
     Default,
     /// A template given in place.
     Inline(String),
@@ -211,9 +171,11 @@ pub enum Prompt {
 }
 
 /// What results must satisfy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schema {
     /// Nothing: results are text.
+    #[default]
     None,
     /// The source of a JSON Schema: a path, `file://`, `http(s)://` or `hf://`.
     Source(String),
@@ -222,9 +184,10 @@ pub enum Schema {
 }
 
 /// Where results go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Output {
-    /// A file of envelopes.
+    /// A file of envelopes, one JSON line each, whatever its name ends in.
     File(PathBuf),
     /// Envelopes on standard output.
     Stdout,
@@ -233,13 +196,15 @@ pub enum Output {
 }
 
 /// A table of results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TableOutput {
     /// Where it goes.
     pub target: TableTarget,
     /// How it is written.
     pub format: TableFormat,
     /// How its columns are laid out.
+    #[serde(default)]
     pub layout: Layout,
 }
 
@@ -299,9 +264,9 @@ impl TableOutput {
         &self,
         input: InputPart,
         schema: Option<String>,
-    ) -> Result<TableSettings, Problem> {
-        let redactor = environment_redactor()?;
-        Ok(TableSettings { format: self.format, layout: self.layout, input, schema, redactor })
+        redactor: Redactor,
+    ) -> TableSettings {
+        TableSettings { format: self.format, layout: self.layout, input, schema, redactor }
     }
 }
 
@@ -314,6 +279,7 @@ impl RunSpec {
     #[must_use]
     pub fn new(input: InputSpec, output: Output) -> Self {
         Self {
+            version: SpecVersion::default(),
             input,
             query: Query::default(),
             selection: Selection::default(),
@@ -361,9 +327,11 @@ impl RunSpec {
 }
 
 /// What may be done with an output that exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Existing {
     /// Nothing: that is an error.
+    #[default]
     Refuse,
     /// Go on with it; changed settings are an error.
     Resume,
@@ -382,7 +350,8 @@ impl Existing {
 }
 
 /// Variables of the instruction, as given.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct VariableFlags {
     /// `name=value` entries.
     pub pairs: Vec<String>,

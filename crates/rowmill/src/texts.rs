@@ -8,19 +8,20 @@ use rowmill_core::prompt::Template;
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::Variables;
-use rowmill_data::{FetchSettings, FetchStep, Fetcher, load_text, shown_source};
+use rowmill_data::{FetchStep, Fetcher, load_text, shown_source};
 use rowmill_http::HttpClient;
 use rowmill_tools::SchemaModel;
 use rowmill_types::{Problem, ProblemCode};
 
+use crate::agent_flags::AgentFlags;
 use crate::agents::{
     CardChecks, CardFlags, CheckSpec, LoadedCards, check_cards, load as load_agents, notices, routes_text,
     with_routes,
 };
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
-use crate::spec::{AgentFlags, Prompt, RunSpec, Schema, VariableFlags};
+use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
 
 /// What is the same for every row.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Texts {
 
 /// Loads and checks all texts, in the order in which their mistakes are told.
 pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -> Result<Texts, Problem> {
-    let settings = FetchSettings::from_environment(&environment);
+    let settings = control.environment.fetch_settings();
     // Texts are short, so only what may be wrong is worth telling.
     let told = |event: rowmill_data::FetchEvent| {
         if let FetchStep::Warning(text) = event.step {
@@ -69,7 +70,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
             (Some(ResultSchema::parse(&text, source)?), Some(text))
         }
         Schema::PythonModel(name) => {
-            let model = schema_of(name).await?;
+            let model = schema_of(name, &control.environment).await?;
             (schema_model, schema_code) = (model.check, model.code);
             let check = schema_model.clone().map(|check| check as Arc<dyn AnswerCheck>);
             let schema = ResultSchema::parse(&model.schema, name)?.with_answer_check(check);
@@ -118,7 +119,7 @@ async fn cards(
         return Ok(None);
     }
     let flags = CardFlags { sources: &agents.cards, agent: agents.agent.as_deref(), variables };
-    let mut loaded = load_agents(&flags, &environment, fetcher).await?;
+    let mut loaded = load_agents(&flags, &control.environment.lookup(), fetcher).await?;
     loaded.digest = with_routes(&loaded.digest, agents);
     loaded.text.push_str(&routes_text(agents));
     for name in &loaded.unused_variables {
@@ -140,7 +141,7 @@ pub(crate) async fn load_cards(
     http: &HttpClient,
     control: &Control,
 ) -> Result<LoadedCards, Problem> {
-    let settings = FetchSettings::from_environment(&environment);
+    let settings = control.environment.fetch_settings();
     let fetcher = &Fetcher { settings: &settings, http, told: &|_| {} };
     let variables = variables(flags, fetcher).await?;
     let loaded = cards(agents, &variables, fetcher, control).await?;
@@ -155,15 +156,19 @@ pub(crate) async fn load_cards(
 /// There are no cards where the spec says, or the variables cannot be read. What is wrong with
 /// cards is no error here.
 pub async fn check_agent_cards(spec: &CheckSpec) -> Result<CardChecks, Problem> {
-    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+    let (settings, http) = (spec.environment.fetch_settings(), spec.environment.http_client());
     let fetcher = &Fetcher { settings: &settings, http: &http, told: &|_| {} };
     let variables = variables(&spec.variables, fetcher).await?;
-    check_cards(&spec.work, &variables, &environment, fetcher).await
+    check_cards(&spec.work, &variables, &spec.environment, fetcher).await
 }
 
 /// Loads one text for a command that runs nothing.
-pub(crate) async fn text_of(source: &str, flag: &'static str) -> Result<String, Problem> {
-    let (settings, http) = (FetchSettings::from_environment(&environment), HttpClient::new(&environment));
+pub(crate) async fn text_of(
+    source: &str,
+    flag: &'static str,
+    environment: &Environment,
+) -> Result<String, Problem> {
+    let (settings, http) = (environment.fetch_settings(), environment.http_client());
     text(source, flag, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
 }
 

@@ -14,13 +14,17 @@ use rowmill_core::select::{IdRule, Selector};
 use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, ReadingThread, Sinks, StopRules, Worker};
 use rowmill_http::Timeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
+use rowmill_types::{TimeText, time_text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::agent_flags::AgentFlags;
 use crate::budget_notices;
 use crate::run::Control;
-use crate::spec::AgentFlags;
 
 /// What answers rows, and within which limits: the same for every way to start a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default = "WorkSpec::usual", deny_unknown_fields)]
 pub struct WorkSpec {
     /// The model string; empty only where agent cards name their own.
     pub model: String,
@@ -35,6 +39,8 @@ pub struct WorkSpec {
     /// What happens when the quota is used up.
     pub on_quota: OnQuota,
     /// How long a provider that lets no call through is waited for.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub max_outage: Duration,
     /// Model strings that are asked, in order, when the model gives no answer.
     pub fallback_models: Vec<String>,
@@ -53,10 +59,16 @@ pub struct WorkSpec {
     /// Further tries after a call that failed.
     pub retries: u32,
     /// The first wait between tries.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub retry_wait: Duration,
     /// How long one call may take.
+    #[serde(with = "time_text")]
+    #[schemars(with = "TimeText")]
     pub timeout: Duration,
     /// How long the calls of a row may take together.
+    #[serde(with = "time_text::option")]
+    #[schemars(with = "Option<TimeText>")]
     pub row_timeout: Option<Duration>,
     /// How long parts of a call may take.
     pub timeouts: Timeouts,
@@ -117,6 +129,12 @@ pub(crate) struct PlanParts {
 }
 
 impl WorkSpec {
+    /// What holds for a run from files to files about which nothing else is said.
+    #[must_use]
+    pub fn usual() -> Self {
+        Self { stop_rules: StopRules::usual(), ..Self::default() }
+    }
+
     /// A plan of the engine whose results go nowhere but to the ledger.
     pub(crate) fn plan(&self, parts: PlanParts, control: &Control) -> Plan {
         let PlanParts { run, source, reading, selector, ids, id_check, resume, worker, spent, ledger } =

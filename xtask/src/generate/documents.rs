@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{cli, errors, exit_codes};
+use super::{cli, errors, exit_codes, run_spec};
 use crate::{Failure, talk};
 
 /// What is done with a document that differs from the code.
@@ -25,6 +25,7 @@ pub fn generate(root: &Path, mode: Mode) -> Result<(), Failure> {
         ("docs/cli.md", cli::document(rowmill_cli::command())),
         ("docs/errors.md", errors::document()),
         ("docs/exit-codes.md", exit_codes::document()),
+        ("docs/run-spec.schema.json", run_spec::document()),
     ];
     let mut stale = Vec::new();
     for (name, text) in documents {

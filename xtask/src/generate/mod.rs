@@ -4,5 +4,6 @@ mod cli;
 mod documents;
 mod errors;
 mod exit_codes;
+mod run_spec;
 
 pub use documents::{Mode, generate};

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::numbers::counted;
 use crate::printer;
 use crate::resolve::current_folder;
+use crate::surroundings::environment;
 
 /// Look at agent cards.
 #[derive(Debug, Args)]
@@ -89,7 +90,11 @@ pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;
-    let checks = runtime.block_on(check_agent_cards(&CheckSpec { work, variables }))?;
+    let checks = runtime.block_on(check_agent_cards(&CheckSpec {
+        work,
+        variables,
+        environment: environment().clone(),
+    }))?;
     let text = if flags.json { as_json(&checks) } else { as_text(&checks) };
     printer::report(&text)?;
     Ok(if checks.is_ok() { ExitCode::Ok } else { ExitCode::Stopped })

@@ -8,6 +8,7 @@ use rowmill::{ExitCode, ExportReport, ExportSpec, InputPart, Problem, ProblemCod
 use crate::numbers::{counted, grouped};
 use crate::output_flags::OutputFlags;
 use crate::printer;
+use crate::surroundings::environment;
 
 /// Make a table from the results of a run, also while it goes on or after it was killed.
 ///
@@ -52,6 +53,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         input: if flags.no_include_input { InputPart::LeftOut } else { InputPart::Kept },
         schema: flags.json_schema,
         overwrite: flags.overwrite,
+        environment: environment().clone(),
     };
     let cannot = |error: std::io::Error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)

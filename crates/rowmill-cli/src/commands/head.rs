@@ -18,6 +18,7 @@ use crate::json_text::{compact, indented};
 use crate::layout::{Side, Table, cut, printable, screen_width, wrapped};
 use crate::numbers::{counted, grouped, size};
 use crate::printer;
+use crate::surroundings::environment;
 use crate::values::{format_name, whole};
 
 /// The most lines of a prompt that are shown.
@@ -88,7 +89,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     };
     let notice: HeadNotice = Arc::new(|text| printer::talk(&format!("warning: {text}")));
     let rows = usize::try_from(flags.rows).unwrap_or(usize::MAX);
-    let spec = HeadSpec { input, rows, prompt, query, notice };
+    let spec = HeadSpec { input, rows, prompt, query, notice, environment: environment().clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
     })?;

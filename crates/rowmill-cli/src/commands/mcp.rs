@@ -8,6 +8,7 @@ use rowmill::{ConfigFile, ExitCode, McpLogin, Problem, ProblemCode, mcp_login, m
 use crate::browser::{self, PATIENCE};
 use crate::printer;
 use crate::resolve::current_folder;
+use crate::surroundings::environment;
 use crate::values::duration;
 
 /// Sign in to MCP servers, and out.
@@ -64,11 +65,11 @@ pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
             let runtime = runtime.map_err(|error| {
                 Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
             })?;
-            let url = runtime.block_on(mcp_login(&login, &config, show))?;
+            let url = runtime.block_on(mcp_login(&login, &config, environment(), show))?;
             printer::talk(&format!("signed in to {url}"));
         }
         McpCommand::Logout(LogoutFlags { server }) => {
-            let text = match mcp_logout(&server, &config)? {
+            let text = match mcp_logout(&server, &config, environment())? {
                 true => "signed out: the tokens are forgotten",
                 false => "there were no tokens",
             };

@@ -15,13 +15,14 @@ mod simulate;
 use std::borrow::Cow;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, FromArgMatches};
 use rowmill::{Problem, StandardOutput};
 
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::other_tools::with_tip;
+use crate::spec_file::check_beside;
 use crate::{open_files, printer};
 
 pub(crate) use cache::CacheFlags;
@@ -35,12 +36,22 @@ pub(crate) use results::ResultsFlags;
 #[must_use]
 pub fn main() -> ExitCode {
     crate::private::hide_memory();
-    let arguments = match Arguments::try_parse() {
+    crate::panics::silence_foreign_code();
+    let (given, arguments) = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(error),
     };
-    let code = open_files::check().and_then(|()| carry_out(arguments.command));
+    let code = check_beside(&command(), &given)
+        .and_then(|()| open_files::check())
+        .and_then(|()| carry_out(arguments.command));
     ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
+}
+
+/// The command line, as it was given and as it is meant.
+fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
+    let given = command().try_get_matches()?;
+    let arguments = Arguments::from_arg_matches(&given).map_err(|error| error.format(&mut command()))?;
+    Ok((given, arguments))
 }
 
 /// Says what stopped a command, and gives what the process ends with.

@@ -1,18 +1,17 @@
 //! `rowmill plan`: what a run would come to.
 
-use rowmill::{ConfigFile, ExitCode, Interval, Money, PlanLimits, PlanReport, Problem};
+use rowmill::{ExitCode, Interval, Money, PlanLimits, PlanReport, Problem};
 
 use crate::args::PlanFlags;
 use crate::conduct::conduct;
 use crate::numbers::{counted, grouped, time};
 use crate::planned_budget::PlannedBudget;
-use crate::resolve::{Resolved, current_folder, resolve};
+use crate::resolve::{Resolved, resolved};
 use crate::{open_files, printer};
 
 /// Runs the command.
 pub(crate) fn plan(flags: PlanFlags) -> Result<ExitCode, Problem> {
-    let file = ConfigFile::find(&current_folder())?;
-    let Resolved { mut spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
+    let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
     let sample_calls = flags.sample_calls;
     let limits = spec.work.budget;
     // Nothing is said of it: a plan makes few calls, if any.

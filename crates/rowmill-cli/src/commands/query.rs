@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rowmill::results::QuerySurroundings;
 use rowmill::{ExitCode, Problem};
 
 use crate::layout::{Side, Table, cut, printable, screen_width};
 use crate::numbers::grouped;
 use crate::printer::{self, Reader};
+use crate::surroundings::environment;
 
 /// More rows than this are no table for people.
 const MOST_ROWS: usize = 1_000;
@@ -16,17 +18,20 @@ const WIDEST: usize = 40;
 
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
-    let notice = Arc::new(|text: String| printer::talk(&format!("warning: {text}")));
+    let surroundings = QuerySurroundings {
+        notice: Arc::new(|text: String| printer::talk(&format!("warning: {text}"))),
+        environment: environment().clone(),
+    };
     if json {
         let mut reader = Ok(Reader::Listens);
-        rowmill::results::query(output, sql, notice, |row| {
+        rowmill::results::query(output, sql, surroundings, |row| {
             reader = printer::data(row.text());
             reader == Ok(Reader::Listens)
         })?;
         return reader.map(|_| ExitCode::Ok);
     }
     let (mut head, mut rows, mut count) = (Vec::new(), Vec::new(), 0_u64);
-    rowmill::results::query(output, sql, notice, |row| {
+    rowmill::results::query(output, sql, surroundings, |row| {
         count += 1;
         if rows.len() < MOST_ROWS {
             head = row.fields().map(|(name, _)| printable(name)).collect();

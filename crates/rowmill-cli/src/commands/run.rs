@@ -2,19 +2,22 @@
 
 use std::io::IsTerminal;
 
-use rowmill::{ConfigFile, Control, ExitCode, Problem, RunReport, StopCause};
+use rowmill::{Control, ExitCode, Problem, RunReport, StopCause};
 
 use crate::conduct::conduct;
 use crate::flags::RunFlags;
 use crate::layout::stderr_width;
-use crate::resolve::{Resolved, current_folder, resolve};
+use crate::resolve::{Resolved, resolved};
+use crate::spec_file::print_spec;
 use crate::summary_text::{SummaryContext, summary_text};
 use crate::{browser, open_files, printer};
 
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
-    let file = ConfigFile::find(&current_folder())?;
-    let Resolved { mut spec, show } = resolve(flags.common, flags.output.output()?, &file)?;
+    let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
+    if flags.print_spec {
+        return print_spec(&spec);
+    }
     let notice = open_files::fit(&mut spec.work);
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
     let is_terminal = std::io::stderr().is_terminal();

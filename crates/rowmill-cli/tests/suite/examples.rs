@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The folder of each example, and how many envelopes it leaves.
-const EXAMPLES: [(&str, usize); 11] = [
+pub(crate) const EXAMPLES: [(&str, usize); 11] = [
     ("01-first-run", 20),
     ("02-schema", 20),
     ("03-resume", 20),
@@ -19,12 +19,12 @@ const EXAMPLES: [(&str, usize); 11] = [
     ("11-agent", 4),
 ];
 
-fn examples() -> PathBuf {
+pub(crate) fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
 /// Copies a folder, so that what an example writes does not end up in the repository.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -38,8 +38,13 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn run(script: &Path) -> Output {
+    run_with(script, env!("CARGO_BIN_EXE_rowmill"), &[])
+}
+
+/// Runs an example with a command in the place of `rowmill`, and further variables.
+pub(crate) fn run_with(script: &Path, rowmill: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new("bash");
-    command.arg(script).env("ROWMILL", env!("CARGO_BIN_EXE_rowmill"));
+    command.arg(script).env("ROWMILL", rowmill).envs(variables.iter().copied());
     for variable in ["ROWMILL_MODEL", "ROWMILL_PARALLEL", "ROWMILL_RETRIES", "ROWMILL_TIMEOUT"] {
         command.env_remove(variable);
     }

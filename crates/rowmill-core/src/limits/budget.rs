@@ -1,6 +1,8 @@
 //! What a run may spend, hard: a call is sent only if its worst case fits what is left.
 
-use rowmill_types::Money;
+use rowmill_types::{ExactMoney, Money, exact_money};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::output_cap::BudgetLeft;
 
@@ -35,9 +37,12 @@ impl Spend {
 }
 
 /// What the user allowed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct BudgetLimits {
     /// Dollars, if they are limited.
+    #[serde(with = "exact_money")]
+    #[schemars(with = "Option<ExactMoney>")]
     pub cost: Option<Money>,
     /// Tokens, if they are limited.
     pub tokens: Option<u64>,

@@ -11,6 +11,7 @@ mod budget;
 mod estimate;
 mod limiter;
 mod output_cap;
+mod parallel_json;
 mod pause;
 mod rates;
 mod refusals;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{Problem, RowId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::AskedKey;
@@ -185,7 +186,7 @@ pub struct LedgerRoom {
 }
 
 /// What appended events outlast.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// The end of the process: the kernel has them.

@@ -1,11 +1,14 @@
 //! Offset, then sample, then limit, decided row by row in input order.
 
 use rowmill_types::{Problem, ProblemCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::sample_indexes;
 
 /// Which rows the user asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Selection {
     /// Rows to pass over at the start.
     pub offset: u64,
@@ -16,11 +19,13 @@ pub struct Selection {
 }
 
 /// How many rows to draw, and from which seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Sample {
     /// Rows to draw; all of them where there are fewer.
     pub count: u64,
     /// The seed; the same seed draws the same rows.
+    #[serde(default)]
     pub seed: u64,
 }
 

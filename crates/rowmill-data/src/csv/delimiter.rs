@@ -5,14 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Format;
 use crate::blocks::Blocks;
-use rowmill_types::Problem;
+use rowmill_types::{Problem, deserialize_text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How much of a header is looked at.
 const MOST_HEADER: usize = 256 * 1024;
 
 /// The character between the values of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String")]
 pub struct FieldDelimiter(u8);
+
+impl<'de> Deserialize<'de> for FieldDelimiter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_text(deserializer, "one character, or `tab`", Self::parse)
+    }
+}
+
+impl From<FieldDelimiter> for String {
+    fn from(delimiter: FieldDelimiter) -> Self {
+        delimiter.to_string()
+    }
+}
 
 impl FieldDelimiter {
     const COMMA: Self = Self(b',');

@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
 use rowmill_types::{Problem, grouped};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use source::{DocumentSource, Wanted};
 
@@ -25,7 +27,8 @@ const COLUMNS: [(&str, ColumnKind); 6] = [
 ];
 
 /// What tells documents apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum DocumentIds {
     /// Where they are: every file is a row.
     #[default]

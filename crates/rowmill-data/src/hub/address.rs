@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, deserialize_text};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::fetch::decoded;
 
@@ -13,7 +15,9 @@ const MAIN: &str = "main";
 const CONVERTED: &str = "refs/convert/parquet";
 
 /// An address such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String")]
 pub struct HubAddress {
     text: String,
     pub(super) kind: RepositoryKind,
@@ -136,6 +140,19 @@ impl HubAddress {
     /// How a part of the same dataset is addressed.
     pub(super) fn of_split(&self, config: &str, split: &str) -> String {
         format!("hf://datasets/{}?config={config}&split={split}", self.repository)
+    }
+}
+
+impl<'de> Deserialize<'de> for HubAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parse = |text: &str| Self::parse(text).map_err(|problem| problem.message);
+        deserialize_text(deserializer, "an address such as `hf://datasets/owner/name`", parse)
+    }
+}
+
+impl From<HubAddress> for String {
+    fn from(address: HubAddress) -> Self {
+        address.text
     }
 }
 

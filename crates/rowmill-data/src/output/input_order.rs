@@ -10,7 +10,8 @@ use std::path::Path;
 
 use rowmill_core::record::EnvelopeHead;
 use rowmill_types::{Problem, RowId};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
@@ -21,7 +22,8 @@ use super::settle::finish;
 use super::sorted_runs::{LineReader, Sorted, Sorter};
 
 /// What becomes of the envelopes of rows that are not in the input any more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum RemovedRows {
     /// They stay, after all others.
     #[default]

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::{Problem, ProblemCode, Row};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::handoff::{Handoff, WorkedSource};
 use super::shape::ColumnType;
@@ -18,7 +20,8 @@ const PROGRAM: &str = "import sys, duckdb\nconnection = duckdb.connect()\nfor st
 const SHOWN: u64 = 4096;
 
 /// What runs a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum SqlEngine {
     /// The engine that is built in.
     #[default]

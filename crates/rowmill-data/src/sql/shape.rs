@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rowmill_core::ports::{ColumnKind, Dataset};
 use rowmill_sql::{Column, FieldText, SqlType, nearest};
 use rowmill_types::{Problem, ProblemCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::infer::SeenValues;
 use super::sample::sample;
@@ -15,7 +17,8 @@ use super::watch::{Notice, Watch};
 const MOST_COLUMNS: usize = 2000;
 
 /// A column and the type that it is said to have: `--types zip=text`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ColumnType {
     /// The name of the column.
     pub column: String,

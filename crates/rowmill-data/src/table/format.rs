@@ -1,7 +1,11 @@
 //! How a table is written.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How a table is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum TableFormat {
     /// One JSON object per line.
     Jsonl,

@@ -24,6 +24,8 @@ mod vectors;
 mod writer;
 
 use rowmill_core::redact::Redactor;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use draft::{Draft, draft};
 pub use format::TableFormat;
@@ -46,9 +48,11 @@ pub struct TableSettings {
 }
 
 /// How the columns of a table are laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// The fields of the envelope, with those of the result between them.
+    #[default]
     Envelope,
     /// The fields of the input row, then those of the result, then the envelope's.
     Flat,

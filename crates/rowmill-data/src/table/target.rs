@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_types::{Problem, ProblemCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::draft::listed;
 use crate::output::{Claim, OutputFile, StandardOutput, check_folder_of, link_target};
@@ -18,7 +20,8 @@ pub(super) const LIST: &str = ".rowmill.parts";
 pub(super) const UNFINISHED: &str = ".rowmill-new";
 
 /// Where a table goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableTarget {
     /// A file.
     File(PathBuf),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::AnswerCheck;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{RunEnd, StopCause, run};
+use rowmill_engine::{ErrorRate, RunEnd, StopCause, run};
 use rowmill_testkit::{answer, failure};
 use rowmill_types::{AnswerVerdict, CallFailure};
 use tokio::time::Duration;
@@ -24,7 +24,7 @@ async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
     for (after, ended) in [(20, 20_u64), (1, 1)] {
         let mut bench = Bench::new(100, model.clone());
         bench.plan.parallel = 1;
-        bench.plan.stop_rules.max_error_rate = Some((0.2, after));
+        bench.plan.stop_rules.max_error_rate = Some(ErrorRate { share: 0.2, after });
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         let failed = ended.div_ceil(2);
@@ -41,7 +41,7 @@ async fn a_share_that_is_allowed_does_not_stop_the_run() {
     }));
     let mut bench = Bench::new(100, model);
     bench.plan.parallel = 1;
-    bench.plan.stop_rules.max_error_rate = Some((0.2, 5));
+    bench.plan.stop_rules.max_error_rate = Some(ErrorRate { share: 0.2, after: 5 });
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!((end.stopped, watched.numbers().len()), (None, 100));

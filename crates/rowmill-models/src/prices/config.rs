@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rowmill_core::cost::{Price, TokenPrices};
 use rowmill_types::{Money, Problem, ProblemCode};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What stands under `[prices."provider.model"]` in `rowmill.toml`: US dollars per
 /// million tokens.
@@ -21,24 +22,30 @@ use serde::Deserialize;
 /// above = { tokens = 200000, input = 0.5, output = 3.0 }
 /// tiers = { flex = 0.5, priority = 2.0 }
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriceConfig {
     /// Prompt tokens.
     pub input: f64,
     /// Prompt tokens read from the provider's cache; as `input` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
     /// Prompt tokens written to the provider's cache; as `input` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// Generated tokens.
     pub output: f64,
     /// Generated tokens spent on reasoning; as `output` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<f64>,
     /// The factor on all prices in the batch lane, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<f64>,
     /// The most tokens that one answer can have.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
     /// The prices of calls with longer prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<LongPriceConfig>,
     /// The factors on all prices of service tiers.
     #[serde(default)]
@@ -46,7 +53,7 @@ pub struct PriceConfig {
 }
 
 /// The prices of calls whose prompt has more than so many tokens.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LongPriceConfig {
     /// The prompt tokens that a call must have more of.
@@ -54,12 +61,15 @@ pub struct LongPriceConfig {
     /// Prompt tokens.
     pub input: f64,
     /// Prompt tokens read from the provider's cache; as `input` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
     /// Prompt tokens written to the provider's cache; as `input` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
     /// Generated tokens.
     pub output: f64,
     /// Generated tokens spent on reasoning; as `output` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<f64>,
 }
 

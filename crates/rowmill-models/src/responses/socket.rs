@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rowmill_core::ports::Model;
-use rowmill_http::{HeaderMap, HttpFailure, Target, Timeouts};
+use rowmill_http::{HeaderMap, HttpFailure, Target, Timeouts, tls_config};
 use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Problem, ProblemCode, Request};
-use rustls_platform_verifier::ConfigVerifierExt;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request as Handshake;
@@ -58,7 +57,7 @@ impl Sockets {
         };
         let mut url = target.url().clone();
         let (scheme, connector) = if url.scheme() == "https" {
-            let config = rustls::ClientConfig::with_platform_verifier().map_err(|error| failed(&error))?;
+            let config = tls_config().map_err(|error| failed(&error))?;
             ("wss", Connector::Rustls(Arc::new(config)))
         } else {
             ("ws", Connector::Plain)

@@ -8,64 +8,81 @@ use std::time::Duration;
 
 use rowmill_core::time_span;
 use rowmill_types::{Problem, ProblemCode, Secret};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Transport};
 
 /// A server as it is written: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of
 /// `mcp_connect` in a card. Either `command`, `url` or `target` says where it is.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerConfig {
     /// Its name, where it does not follow from the place of the entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// For people; nothing is done with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A command line, an npm package that begins with `@`, or an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The program of a server that is a process.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Its variables; `${NAME}` stands for a variable of rowmill.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// The folder that it starts in, from that of the file on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
     /// The address of a server that speaks streamable HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Headers of every request; `${NAME}` stands for a variable of rowmill.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// A token for the `Authorization` header; `${NAME}` stands for a variable of rowmill.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_token: Option<String>,
     /// A client-credentials grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthConfig>,
     /// Which era of the protocol is spoken: `auto`, `modern` or `legacy`.
     #[serde(default)]
     pub protocol_mode: ProtocolConfig,
     /// How long a call may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// How long the start may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout: Option<Span>,
     /// Whether every row gets a connection of its own.
     #[serde(default)]
     pub per_row: bool,
     /// Names or patterns of the tools that are offered; all unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Names, addresses or patterns of the resources that can be read; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
     /// Names or patterns of the prompts that can be fetched; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Vec<String>>,
     /// Which tools may run twice: `true`, `false`, or names and patterns; what the server says
     /// unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<IdempotentConfig>,
     /// Whether the server's instructions are given to the model; yes unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_instructions: Option<bool>,
     /// How many calls are made at once, over all rows: a number, or numbers by names or patterns of
     /// tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<MaxParallelConfig>,
     /// What variables put into it before it came here; messages do not show it.
     #[serde(skip)]
@@ -73,7 +90,7 @@ pub struct McpServerConfig {
 }
 
 /// How many calls are made at once, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum MaxParallelConfig {
     /// So many of all tools together.
@@ -83,7 +100,7 @@ pub enum MaxParallelConfig {
 }
 
 /// A client-credentials grant as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
     /// The id of the client; `${NAME}` stands for a variable of rowmill.
@@ -96,7 +113,7 @@ pub struct AuthConfig {
 }
 
 /// Which tools may run twice, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IdempotentConfig {
     /// All or none.
@@ -106,7 +123,7 @@ pub enum IdempotentConfig {
 }
 
 /// Which era of the protocol is spoken, as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtocolConfig {
     /// Whatever the server speaks.
@@ -119,7 +136,7 @@ pub enum ProtocolConfig {
 }
 
 /// A length of time as it is written: seconds, or a text such as `1.5s` or `2m`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Span {
     /// Seconds.

@@ -19,9 +19,11 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpError, StreamableHttpPostResponse,
 };
 use rowmill_core::known_secrets::bare_addresses;
+use rustls_platform_verifier::BuilderVerifierExt;
 use sse_stream::{Sse, SseStream};
 
 use super::access::{Grant, Token};
+use super::call::chain;
 use super::sent::Sent;
 use super::tasks::with_execution;
 use super::{MAX_FRAME, frame};
@@ -37,17 +39,29 @@ const SHOWN: usize = 300;
 type Failure = StreamableHttpError<reqwest::Error>;
 
 /// Makes the client of a server. `headers` go with every request.
-pub(super) fn client(headers: HeaderMap) -> reqwest::Result<reqwest::Client> {
-    // A second client in one process finds a provider installed already; that is fine.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    reqwest::Client::builder()
+///
+/// # Errors
+///
+/// The certificates of this machine cannot be used.
+pub(super) fn client(headers: HeaderMap) -> Result<reqwest::Client, String> {
+    // What does the cryptography is named here, because a default would be one for the whole process.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(|error| error.to_string())?;
+    let mut tls = tls.with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .retry(reqwest::retry::never())
         .redirect(Policy::custom(redirect))
-        .build()
+        .build();
+    client.map_err(|error| chain(&error))
 }
 
 /// Only redirects that keep method and body, and stay at the same server, which alone may see the

@@ -131,9 +131,7 @@ impl Endpoint {
                     value.set_sensitive(true);
                     map.insert(key, value);
                 }
-                let setup = |error: reqwest::Error| {
-                    unusable("no HTTP client can be made".to_owned()).cause(chain(&error))
-                };
+                let setup = |error: String| unusable("no HTTP client can be made".to_owned()).cause(error);
                 let client = post::client(map).map_err(setup)?;
                 let has_token = server.transport.says_who_asks();
                 let signed_in = server.tokens.as_ref().filter(|file| !has_token && file.is_file());

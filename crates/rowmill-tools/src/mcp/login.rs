@@ -81,7 +81,7 @@ pub async fn begin_login(
 /// Who speaks with the authorization server of the server at `url`.
 pub(super) async fn manager(url: &str, redactor: &Redactor) -> Result<AuthorizationManager, AuthError> {
     // It is another server: it must not see the headers.
-    let client = post::client(HeaderMap::new()).map_err(|error| AuthError::InternalError(chain(&error)))?;
+    let client = post::client(HeaderMap::new()).map_err(AuthError::InternalError)?;
     let client = TokenClient { client, redactor: redactor.clone() };
     AuthorizationManager::new_with_oauth_http_client(url, Arc::new(client)).await
 }

@@ -1,5 +1,6 @@
 //! What Python says of a pydantic model, asked once before a run.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -45,7 +46,7 @@ pub enum ModelFailure {
     TooSlow(Duration),
 }
 
-/// Asks Python for the schema of a model named as `module.path:Class`.
+/// Asks Python for the schema of a model named as `module.path:Class`; the process gets `variables`.
 ///
 /// The process writes into files: a pipe would have to be read to its end, which does not come while
 /// something that the user's module started has it too. Whatever it started is ended with it.
@@ -56,10 +57,13 @@ pub enum ModelFailure {
 pub async fn describe_model(
     interpreter: &Path,
     model: &str,
+    variables: &[(OsString, OsString)],
+    temp_folder: &Path,
 ) -> io::Result<Result<ModelDescription, ModelFailure>> {
-    let (mut told, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (mut told, mut errors) = (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
     let mut command = Command::new(interpreter);
     command.args(["-c", PROGRAM, model]).stdin(Stdio::null());
+    command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdout(told.try_clone()?).stderr(errors.try_clone()?);
     let graves = Graves::default();
     let mut group = Group::start(&mut command, &graves)?;

@@ -1,5 +1,6 @@
 //! Starts Python processes.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -29,6 +30,7 @@ pub(super) struct Launcher {
     folder: PathBuf,
     program: &'static str,
     plan: Vec<u8>,
+    variables: Option<Vec<(OsString, OsString)>>,
     without: Vec<String>,
     timeout: Duration,
     graves: Graves,
@@ -42,6 +44,7 @@ impl Launcher {
             folder: settings.folder.clone(),
             program: PROGRAM,
             plan: wire::plan(settings)?,
+            variables: settings.variables.clone(),
             without: settings.without.clone(),
             timeout: settings.start_timeout,
             graves: Graves::default(),
@@ -55,6 +58,7 @@ impl Launcher {
             folder: settings.folder.clone(),
             program: MODEL_PROGRAM,
             plan: serde_json::json!({ "model": settings.model }).to_string().into_bytes(),
+            variables: settings.variables.clone(),
             without: Vec::new(),
             timeout: START_TIMEOUT,
             graves: Graves::default(),
@@ -71,6 +75,9 @@ impl Launcher {
     pub(super) async fn start(&self) -> Result<(Worker, Answer), LaunchError> {
         let mut command = Command::new(&self.interpreter);
         command.args(["-X", "utf8", "-c", self.program]).current_dir(&self.folder);
+        if let Some(variables) = &self.variables {
+            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+        }
         for name in &self.without {
             command.env_remove(name);
         }

@@ -1,5 +1,6 @@
 //! Answers checked with the user's pydantic model, in one process that is kept.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct SchemaModelSettings {
     pub model: String,
     /// How long the check of one answer may take.
     pub timeout: Duration,
+    /// Variables of the process; those of this process unless given.
+    pub variables: Option<Vec<(OsString, OsString)>>,
 }
 
 /// Checks answers with a pydantic model: its validators run, and its defaults are filled in.

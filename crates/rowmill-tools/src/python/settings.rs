@@ -1,5 +1,6 @@
 //! Which functions are tools and hooks, and how they are run.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -118,7 +119,9 @@ pub struct PythonSettings {
     pub timeout: Option<Duration>,
     /// The longest that imports and `on_start` hooks may take together.
     pub start_timeout: Duration,
-    /// Variables of the environment that the processes do not get, such as keys of models.
+    /// Variables of the processes; those of this process unless given.
+    pub variables: Option<Vec<(OsString, OsString)>>,
+    /// Variables that the processes do not get all the same, such as keys of models.
     pub without: Vec<String>,
     /// What no message may show.
     pub secrets: Vec<Secret>,
@@ -137,6 +140,7 @@ impl PythonSettings {
             processes: 1,
             timeout: None,
             start_timeout: START_TIMEOUT,
+            variables: None,
             without: Vec::new(),
             secrets: Vec::new(),
         }

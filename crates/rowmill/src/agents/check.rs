@@ -7,10 +7,10 @@ use rowmill_http::HttpClient;
 use rowmill_types::Problem;
 
 use super::fast_agent_config::with_fast_agent_config;
-use super::load::{Environment, LoadedCards, WrittenCards, complete, read};
+use super::load::{LoadedCards, WrittenCards, complete, read};
 use super::models::model_of;
 use super::servers::check_configured;
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::lanes::Maker;
 use crate::run::Control;
 use crate::work::WorkSpec;
@@ -23,6 +23,8 @@ pub struct CheckSpec {
     pub work: WorkSpec,
     /// Variables of instructions.
     pub variables: crate::spec::VariableFlags,
+    /// Where variables are looked up.
+    pub environment: Environment,
 }
 
 /// What was found.
@@ -65,7 +67,7 @@ pub(crate) async fn check_cards(
     environment: &Environment,
     fetcher: &Fetcher<'_>,
 ) -> Result<CardChecks, Problem> {
-    let (written, mut problems) = read(&work.agents.cards, environment, fetcher).await?;
+    let (written, mut problems) = read(&work.agents.cards, &environment.lookup(), fetcher).await?;
     let mut cards = Vec::new();
     match CardSet::new(written.cards.clone()) {
         Ok(set) => {
@@ -76,7 +78,7 @@ pub(crate) async fn check_cards(
             for card in
                 set.cards().iter().filter(|card| wanted.as_ref().is_none_or(|name| *name == card.name))
             {
-                cards.push(check(work, card, (&written, &set), (variables, fetcher)).await);
+                cards.push(check(work, card, (&written, &set), (variables, fetcher, environment)).await);
             }
         }
         // Whoever asks a card that could not be read is told of that card.
@@ -92,7 +94,7 @@ async fn check(
     work: &WorkSpec,
     card: &Card,
     (written, set): (&WrittenCards, &CardSet),
-    (variables, fetcher): (&Variables, &Fetcher<'_>),
+    (variables, fetcher, environment): (&Variables, &Fetcher<'_>, &Environment),
 ) -> CardCheck {
     let loaded = complete(written, set.clone(), card.name.clone(), (variables, fetcher)).await;
     match loaded {
@@ -100,10 +102,10 @@ async fn check(
         Ok(loaded) => {
             let members = loaded.set.members(&loaded.worker);
             // Servers and models may stand in the configuration of fast-agent, as for a run.
-            let work = with_fast_agent_config(work, Some(&loaded), &environment, &Control::quiet());
+            let work = with_fast_agent_config(work, Some(&loaded), &environment.lookup(), &|_| {});
             let problem = work.and_then(|work| {
                 check_configured(&work, &members)?;
-                check_models(&work, &members, fetcher.http)
+                check_models(&work, &members, (fetcher.http, environment))
             });
             checked(card, problem.err(), notices(&loaded))
         }
@@ -121,8 +123,12 @@ fn checked(card: &Card, problem: Option<Problem>, notices: Vec<String>) -> CardC
 }
 
 /// Whether model strings can be read; keys are not looked for.
-fn check_models(work: &WorkSpec, members: &[&Card], http: &HttpClient) -> Result<(), Problem> {
-    let control = Control::quiet();
+fn check_models(
+    work: &WorkSpec,
+    members: &[&Card],
+    (http, environment): (&HttpClient, &Environment),
+) -> Result<(), Problem> {
+    let control = Control::quiet_in(environment.clone());
     let maker = Maker::new(work, http, &control)?;
     for card in members.iter().filter(|card| card.model.is_some()) {
         model_of(work, &maker, card, members.first().copied())?;

@@ -5,8 +5,7 @@ use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::fast_agent_config::with_fast_agent_config;
-use super::stage::{Stage, StageSettings, environment_redactor, plain, stage};
-use crate::environment::environment;
+use super::stage::{Stage, StageSettings, plain, stage};
 use crate::lanes::{Asks, Maker};
 use crate::run::Control;
 use crate::spec::RunSpec;
@@ -25,7 +24,7 @@ pub(crate) fn model(
     let schema = texts.schema.take();
     let asks = asks(spec, texts, schema.as_ref());
     let traced = spec.traces.is_some();
-    let work = with_fast_agent_config(&spec.work, None, &environment, control)?;
+    let work = with_fast_agent_config(&spec.work, None, &control.environment.lookup(), &*control.notice)?;
     plain(&work, &Maker::new(&work, http, control)?, &asks, (schema, traced)).map(Some)
 }
 
@@ -36,12 +35,13 @@ pub(crate) async fn of_cards(
     http: &HttpClient,
     control: &Control,
 ) -> Result<Stage, Problem> {
-    let work = with_fast_agent_config(&spec.work, texts.cards.as_ref(), &environment, control)?;
+    let lookup = control.environment.lookup();
+    let work = with_fast_agent_config(&spec.work, texts.cards.as_ref(), &lookup, &*control.notice)?;
     let maker = Maker::new(&work, http, control)?;
     let schema = texts.schema.take();
     match &texts.cards {
         Some(cards) => {
-            let (traced, redactor) = (spec.traces.is_some(), environment_redactor()?);
+            let (traced, redactor) = (spec.traces.is_some(), control.environment.redactor()?);
             stage(&work, &maker, cards, StageSettings { schema, traced, redactor }).await
         }
         None => Err(Problem::new(ProblemCode::Internal, "there are no cards")),

@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::{Map, Value};
 
 use super::load::{Environment, LoadedCards};
-use crate::run::{Control, Notice};
+use crate::run::Notice;
 use crate::work::WorkSpec;
 
 /// The names that the file has, or had in earlier versions.
@@ -78,7 +78,7 @@ pub(crate) fn with_fast_agent_config(
     spec: &WorkSpec,
     loaded: Option<&LoadedCards>,
     environment: &Environment,
-    control: &Control,
+    tell: &dyn Fn(Notice),
 ) -> Result<WorkSpec, Problem> {
     let mut spec = spec.clone();
     let members = loaded.map(|loaded| loaded.set.members(&loaded.worker)).unwrap_or_default();
@@ -112,7 +112,7 @@ pub(crate) fn with_fast_agent_config(
             format!("; without meaning here: {}", ignored.join(", "))
         };
         let text = format!("taken from `{}`: {}{left}", config.path.display(), taken.join(", "));
-        (control.notice)(Notice::Info(text));
+        tell(Notice::Info(text));
     }
     Ok(spec)
 }

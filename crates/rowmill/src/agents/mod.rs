@@ -27,4 +27,4 @@ pub(crate) use load::{CardFlags, LoadedCards, load};
 pub(crate) use load_sources::cards_in;
 pub(crate) use routes::{routes_text, with_routes};
 pub(crate) use server_files::server_files;
-pub(crate) use stage::{Stage, StageSettings, environment_redactor, stage};
+pub(crate) use stage::{Stage, StageSettings, stage};

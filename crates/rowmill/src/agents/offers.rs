@@ -16,7 +16,7 @@ use rowmill_types::{Problem, ToolSpec, grouped};
 
 use super::load::LoadedCards;
 use super::servers::{Servers, check_configured, secrets, servers};
-use crate::environment::{self, environment};
+use crate::environment::Environment;
 use crate::lanes::Maker;
 use crate::run::Notice;
 use crate::work::WorkSpec;
@@ -74,7 +74,7 @@ pub(super) async fn offers(with: Surroundings<'_>, members: &[&Card]) -> Result<
     // What can be checked without starting a process comes first.
     check_configured(spec, members)?;
     for (index, card) in members.iter().enumerate() {
-        offers.add_shell(spec, index, card)?;
+        offers.add_shell(&with, index, card)?;
         offers.add_skills(spec, index, card)?;
     }
     offers.add_functions(&with, members).await?;
@@ -89,13 +89,14 @@ impl Offers {
         }
     }
 
-    fn add_shell(&mut self, spec: &WorkSpec, member: usize, card: &Card) -> Result<(), Problem> {
+    fn add_shell(&mut self, with: &Surroundings<'_>, member: usize, card: &Card) -> Result<(), Problem> {
+        let spec = with.spec;
         let wanted = card.shell || (spec.agents.shell && member == 0);
         if !wanted {
             return Ok(());
         }
         let folder = card.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-        let shell = Shell::new(folder, spec.agents.tool_timeout, &environment)?;
+        let shell = Shell::new(folder, spec.agents.tool_timeout, &with.maker.environment().lookup())?;
         let (spec_of_tool, host_name) = (shell.spec(), format!("{}/execute", card.name));
         let tool = spec_of_tool.name.clone();
         self.hosts.push((vec![Names::As { name: host_name.clone(), tool }], Arc::new(shell)));
@@ -122,13 +123,14 @@ impl Offers {
 
     async fn add_functions(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
         let spec = with.spec;
-        let mut settings = functions(spec, members);
+        let environment = with.maker.environment();
+        let mut settings = functions(spec, members, environment);
         if settings.is_empty() {
             return Ok(());
         }
-        settings.secrets = environment::secrets();
+        settings.secrets = environment.secrets();
         let is_kept_back =
-            |name: &String| environment(name).is_some() && !spec.agents.python_env.contains(name);
+            |name: &String| environment.variable(name).is_some() && !spec.agents.python_env.contains(name);
         let keys = with.maker.key_variables(with.models.iter().chain(&spec.fallback_models));
         settings.without = keys.into_iter().filter(is_kept_back).collect();
         python_notices(spec, &settings).into_iter().for_each(|notice| with.maker.tell(notice));
@@ -154,14 +156,15 @@ impl Offers {
 
     async fn add_servers(&mut self, with: &Surroundings<'_>, members: &[&Card]) -> Result<(), Problem> {
         let spec = with.spec;
-        let Servers { all, seen } = servers(spec, members, &with.loaded.from_variables)?;
+        let Servers { all, seen } =
+            servers(spec, members, &with.loaded.from_variables, with.maker.environment())?;
         if all.is_empty() {
             return Ok(());
         }
         let timeouts: Vec<(String, Duration)> =
             all.iter().map(|server| (server.name.clone(), server.timeout)).collect();
         with.redactor.learn(&secrets(&all))?;
-        let settings = McpSettings::new(places(spec), &environment)
+        let settings = McpSettings::new(places(spec), &with.maker.environment().lookup())
             .with_redactor(with.redactor.clone())
             .with_person(with.maker.person());
         let mcp = Mcp::start(all, settings).await?;
@@ -196,8 +199,9 @@ fn places(spec: &WorkSpec) -> usize {
     spec.parallel.ceiling().min(4096)
 }
 
-fn functions(spec: &WorkSpec, members: &[&Card]) -> PythonSettings {
-    let mut settings = PythonSettings::new(interpreter(), PathBuf::from("."));
+fn functions(spec: &WorkSpec, members: &[&Card], environment: &Environment) -> PythonSettings {
+    let mut settings = PythonSettings::new(interpreter(environment), PathBuf::from("."));
+    settings.variables = Some(environment.variables());
     settings.processes = processes(spec);
     settings.timeout = Some(spec.agents.tool_timeout);
     for card in members {
@@ -263,8 +267,8 @@ fn entrypoint(card: &Card, function: &rowmill_cards::PythonFunction) -> Entrypoi
     Entrypoint { file, function: function.function.clone(), named_by: card.source.clone() }
 }
 
-fn interpreter() -> PathBuf {
-    environment("ROWMILL_PYTHON").map_or_else(|| Path::new("python3").to_owned(), PathBuf::from)
+fn interpreter(environment: &Environment) -> PathBuf {
+    environment.variable("ROWMILL_PYTHON").map_or_else(|| Path::new("python3").to_owned(), PathBuf::from)
 }
 
 #[cfg(test)]

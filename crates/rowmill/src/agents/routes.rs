@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode};
 use serde_json::json;
 
 use super::offers::{Offer, Offers};
-use crate::spec::AgentFlags;
+use crate::agent_flags::AgentFlags;
 
 /// What the flags say of tools.
 pub(super) struct Routes {

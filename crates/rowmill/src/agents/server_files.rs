@@ -7,16 +7,19 @@ use rowmill_tools::Transport;
 use super::fast_agent_config::with_fast_agent_config;
 use super::load::LoadedCards;
 use super::servers::servers;
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::paths::ReadPath;
-use crate::run::Control;
 use crate::work::WorkSpec;
 
 /// The files that the MCP servers of the worker and of those that it asks are started with.
-pub(crate) fn server_files(spec: &WorkSpec, loaded: &LoadedCards) -> Vec<ReadPath> {
+pub(crate) fn server_files(
+    spec: &WorkSpec,
+    loaded: &LoadedCards,
+    environment: &Environment,
+) -> Vec<ReadPath> {
     let members = loaded.set.members(&loaded.worker);
-    let all = with_fast_agent_config(spec, Some(loaded), &environment, &Control::quiet())
-        .and_then(|spec| servers(&spec, &members, &[]))
+    let all = with_fast_agent_config(spec, Some(loaded), &environment.lookup(), &|_| {})
+        .and_then(|spec| servers(&spec, &members, &[], environment))
         .map(|servers| servers.all);
     // What is wrong with servers is told when they are to be started, which is before anything is
     // written.

@@ -7,14 +7,13 @@ use rowmill_cards::{Card, one_problem};
 use rowmill_core::known_secrets::{
     address_secrets, argument_secrets, header_secrets, variable_secrets, without_value,
 };
-use rowmill_data::FetchSettings;
 use rowmill_tools::{Filter, McpServer, McpServerConfig, Transport, View, kept_tokens};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
 use super::hugging_face::send_token;
 use super::server_entry::completed;
-use crate::environment::environment;
+use crate::environment::Environment;
 use crate::mcp_login::token_file;
 use crate::work::WorkSpec;
 
@@ -31,6 +30,7 @@ pub(super) fn servers(
     spec: &WorkSpec,
     members: &[&Card],
     from_variables: &[Secret],
+    environment: &Environment,
 ) -> Result<Servers, Problem> {
     let mut found: BTreeMap<String, (McpServer, Option<&Card>)> = BTreeMap::new();
     let mut brought: BTreeMap<(&str, &str), View> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) fn servers(
     for card in members {
         for name in &card.servers {
             if let Some(config) = spec.agents.servers.get(name).filter(|_| !found.contains_key(name)) {
-                let server = server(spec, config, name, &spec.agents.config_folder)?;
+                let server = server(spec, config, (name, &spec.agents.config_folder), environment)?;
                 found.insert(name.clone(), (server, None));
             }
         }
@@ -54,7 +54,8 @@ pub(super) fn servers(
                 Some(entry) => completed(card, config, (&connect.name, entry, &spec.agents.config_folder))?,
                 None => config,
             };
-            let mut server = server(spec, &config, &connect.name, Path::new("")).map_err(|problem| {
+            let made = server(spec, &config, (&connect.name, Path::new("")), environment);
+            let mut server = made.map_err(|problem| {
                 let place = card.problem(("mcp_connect", &connect.name), problem.message.clone());
                 Problem { message: place.message, ..problem }
             })?;
@@ -144,16 +145,16 @@ pub(super) fn check_configured(spec: &WorkSpec, members: &[&Card]) -> Result<(),
 fn server(
     spec: &WorkSpec,
     config: &McpServerConfig,
-    name: &str,
-    folder: &Path,
+    (name, folder): (&str, &Path),
+    environment: &Environment,
 ) -> Result<McpServer, Problem> {
-    let mut server = config.server(Some(name), folder, &environment)?;
+    let mut server = config.server(Some(name), folder, &environment.lookup())?;
     if config.timeout.is_none() {
         server.timeout = spec.agents.tool_timeout;
     }
-    send_token(&mut server, &FetchSettings::from_environment(&environment).hub);
+    send_token(&mut server, &environment.fetch_settings().hub);
     if let Transport::Http { url, .. } = &server.transport {
-        server.tokens = token_file(url);
+        server.tokens = token_file(url, environment);
     }
     Ok(server)
 }

@@ -20,7 +20,6 @@ use super::load::LoadedCards;
 use super::models::{access_of, model_of};
 use super::offers::{Offers, Surroundings, offers};
 use super::routes::Routes;
-use crate::environment;
 use crate::lanes::{Asks, Lanes, Maker};
 use crate::traces::Speakers;
 use crate::work::WorkSpec;
@@ -67,7 +66,7 @@ pub(super) fn plain(
 ) -> Result<Stage, Problem> {
     let Lanes { model, lanes, identity, rules, secrets } = maker.lanes(asks)?;
     let cast = Cast::plain(schema, spec.repairs)?.with_turns(spec.agents.turns);
-    let redactor = environment_redactor()?;
+    let redactor = maker.environment().redactor()?;
     redactor.learn(&secrets)?;
     Ok(Stage {
         cast: Arc::new(cast.with_transcripts(traced)),
@@ -159,11 +158,6 @@ impl Stage {
         }
         self.voices.push(Voice { lanes, files: rules });
     }
-}
-
-/// Looks for the secrets that the environment holds.
-pub(crate) fn environment_redactor() -> Result<Redactor, Problem> {
-    Redactor::new(&environment::secrets())
 }
 
 /// One host for all tools, which writes down what they give if that is wanted.

@@ -16,11 +16,11 @@ use serde_json::json;
 
 use super::tools::{ReadyTools, Tools};
 use super::worker::{Asked, Brief, Inner, Worker};
+use crate::agent_flags::AgentFlags;
 use crate::agents::{Stage, StageSettings, stage, with_fast_agent_config};
-use crate::environment::environment;
 use crate::lanes::{Access, Asks, Lanes, Maker};
 use crate::run::Control;
-use crate::spec::{AgentFlags, VariableFlags};
+use crate::spec::VariableFlags;
 use crate::texts::load_cards;
 use crate::work::WorkSpec;
 
@@ -113,7 +113,12 @@ impl Scene {
         }
         let work = WorkSpec { fallback_models: inner.fallbacks.clone(), ..work };
         let loaded = load_cards(&work.agents, variables, &self.http, &self.control).await?;
-        let work = with_fast_agent_config(&work, Some(&loaded), &environment, &self.control)?;
+        let work = with_fast_agent_config(
+            &work,
+            Some(&loaded),
+            &self.control.environment.lookup(),
+            &*self.control.notice,
+        )?;
         let maker = Maker::new(&work, &self.http, &self.control)?;
         let settings =
             StageSettings { schema: self.result_schema()?, traced: false, redactor: self.redactor.clone() };

@@ -9,7 +9,6 @@ use rowmill_core::ports::{Finish, Observer, Prompts};
 use rowmill_core::redact::Redactor;
 use rowmill_core::select::{IdRule, Selection, Selector};
 use rowmill_engine::{IdCheck, RunEnd, Worker, said};
-use rowmill_http::HttpClient;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,8 +25,6 @@ use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
 use super::words;
-use crate::agents::environment_redactor;
-use crate::environment::environment;
 use crate::notices::tell_replaced;
 use crate::run::{Control, close_answers};
 use crate::work::PlanParts;
@@ -101,7 +98,7 @@ where
             (None, _, _) => Naming::Place,
         };
         let encode = codec.map(|(encode, _)| encode);
-        let redactor = environment_redactor()?;
+        let redactor = control.environment.redactor()?;
         let scene = || scene(&settings, &control, &schema, &redactor);
         let staff = Staff::of(chosen, &shelf, encode, scene).await?;
         let finish = Arc::new(OutputMap { output, decode, counts, shelf: Arc::clone(&shelf) });
@@ -168,6 +165,7 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
         stop: settings.stop.child(),
         limits: settings.limits.for_run(),
         person: None,
+        environment: settings.environment.clone(),
     }
 }
 
@@ -179,7 +177,7 @@ fn scene(
 ) -> Scene {
     Scene {
         work: settings.work.clone(),
-        http: HttpClient::new(&environment),
+        http: control.environment.http_client(),
         control: control.clone(),
         schema: schema.clone(),
         redactor: redactor.clone(),

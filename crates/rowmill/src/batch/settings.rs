@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
 use rowmill_core::ports::Durability;
-use rowmill_engine::{Limits, OnQuota, Stop};
+use rowmill_engine::{ErrorRate, Limits, OnQuota, Stop};
 use rowmill_types::Money;
 
 use super::builder::Batch;
 use super::collect::Hooks;
 use super::ledger::LedgerFolder;
+use crate::environment::Environment;
 use crate::run::Notice;
 use crate::work::WorkSpec;
 
@@ -29,6 +30,7 @@ pub(super) struct Settings {
     pub(super) notice: Option<Arc<dyn Fn(Notice) + Send + Sync>>,
     pub(super) stop: Stop,
     pub(super) limits: Limits,
+    pub(super) environment: Environment,
 }
 
 impl fmt::Debug for Settings {
@@ -111,6 +113,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     #[must_use]
     pub fn limits(mut self, limits: &Limits) -> Self {
         self.settings.limits = limits.clone();
+        self
+    }
+
+    /// Where keys, addresses, tokens and other variables are looked up. Without it, that is the environment
+    /// of this process.
+    #[must_use]
+    pub fn environment(mut self, environment: &Environment) -> Self {
+        self.settings.environment = environment.clone();
         self
     }
 
@@ -218,7 +228,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// Ends the batch once a larger share of items has failed, looked at after so many items.
     #[must_use]
     pub fn max_error_rate(mut self, share: f64, after: u64) -> Self {
-        self.settings.work.stop_rules.max_error_rate = Some((share, after));
+        self.settings.work.stop_rules.max_error_rate = Some(ErrorRate { share, after });
         self
     }
 

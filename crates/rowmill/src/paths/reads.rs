@@ -8,6 +8,7 @@ use rowmill_core::variables::Variables;
 use rowmill_data::{Location, local_files, local_path};
 
 use crate::agents::{LoadedCards, cards_in, server_files};
+use crate::environment::Environment;
 use crate::spec::{Prompt, RunSpec, Schema};
 
 /// So many files of an input are kept by their names with the run; of more, their folders.
@@ -78,16 +79,20 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
 }
 
 /// The files that agent cards were found to name, and what their MCP servers are started with.
-pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards) -> Vec<ReadPath> {
+pub(crate) fn card_files(spec: &RunSpec, cards: &LoadedCards, environment: &Environment) -> Vec<ReadPath> {
     let mut reads: Vec<ReadPath> =
         cards.files.iter().map(|path| ReadPath::new("an agent card or what it reads", path)).collect();
-    reads.extend(server_files(&spec.work, cards));
+    reads.extend(server_files(&spec.work, cards, environment));
     reads
 }
 
 /// What is kept with a run of what it was made from, so that nothing that is made of its results is
 /// written over it: full paths of files, and of folders where the input has very many files.
-pub(crate) fn made_from(spec: &RunSpec, cards: Option<&LoadedCards>) -> Vec<String> {
+pub(crate) fn made_from(
+    spec: &RunSpec,
+    cards: Option<&LoadedCards>,
+    environment: &Environment,
+) -> Vec<String> {
     let input = match &spec.input.location {
         // Copies of what is elsewhere, and what cannot be found again.
         Location::Files(_) | Location::Stdin => Vec::new(),
@@ -99,15 +104,16 @@ pub(crate) fn made_from(spec: &RunSpec, cards: Option<&LoadedCards>) -> Vec<Stri
         _ => input.into_iter().map(|read| read.path).collect(),
     };
     paths.extend(named_files(spec).into_iter().map(|read| read.path));
-    paths.extend(cards.into_iter().flat_map(|cards| card_files(spec, cards)).map(|read| read.path));
+    let of_cards = cards.into_iter().flat_map(|cards| card_files(spec, cards, environment));
+    paths.extend(of_cards.map(|read| read.path));
     kept_paths(paths)
 }
 
 /// Paths as a header keeps them: in full, wherever the command was given.
 pub(crate) fn kept_paths(paths: impl IntoIterator<Item = PathBuf>) -> Vec<String> {
-    let here = std::env::current_dir().unwrap_or_default();
+    let in_full = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     // A path that is no text cannot be kept in a header.
-    paths.into_iter().filter_map(|path| here.join(path).to_str().map(str::to_owned)).collect()
+    paths.into_iter().filter_map(|path| in_full(path).to_str().map(str::to_owned)).collect()
 }
 
 /// The files that [`made_from`] kept.

@@ -15,6 +15,6 @@ pub use diff::{Change, ChangedField, Diff, diff};
 pub use envelopes::envelopes_of;
 pub use fields::FieldSummary;
 pub use overview::{Failure, Results, ResultsSpec, results};
-pub use query::query;
+pub use query::{QuerySurroundings, query};
 pub use telemetry::TelemetrySummary;
 pub use unfinished::{UnfinishedRun, unfinished};

@@ -1,5 +1,6 @@
 //! Questions about the results of a run.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,15 +10,30 @@ use rowmill_data::{SqlSettings, sql_dataset};
 use rowmill_types::{Problem, ProblemCode, Row};
 
 use super::envelopes_of;
+use crate::environment::Environment;
 
 /// How many rows one read may bring.
 const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 
+/// What a query needs besides its text.
+#[derive(Clone)]
+pub struct QuerySurroundings {
+    /// Is told what the query cannot see.
+    pub notice: Arc<dyn Fn(String) + Send + Sync>,
+    /// Names the folder for temporary files.
+    pub environment: Environment,
+}
+
+impl fmt::Debug for QuerySurroundings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("QuerySurroundings").field("environment", &self.environment).finish_non_exhaustive()
+    }
+}
+
 /// Runs a query over the results of a run and gives its rows to `saw` until that says `false`.
 ///
 /// The view `input` has the columns `id`, `row_number`, `ok`, `error_type`, `error_message`, those
-/// of the results, and `input` where the run kept it. What the query cannot see is told through
-/// `notice`.
+/// of the results, and `input` where the run kept it. What the query cannot see is told.
 ///
 /// # Errors
 ///
@@ -25,10 +41,10 @@ const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 pub fn query(
     output: &Path,
     sql: &str,
-    notice: Arc<dyn Fn(String) + Send + Sync>,
+    QuerySurroundings { notice, environment }: QuerySurroundings,
     mut saw: impl FnMut(&Row) -> bool,
 ) -> Result<(), Problem> {
-    let temp = tempfile::tempdir().map_err(|error| {
+    let temp = tempfile::tempdir_in(environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "no folder for the files of the query").cause(error)
     })?;
     let settings = SqlSettings { temp: temp.path(), types: &[] };

@@ -6,6 +6,7 @@
 mod budgets;
 mod cancel;
 mod crash;
+mod environments;
 mod functions;
 mod handle_exceptions;
 mod input_map;

@@ -1,14 +1,13 @@
 //! What is known of one model.
 
-use rowmill::{
-    Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter, provider_environment,
-};
+use rowmill::{Accuracy, Key, ModelString, Priced, Problem, TokenPrices, catalogue, counter};
 use serde_json::{Value, json};
 
 use super::prices::{amount, how_to, origin, price_json};
 use super::providers::{as_json, key_text};
 use super::{Answer, Known};
 use crate::numbers::grouped;
+use crate::surroundings::environment;
 
 /// What is known of the model that a model string names.
 pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
@@ -16,7 +15,7 @@ pub(super) fn model(known: &Known, text: &str) -> Result<Answer, Problem> {
     let tier = model.settings.value(Key::ServiceTier).map(ToString::to_string);
     let priced = known.prices.find(&model.provider, &model.model, tier.as_deref());
     let accuracy = counter(&model.provider, &model.model).accuracy();
-    let entries = catalogue(&known.providers, &provider_environment);
+    let entries = catalogue(&known.providers, &|name| environment().provider_variable(name));
     let provider = entries.iter().find(|entry| entry.provider == model.provider);
 
     let whole = known.providers.aliases().expand(text)?;

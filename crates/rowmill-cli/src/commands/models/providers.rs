@@ -1,13 +1,14 @@
 //! The list of providers.
 
-use rowmill::{CatalogueEntry, KeyState, alias_origin, catalogue, provider_environment};
+use rowmill::{CatalogueEntry, KeyState, alias_origin, catalogue};
 use serde_json::{Value, json};
 
 use super::{Answer, Known};
+use crate::surroundings::environment;
 
 /// Every provider with the state of its key.
 pub(super) fn providers(known: &Known) -> Answer {
-    let entries = catalogue(&known.providers, &provider_environment);
+    let entries = catalogue(&known.providers, &|name| environment().provider_variable(name));
     let lines: Vec<String> = entries.iter().map(as_text).collect();
     let (version, day) = alias_origin();
     let next = "Name a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low\n\

@@ -61,6 +61,7 @@ fn model(timeout: Duration) -> (TempDir, SchemaModel) {
         folder: folder.path().into(),
         model: "shapes:Review".into(),
         timeout,
+        variables: None,
     };
     (folder, SchemaModel::new(&settings))
 }

@@ -1,0 +1,17 @@
+//! The environment that commands hand to the library: that of this process, read once.
+
+use std::sync::OnceLock;
+
+use rowmill::Environment;
+
+/// The variables of this process, with itself as the program that extracts text.
+pub(crate) fn environment() -> &'static Environment {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let environment = Environment::of_process();
+        match std::env::current_exe() {
+            Ok(program) => environment.with_text_extractor(program, vec!["extract-text".into()]),
+            Err(_) => environment,
+        }
+    })
+}

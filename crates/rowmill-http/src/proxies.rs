@@ -1,0 +1,69 @@
+//! The proxies that an environment names, in the spelling that most programs follow.
+
+use reqwest::{ClientBuilder, NoProxy, Proxy};
+use rowmill_types::Secret;
+
+/// Addresses of proxies. They may hold passwords.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Proxies {
+    http: Option<Secret>,
+    https: Option<Secret>,
+    all: Option<Secret>,
+    /// What is reached without one.
+    none: Option<String>,
+}
+
+impl Proxies {
+    /// Takes them from variables.
+    pub(crate) fn of_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
+        let first = |names: [&str; 2]| {
+            names.into_iter().find_map(|name| environment(name).filter(|value| !value.is_empty()))
+        };
+        // Where a web server starts a program, whoever asks that server can set `HTTP_PROXY`.
+        let is_asked_by_others = environment("REQUEST_METHOD").is_some();
+        Self {
+            http: first(["HTTP_PROXY", "http_proxy"]).filter(|_| !is_asked_by_others).map(Secret::new),
+            https: first(["HTTPS_PROXY", "https_proxy"]).map(Secret::new),
+            all: first(["ALL_PROXY", "all_proxy"]).map(Secret::new),
+            none: first(["NO_PROXY", "no_proxy"]),
+        }
+    }
+
+    /// Whether any is named.
+    pub(crate) fn any(&self) -> bool {
+        [&self.http, &self.https, &self.all].into_iter().any(Option::is_some)
+    }
+
+    /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
+    /// one of a proxy is passed over.
+    pub(crate) fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
+        let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
+        let named = [
+            address(&self.http).and_then(|proxy| Proxy::http(proxy).ok()),
+            address(&self.https).and_then(|proxy| Proxy::https(proxy).ok()),
+            address(&self.all).and_then(|proxy| Proxy::all(proxy).ok()),
+        ];
+        let none = || self.none.as_deref().and_then(NoProxy::from_string);
+        let proxies = named.into_iter().flatten().map(|proxy| proxy.no_proxy(none()));
+        proxies.fold(client.no_proxy(), ClientBuilder::proxy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_those_of_the_variables_and_are_not_shown() {
+        let of = |variables: &[(&str, &str)]| {
+            Proxies::of_environment(&|name| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(!of(&[]).any() && !of(&[("HTTP_PROXY", ""), ("NO_PROXY", "*")]).any());
+        assert!(of(&[("all_proxy", "socks5://h:1")]).any());
+        let secret = of(&[("HTTPS_PROXY", "http://me:planted@h:1")]);
+        assert!(secret.any() && !format!("{secret:?}").contains("planted"));
+        assert!(!of(&[("HTTP_PROXY", "http://h:1"), ("REQUEST_METHOD", "GET")]).any());
+    }
+}

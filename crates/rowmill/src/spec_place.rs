@@ -1,0 +1,126 @@
+//! Where in a JSON text something is wrong, as a path of names.
+
+use std::fmt;
+
+/// A place in a JSON text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    steps: Vec<Step>,
+}
+
+/// What one level of a text is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// An object, at this name; at none before the first.
+    Field(Option<String>),
+    /// A list, at this entry.
+    Entry(usize),
+}
+
+impl Place {
+    /// The place that a parser had come to: so many bytes of a line are read.
+    pub(crate) fn at(text: &str, line: usize, column: usize) -> Self {
+        let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
+        let end = lines.map(str::len).sum::<usize>() + column;
+        let mut place = Self { steps: Vec::new() };
+        let mut rest = text.as_bytes().get(..end.min(text.len())).unwrap_or_default();
+        while let Some((&first, after)) = rest.split_first() {
+            rest = after;
+            match first {
+                b'"' => {
+                    let (name, behind) = string(after);
+                    rest = behind;
+                    if let Some(Step::Field(field @ None)) = place.steps.last_mut() {
+                        *field = Some(name);
+                    }
+                }
+                b'{' => place.steps.push(Step::Field(None)),
+                b'[' => place.steps.push(Step::Entry(0)),
+                b'}' | b']' => drop(place.steps.pop()),
+                b',' => match place.steps.last_mut() {
+                    Some(Step::Field(field)) => *field = None,
+                    Some(Step::Entry(index)) => *index += 1,
+                    None => {}
+                },
+                _ => {}
+            }
+        }
+        place
+    }
+}
+
+/// The string that begins after a quote, and what follows it.
+fn string(text: &[u8]) -> (String, &[u8]) {
+    let mut is_escaped = false;
+    let end = text.iter().position(|&byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    let end = end.unwrap_or(text.len());
+    let (inside, after) = text.split_at(end);
+    let quoted = [b"\"", inside, b"\""].concat();
+    let plain = || String::from_utf8_lossy(inside).into_owned();
+    (serde_json::from_slice(&quoted).unwrap_or_else(|_| plain()), after.get(1..).unwrap_or_default())
+}
+
+/// `: work.stubs[2]`, and nothing for the whole text.
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut path = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Field(None) => {}
+                Step::Field(Some(name)) if path.is_empty() => path.push_str(name),
+                Step::Field(Some(name)) => path.push_str(&format!(".{name}")),
+                Step::Entry(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        if path.is_empty() { Ok(()) } else { write!(out, ": `{path}`") }
+    }
+}
+
+/// What is said of a field that there is not, with the one that was meant; `None` for any other message.
+pub(crate) fn nearest_field(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (given, known) = rest.split_once("`, expected ")?;
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let near = known.iter().map(|&name| (strsim::osa_distance(given, name), name)).min();
+    Some(match near.filter(|(distance, _)| *distance <= given.len().div_ceil(3)) {
+        Some((_, name)) => format!("unknown field `{given}`; did you mean `{name}`?"),
+        None => format!("unknown field `{given}`; there are `{}`", known.join("`, `")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_that_of_the_last_thing_that_was_read() {
+        let text = "{\"a\": 1,\n \"b\": {\"c\": [1, {\"d\\\"e\": true}], \"f\": \"x,y\"}}";
+        let path = |line, column| Place::at(text, line, column).to_string();
+        assert_eq!(path(1, 0), "");
+        assert_eq!(path(1, 7), ": `a`");
+        assert_eq!(path(2, 4), ": `b`");
+        assert_eq!(path(2, 14), ": `b.c[0]`");
+        assert_eq!(path(2, 29), ": `b.c[1].d\"e`");
+        assert_eq!(path(2, 43), ": `b.f`");
+        assert_eq!(path(2, 44), ": `b`");
+        assert_eq!(path(9, 99), "", "nothing is behind the end");
+    }
+
+    #[test]
+    fn a_field_that_is_misspelt_is_told_the_one_that_was_meant() {
+        let told = |given: &str| nearest_field(given).unwrap();
+        assert_eq!(
+            told("unknown field `modle`, expected one of `model`, `agents`"),
+            "unknown field `modle`; did you mean `model`?"
+        );
+        assert_eq!(
+            told("unknown field `colour`, expected `model` or `agents`"),
+            "unknown field `colour`; there are `model`, `agents`"
+        );
+        assert_eq!(nearest_field("missing field `input`"), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! `docs/run-spec.schema.json`: the JSON Schema of specs.
+
+/// The text of the document.
+pub(super) fn document() -> String {
+    // Plain data, so it is always JSON.
+    let text = serde_json::to_string_pretty(&rowmill::run_spec_schema()).unwrap_or_default();
+    format!("{text}\n")
+}
