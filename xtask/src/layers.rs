@@ -1,7 +1,9 @@
-//! `cargo xtask layers`: crates depend on each other only in the directions of the design.
+//! `cargo xtask layers`: crates depend on each other only in the directions of the design, and only entry points
+//! know what settings are called.
 
 use std::collections::BTreeSet;
 
+use crate::flag_names::named_flags;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
 
@@ -49,7 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 ///
-/// A crate needs another one that it must not see.
+/// A crate needs another one that it must not see, or a crate below the command line names a flag.
 pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -59,12 +61,19 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
         }
     }
     let violations = violations(&crates);
-    if violations.is_empty() {
+    if !violations.is_empty() {
+        return Err(Failure::new(format!(
+            "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
+            violations.join("; ")
+        )));
+    }
+    let flags = named_flags(&crates)?;
+    if flags.is_empty() {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
-        violations.join("; ")
+        "{}. Name the setting with a constant of `rowmill_types::settings`, and every entry point says it in its own words",
+        flags.join("; ")
     )))
 }
 

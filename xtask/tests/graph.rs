@@ -1,6 +1,6 @@
 //! The crate graph and the licences of what it is built from.
 
-use xtask::{Workspace, layers, licences, violations};
+use xtask::{Workspace, flags_in_texts, layers, licences, violations};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
@@ -40,6 +40,21 @@ fn a_new_crate_must_get_a_place_in_the_graph() {
     stranger.dependencies.clear();
     crates.push(stranger);
     assert_eq!(violations(&crates), ["`rowmill-stranger` has no place in the graph"]);
+}
+
+#[test]
+fn a_text_that_names_a_flag_is_found_and_a_comment_or_a_test_is_not() {
+    let flags = ["resume", "max-cost"].map(str::to_owned).into();
+    for (code, expected) in [
+        (r#"hint("go on with `--resume`")"#, &["resume"][..]),
+        (r#"["--max-cost", 'x', "a\"--resume=1\" b"]"#, &["max-cost", "resume"]),
+        ("r#\"say \"--resume\" `rowmill run --max-cost 1`\"#", &["resume", "max-cost"]),
+        ("let quote = '\"'; // `--resume`\nlet name: &'static str = \"--other --- --max-costs\";", &[]),
+        ("#[cfg(test)]\nmod tests {\n\"--resume\"", &[]),
+        ("let escaped = ('\\'', '\\\\', \"--resume\");", &["resume"]),
+    ] {
+        assert_eq!(flags_in_texts(code, &flags), expected, "{code}");
+    }
 }
 
 #[test]

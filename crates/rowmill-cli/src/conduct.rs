@@ -8,6 +8,7 @@ use rowmill::{Control, ExitCode, Limits, Problem, ProblemCode, Stop};
 use crate::progress::Progress;
 use crate::resolve::Show;
 use crate::signals::{Asked, Signals};
+use crate::vocabulary::FLAGS;
 
 /// Does some work with progress on the screen and signals heard.
 pub(crate) fn conduct<T>(
@@ -29,6 +30,7 @@ pub(crate) fn conduct<T>(
             stop: Stop::default(),
             limits: Limits::default(),
             person: None,
+            vocabulary: FLAGS,
         };
         let outcome = {
             let talk = progress.talk();

@@ -24,6 +24,8 @@ mod signals;
 mod simulate_flags;
 mod summary_text;
 mod values;
+mod vocabulary;
 
 pub use args::command;
 pub use commands::main;
+pub use vocabulary::FLAGS;

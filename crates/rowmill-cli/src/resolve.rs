@@ -8,7 +8,7 @@ use std::time::Duration;
 use rowmill::{
     BudgetLimits, ConfigFile, Durability, Existing, InputSpec, KeepTemp, Location, OnQuota, Output, Pace,
     Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec, Sample, Schema,
-    Selection, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
+    Selection, StopRules, TimeSetting, Timeouts, VariableFlags, Words, WorkSpec,
 };
 
 use crate::flags::CommonFlags;
@@ -313,7 +313,7 @@ fn time(
     })
 }
 
-pub(crate) fn usage(message: impl Into<String>) -> Problem {
+pub(crate) fn usage(message: impl Into<Words>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 

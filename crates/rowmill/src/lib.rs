@@ -73,6 +73,7 @@ mod sides;
 mod spec;
 mod texts;
 mod traces;
+pub mod wording;
 mod work;
 
 pub use agents::{CardCheck, CardChecks, CheckSpec};
@@ -112,7 +113,7 @@ pub use rowmill_models::{
 pub use rowmill_tools::{McpServerConfig, Person};
 pub use rowmill_types::{
     ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
-    grouped,
+    Vocabulary, Words, grouped,
 };
 pub use run::{Control, Notice, run};
 pub use spec::{

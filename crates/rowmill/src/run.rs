@@ -15,7 +15,7 @@ use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, RunEnd, Stop, StopCau
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Vocabulary, Words};
 
 use crate::agents::{self, Stage};
 use crate::answers::answers;
@@ -54,6 +54,8 @@ pub struct Control {
     /// Who is present and can sign in to MCP servers; where nobody is, a server that asks for a
     /// sign-in is a problem.
     pub person: Option<Person>,
+    /// How errors of rows name settings, wherever they are written down.
+    pub vocabulary: Vocabulary,
 }
 
 /// Hears nothing.
@@ -73,6 +75,7 @@ impl Control {
             stop: Stop::default(),
             limits: Limits::default(),
             person: None,
+            vocabulary: Vocabulary::NEUTRAL,
         }
     }
 }
@@ -93,11 +96,38 @@ impl fmt::Debug for Control {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// What is going on.
-    Info(String),
+    Info(Words),
     /// What may not be as it should.
-    Warning(String),
+    Warning(Words),
     /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
-    SignIn(String),
+    SignIn(Words),
+}
+
+impl Notice {
+    /// Something that is going on.
+    pub fn info(text: impl Into<Words>) -> Self {
+        Self::Info(text.into())
+    }
+
+    /// Something that may not be as it should.
+    pub fn warning(text: impl Into<Words>) -> Self {
+        Self::Warning(text.into())
+    }
+
+    /// Where to sign in.
+    pub fn sign_in(text: impl Into<Words>) -> Self {
+        Self::SignIn(text.into())
+    }
+
+    /// The notice in the words of an entry point.
+    #[must_use]
+    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+        match self {
+            Self::Info(text) => Self::Info(text.worded(vocabulary)),
+            Self::Warning(text) => Self::Warning(text.worded(vocabulary)),
+            Self::SignIn(text) => Self::SignIn(text.worded(vocabulary)),
+        }
+    }
 }
 
 /// Runs a spec to its end: files in, files out, as `rowmill run` does.
@@ -158,7 +188,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     });
     let (mut spec, (rows, source, attached)) = clock.unless_stopped(looked_at).await?;
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
-        (control.notice)(Notice::Warning(text));
+        (control.notice)(Notice::warning(text));
     }
     // Tools are started once nothing else can be wrong.
     let stage = match model {
@@ -183,7 +213,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         schema_model.close().await;
     }
     if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
-        (control.notice)(Notice::Warning(problem.message));
+        (control.notice)(Notice::warning(problem.message));
     }
     done
 }
@@ -238,6 +268,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         include_input: header.keeps_input,
         traces,
         redactor: redactor.clone(),
+        vocabulary: control.vocabulary,
         ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
     };
     let parts = PlanParts {
@@ -257,8 +288,21 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let ended =
-        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let vocabulary = control.vocabulary;
+    let ended = Ended {
+        end,
+        model,
+        agent,
+        started,
+        variables,
+        header,
+        known_by,
+        found,
+        resumed,
+        limits,
+        ledger,
+        vocabulary,
+    };
     let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
     drop(locks);
     Ok(report)
@@ -313,7 +357,7 @@ fn resumed_rows(
 fn mask(problem: &mut Problem, redactor: &Redactor) {
     let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
     for text in texts.into_iter().flatten() {
-        *text = redactor.redact(text).into_owned();
+        *text = text.edited(|text| redactor.redact(text).into_owned());
     }
 }
 
@@ -361,7 +405,7 @@ async fn carry_out(
         lane.model.close().await;
     }
     if let Some(text) = dataset.notice() {
-        (control.notice)(Notice::Info(text));
+        (control.notice)(Notice::info(text));
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))

@@ -14,6 +14,7 @@ use rowmill_core::select::{IdRule, Selector};
 use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, Sinks, StopRules, Worker};
 use rowmill_http::Timeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
+use rowmill_types::Vocabulary;
 
 use crate::budget_notices;
 use crate::run::Control;
@@ -155,6 +156,7 @@ impl WorkSpec {
             include_input: false,
             traces: None,
             redactor: Redactor::default(),
+            vocabulary: Vocabulary::NEUTRAL,
         }
     }
 }

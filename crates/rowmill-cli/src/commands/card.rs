@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::numbers::counted;
 use crate::printer;
 use crate::resolve::current_folder;
+use crate::vocabulary::FLAGS;
 
 /// Look at agent cards.
 #[derive(Debug, Args)]
@@ -120,6 +121,7 @@ fn indented(text: &str) -> String {
 
 fn as_json(checks: &CardChecks) -> String {
     let problem = |problem: &Problem| {
+        let problem = problem.clone().worded(FLAGS);
         json!({
             "code": problem.code.code(),
             "message": problem.message,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill::{ExitCode, Problem};
+use rowmill::{ExitCode, Problem, Words};
 
 use crate::layout::{Side, Table, cut, printable, screen_width};
 use crate::numbers::grouped;
@@ -16,7 +16,7 @@ const WIDEST: usize = 40;
 
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
-    let notice = Arc::new(|text: String| printer::talk(&format!("warning: {text}")));
+    let notice = Arc::new(|text: Words| printer::talk(&printer::warning_line(&text)));
     if json {
         let mut reader = Ok(Reader::Listens);
         rowmill::results::query(output, sql, notice, |row| {

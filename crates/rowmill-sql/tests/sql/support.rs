@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rowmill_sql::{
     Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value,
 };
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Setting};
 
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -139,7 +139,7 @@ fn temp() -> PathBuf {
 }
 
 pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
-    let text = QueryText { text: sql.into(), flag: "--sql" };
+    let text = QueryText { text: sql.into(), setting: Setting::Sql };
     Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 

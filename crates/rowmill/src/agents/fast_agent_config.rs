@@ -112,7 +112,7 @@ pub(crate) fn with_fast_agent_config(
             format!("; without meaning here: {}", ignored.join(", "))
         };
         let text = format!("taken from `{}`: {}{left}", config.path.display(), taken.join(", "));
-        (control.notice)(Notice::Info(text));
+        (control.notice)(Notice::info(text));
     }
     Ok(spec)
 }

@@ -55,7 +55,7 @@ pub(super) fn servers(
                 None => config,
             };
             let mut server = server(spec, &config, &connect.name, Path::new("")).map_err(|problem| {
-                let place = card.problem(("mcp_connect", &connect.name), problem.message.clone());
+                let place = card.problem(("mcp_connect", &connect.name), problem.message.marked());
                 Problem { message: place.message, ..problem }
             })?;
             server.from_variables.extend_from_slice(from_variables);

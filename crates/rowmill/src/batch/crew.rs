@@ -14,6 +14,7 @@ use rowmill_http::HttpClient;
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode};
 
 use super::tools::{ReadyTools, Tools};
+use super::vocabulary::LIBRARY;
 use super::worker::{Asked, Brief, Inner, Worker};
 use crate::agents::{Stage, StageSettings, stage, with_fast_agent_config};
 use crate::environment::environment;
@@ -135,7 +136,8 @@ impl Scene {
         };
         let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
         let cast = Cast::new(vec![member], cast_tools, 0, self.result_schema()?)?;
-        let cast = cast.with_turns(self.work.agents.turns).with_repairs(self.work.repairs);
+        let cast =
+            cast.with_turns(self.work.agents.turns).with_repairs(self.work.repairs).with_vocabulary(LIBRARY);
         let (mut voices, mut identity, mut name) = (Vec::new(), String::new(), String::new());
         for index in 0..cast.voices().len() {
             let brief = Brief {

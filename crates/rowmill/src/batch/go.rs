@@ -25,7 +25,7 @@ use super::settings::Settings;
 use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
-use super::words;
+use super::vocabulary::LIBRARY;
 use crate::agents::environment_redactor;
 use crate::environment::environment;
 use crate::notices::tell_replaced;
@@ -162,12 +162,13 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
         observer,
         notice: Arc::new(move |notice| {
             if let Some(hear) = &hear {
-                hear(words::notice(notice));
+                hear(notice.worded(LIBRARY));
             }
         }),
         stop: settings.stop.child(),
         limits: settings.limits.clone(),
         person: None,
+        vocabulary: LIBRARY,
     }
 }
 
@@ -235,6 +236,7 @@ where
         finish: Some(maps.finish),
         answers: staff.answers(settings, control)?,
         redactor,
+        vocabulary: control.vocabulary,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
     let answers = worker.answers.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rowmill_core::ports::Room;
 use rowmill_data::output::result_rows;
 use rowmill_data::{SqlSettings, sql_dataset};
-use rowmill_types::{Problem, ProblemCode, Row};
+use rowmill_types::{Problem, ProblemCode, Row, Words};
 
 use super::envelopes_of;
 
@@ -25,7 +25,7 @@ const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 pub fn query(
     output: &Path,
     sql: &str,
-    notice: Arc<dyn Fn(String) + Send + Sync>,
+    notice: Arc<dyn Fn(Words) + Send + Sync>,
     mut saw: impl FnMut(&Row) -> bool,
 ) -> Result<(), Problem> {
     let temp = tempfile::tempdir().map_err(|error| {
