@@ -1,7 +1,9 @@
-//! `cargo xtask layers`: crates depend on each other only in the directions of the design.
+//! `cargo xtask layers`: crates depend on each other only in the directions of the design, and only entry points
+//! know what settings are called.
 
 use std::collections::BTreeSet;
 
+use crate::flag_names::named_flags;
 use crate::process_state::process_state;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
@@ -50,7 +52,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 ///
-/// A crate needs another one that it must not see, or looks at the environment below the entry points.
+/// A crate needs another one that it must not see, looks at the environment below the entry points, or names a
+/// flag below the command line.
 pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -61,12 +64,19 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     }
     let mut violations = violations(&crates);
     violations.extend(process_state(workspace.root(), &crates)?);
-    if violations.is_empty() {
+    if !violations.is_empty() {
+        return Err(Failure::new(format!(
+            "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
+            violations.join("; ")
+        )));
+    }
+    let flags = named_flags(&crates)?;
+    if flags.is_empty() {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
-        violations.join("; ")
+        "{}. Name the setting with a constant of `rowmill_types::settings`, and every entry point says it in its own words",
+        flags.join("; ")
     )))
 }
 

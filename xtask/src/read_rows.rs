@@ -43,7 +43,7 @@ pub(crate) fn read_rows(flags: &ReadRowsFlags) -> Result<(), Failure> {
 }
 
 fn with_rowmill(path: &Path, sql: Option<&str>) -> Result<u64, Failure> {
-    let told = |problem: rowmill_types::Problem| Failure::new(problem.message);
+    let told = |problem: rowmill_types::Problem| Failure::new(problem.to_string());
     let location = Location::File(path.to_owned());
     let spec = InputSpec::new(location, None);
     let mut rows = dataset(&spec).map_err(told)?;

@@ -1,6 +1,6 @@
 //! The crate graph and the licences of what it is built from.
 
-use xtask::{Workspace, forbidden_lines, layers, licences, violations};
+use xtask::{Workspace, flags_in_texts, forbidden_lines, layers, licences, violations};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
@@ -49,6 +49,21 @@ fn code_below_the_entry_points_that_looks_at_the_process_is_named_by_its_line() 
     assert_eq!(forbidden_lines("a.rs", code), ["`a.rs:3` has `env::var`"]);
     let code = "std::panic::set_hook(hook);\nlet all = std::env::split_paths(&path);\n";
     assert_eq!(forbidden_lines("b.rs", code), ["`b.rs:1` has `set_hook`"]);
+}
+
+#[test]
+fn a_text_that_names_a_flag_is_found_and_a_comment_or_a_test_is_not() {
+    let flags = ["resume", "max-cost"].map(str::to_owned).into();
+    for (code, expected) in [
+        (r#"hint("go on with `--resume`")"#, &["resume"][..]),
+        (r#"["--max-cost", 'x', "a\"--resume=1\" b"]"#, &["max-cost", "resume"]),
+        ("r#\"say \"--resume\" `rowmill run --max-cost 1`\"#", &["resume", "max-cost"]),
+        ("let quote = '\"'; // `--resume`\nlet name: &'static str = \"--other --- --max-costs\";", &[]),
+        ("#[cfg(test)]\nmod tests {\n\"--resume\"", &[]),
+        ("let escaped = ('\\'', '\\\\', \"--resume\");", &["resume"]),
+    ] {
+        assert_eq!(flags_in_texts(code, &flags), expected, "{code}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `${NAME}` and `${NAME:default}` in the fields of a card.
 
+use rowmill_types::settings::AGENT_CARD;
+
 use crate::mistake::Mistake;
 use crate::parse::Origin;
 use crate::yaml::{Content, Node};
@@ -71,7 +73,7 @@ fn unset(name: &str, line: u64, origin: &Origin<'_>) -> Mistake {
             .hint(format!("set it, or give a default: `${{{name}:…}}`")),
         Origin::Remote => {
             Mistake::at(line, format!("a card from elsewhere may not read the environment: `${{{name}}}`"))
-                .hint("save the card to a file that you trust and give its path to `--agent-card`")
+                .hint(format!("save the card to a file that you trust and give its path to {AGENT_CARD}"))
         }
     }
 }

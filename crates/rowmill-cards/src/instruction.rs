@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
 use rowmill_types::Problem;
+use rowmill_types::settings::AGENT_CARD;
 
 use crate::Card;
 use crate::fields::Fields;
@@ -96,10 +97,11 @@ pub(crate) fn wrong_includes(instruction: &str, origin: &Origin<'_>, lines: &Lin
         let Part::Placeholder { name, source } = part else { continue };
         let wrong = |what: &str| Mistake::at(lines.of_placeholder(source), format!("{what}: `{source}`"));
         match IncludeFrom::of(name) {
-            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => mistakes.push(
-                wrong("a card from elsewhere may not include files")
-                    .hint("save the card to a file that you trust and give its path to `--agent-card`"),
-            ),
+            Some(IncludeFrom::File { .. }) if matches!(origin, Origin::Remote) => {
+                mistakes.push(wrong("a card from elsewhere may not include files").hint(format!(
+                    "save the card to a file that you trust and give its path to {AGENT_CARD}"
+                )))
+            }
             Some(IncludeFrom::File { path, .. }) if is_absolute(&path) => mistakes.push(
                 wrong("an included file must have a relative path")
                     .hint("write the path from the card's folder, or from the current one"),

@@ -73,14 +73,14 @@ pub fn one_problem(mut problems: Vec<Problem>) -> Problem {
     }
     let mut message = format!("{} things are wrong with the agent cards:", problems.len());
     for (index, Problem { message: what, cause, hint, .. }) in problems.iter().take(MOST_LISTED).enumerate() {
-        message.push_str(&format!("\n  {what}"));
+        message.push_str(&format!("\n  {}", what.marked()));
         if let Some(cause) = cause {
-            message.push_str(&format!(": {cause}"));
+            message.push_str(&format!(": {}", cause.marked()));
         }
         // Advice for several in a row is given after the last of them.
         let is_repeated = problems.get(index + 1).is_some_and(|next| next.hint == *hint);
-        if let Some(hint) = hint.as_deref().filter(|hint| *hint != DOCS && !is_repeated) {
-            message.push_str(&format!("\n    help: {hint}"));
+        if let Some(hint) = hint.as_ref().filter(|hint| **hint != DOCS && !is_repeated) {
+            message.push_str(&format!("\n    help: {}", hint.marked()));
         }
     }
     if let more @ 1.. = problems.len().saturating_sub(MOST_LISTED) {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
+use rowmill_types::settings::AGENT_CARD;
 use rowmill_types::{Problem, Secret};
 use serde_json::Value;
 
@@ -260,7 +261,7 @@ fn local_files(fields: &Fields) -> Vec<Mistake> {
     let refused = |entry: &Entry| {
         let message = format!("a card from elsewhere may not name files: `{}`", entry.key);
         Mistake::at(entry.line, message)
-            .hint("save the card to a file that you trust and give its path to `--agent-card`")
+            .hint(format!("save the card to a file that you trust and give its path to {AGENT_CARD}"))
     };
     fields.entries().iter().filter(local).filter(asks).map(refused).collect()
 }

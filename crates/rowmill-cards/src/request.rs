@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use rowmill_types::settings::JSON_SCHEMA;
+
 use crate::field::Field;
 use crate::fields::Fields;
 use crate::mistake::Mistake;
@@ -135,7 +137,7 @@ pub(crate) fn read(field: Field) -> Result<Requested, Vec<Mistake>> {
             fields.note(
                 field
                     .mistake("is not taken from a card: the form of results is that of the run")
-                    .hint("give the schema with `--json-schema`"),
+                    .hint(format!("give the schema with {JSON_SCHEMA}")),
             );
         }
     }

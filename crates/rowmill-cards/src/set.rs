@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{AGENT, AGENT_CARD};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use crate::Card;
 use crate::mistake::{Mistake, listed, one_problem, suggestion};
@@ -66,11 +67,11 @@ impl CardSet {
         let names = || runnable.iter().map(|card| card.name.as_str());
         if let Some(wanted) = wanted {
             let Some(card) = self.card(wanted) else {
-                let message = format!("no agent card has the name that `--agent` gives: `{wanted}`");
+                let message = format!("no agent card has the name that {AGENT} gives: `{wanted}`");
                 return Err(problem(message).hint(suggestion(wanted, names().collect::<Vec<_>>(), "loaded")));
             };
             if card.tool_only {
-                let message = format!("`--agent` names an agent that is `tool_only`: `{wanted}`");
+                let message = format!("{AGENT} names an agent that is `tool_only`: `{wanted}`");
                 return Err(problem(message).hint(format!("agents that can be run: {}", listed(names()))));
             }
             return Ok(card);
@@ -81,7 +82,7 @@ impl CardSet {
             ([], _) => Err(problem("no agent card that was loaded can be run: all are `tool_only`")
                 .hint("take `tool_only` out of the card that works on rows")),
             _ => Err(problem(format!("several agents could work on the rows: {}", listed(names())))
-                .hint("say which with `--agent`, or mark one card with `default: true`")),
+                .hint(format!("say which with {AGENT}, or mark one card with `default: true`"))),
         }
     }
 
@@ -112,7 +113,7 @@ impl CardSet {
                     let line = card.child_lines.get(index).copied().unwrap_or_default();
                     let message = format!("`{field}` names an agent that was not loaded: `{child}`");
                     let hint = suggestion(child, names.iter().copied(), "loaded");
-                    let hint = format!("{hint}; give the card or its folder with another `--agent-card`");
+                    let hint = format!("{hint}; give the card or its folder with another {AGENT_CARD}");
                     problems.push(Mistake::at(line, message).hint(hint).of(&card.source));
                 }
             }
@@ -169,6 +170,6 @@ impl CardSet {
     }
 }
 
-fn problem(message: impl Into<String>) -> Problem {
+fn problem(message: impl Into<Words>) -> Problem {
     Problem::new(ProblemCode::InvalidCard, message)
 }

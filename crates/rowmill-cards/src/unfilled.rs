@@ -1,7 +1,8 @@
 //! Placeholders that nothing fills in by itself, and how to give them.
 
 use rowmill_core::variables::Variables;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{VAR, VAR_FILE};
+use rowmill_types::{Problem, ProblemCode, SettingMention};
 
 use crate::Card;
 use crate::mistake::suggestion;
@@ -64,41 +65,42 @@ impl Unfilled {
         }
     }
 
-    /// The flag that gives it, ready for a shell.
-    fn flag(&self, card: &Card) -> String {
+    /// The setting that gives it, with a value ready for a shell.
+    fn given_by(&self, card: &Card) -> SettingMention {
         let name = &self.name;
         let source = std::path::Path::new(&card.source);
         match ASKED_FOR.iter().find(|(known, _)| known == name) {
-            Some(("agentCardPath", _)) => format!("--var '{name}={}'", card.source),
+            Some(("agentCardPath", _)) => VAR.to(format_args!("'{name}={}'", card.source)),
             Some(("agentCardDir", _)) => {
                 let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty());
-                format!("--var '{name}={}'", folder.unwrap_or(std::path::Path::new(".")).display())
+                let folder = folder.unwrap_or(std::path::Path::new(".")).display();
+                VAR.to(format_args!("'{name}={folder}'"))
             }
-            Some((_, value)) if value.contains('$') => format!("--var \"{name}={value}\""),
-            Some((_, value)) => format!("--var '{name}={value}'"),
-            None if name.starts_with(PACKAGED) => format!("--var-file '{name}=FILE'"),
-            None => format!("--var '{name}=…'"),
+            Some((_, value)) if value.contains('$') => VAR.to(format_args!("\"{name}={value}\"")),
+            Some((_, value)) => VAR.to(format_args!("'{name}={value}'")),
+            None if name.starts_with(PACKAGED) => VAR_FILE.to(format_args!("'{name}=FILE'")),
+            None => VAR.to(format_args!("'{name}=…'")),
         }
     }
 }
 
 /// One problem of all that the instructions of some cards name and nobody gave: where each stands,
-/// and the flags to add.
+/// and the settings to add.
 #[must_use]
 pub fn unfilled_problem(unfilled: &[(&Card, Unfilled)]) -> Problem {
-    let (mut places, mut flags): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut places, mut settings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for (card, one) in unfilled {
         let line = match card.lines.of_placeholder(&one.placeholder) {
             0 => String::new(),
             line => format!(", line {line}"),
         };
         places.push(format!("`{}` (`{}`{line})", one.placeholder, card.source));
-        let flag = one.flag(card);
-        if !flags.contains(&flag) {
-            flags.push(flag);
+        let setting = one.given_by(card).bare().to_string();
+        if !settings.contains(&setting) {
+            settings.push(setting);
         }
     }
-    let mut hint = format!("say what stands there: {}", flags.join(" "));
+    let mut hint = format!("say what stands there: {}", settings.join(" "));
     if unfilled.iter().any(|(_, one)| is_known_placeholder(&one.name)) {
         hint.push_str(
             "; the date and the machine are not filled in by themselves, because every day and every \

@@ -22,7 +22,7 @@ pub(crate) fn person(show: Show, control: &Control) -> Option<Person> {
     let tell = control.notice.clone();
     is_present.then(|| {
         let show = move |server: &str, address: &str| {
-            tell(Notice::SignIn(format!(
+            tell(Notice::sign_in(format!(
                 "the MCP server `{server}` wants you to sign in; open this address:\n{address}"
             )));
             open(address);

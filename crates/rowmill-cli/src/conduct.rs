@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use crate::resolve::Show;
 use crate::signals::{Asked, Signals};
 use crate::surroundings::environment;
+use crate::vocabulary::FLAGS;
 
 /// Does some work with progress on the screen and signals heard.
 pub(crate) fn conduct<T>(
@@ -31,6 +32,7 @@ pub(crate) fn conduct<T>(
             limits: Limits::default(),
             person: None,
             environment: environment().clone(),
+            vocabulary: FLAGS,
         };
         let outcome = {
             let talk = progress.talk();

@@ -27,6 +27,8 @@ mod spec_file;
 mod summary_text;
 mod surroundings;
 mod values;
+mod vocabulary;
 
 pub use args::command;
 pub use commands::main;
+pub use vocabulary::FLAGS;

@@ -46,7 +46,7 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
     let (fitted, instead) = fitted(work.parallel, calls)?;
     work.parallel = fitted;
     let (instead, allowed, calls) = (instead?, grouped(allowed), grouped(calls as u64));
-    Some(Notice::Warning(format!(
+    Some(Notice::warning(format!(
         "this machine allows {allowed} open files, so at most {calls} calls are made at once{instead}; \
          raise the limit with `ulimit -n {}`",
         round_up(wanted)

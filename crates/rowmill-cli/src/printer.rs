@@ -7,10 +7,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
-use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause};
+use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause, Words};
 
 use crate::numbers::{counted, grouped};
 use crate::surroundings::environment;
+use crate::vocabulary::FLAGS;
 
 /// Whether anybody reads what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,21 +90,26 @@ fn go_to_one_place() -> bool {
 /// A notice as a line.
 pub(crate) fn notice_line(notice: &Notice) -> String {
     match notice {
-        Notice::Info(text) | Notice::SignIn(text) => text.clone(),
-        Notice::Warning(text) => format!("warning: {text}"),
+        Notice::Info(text) | Notice::SignIn(text) => text.render(FLAGS),
+        Notice::Warning(text) => warning_line(text),
     }
+}
+
+/// A warning as a line.
+pub(crate) fn warning_line(text: &Words) -> String {
+    format!("warning: {}", text.render(FLAGS))
 }
 
 /// A problem with its code, cause and hint.
 pub(crate) fn problem_text(problem: &Problem) -> String {
-    let mut text = format!("error[{}]: {}", problem.code.code(), problem.message);
+    let mut text = format!("error[{}]: {}", problem.code.code(), problem.message.render(FLAGS));
     if let Some(cause) = &problem.cause {
         text.push_str("\n  cause: ");
-        text.push_str(cause);
+        text.push_str(&cause.render(FLAGS));
     }
     if let Some(hint) = &problem.hint {
         text.push_str("\n  help: ");
-        text.push_str(hint);
+        text.push_str(&hint.render(FLAGS));
     }
     text
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rowmill::{
     BudgetLimits, ConfigFile, Durability, ErrorRate, Existing, InputSpec, KeepTemp, Location, OnQuota,
     Output, Pace, Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec,
-    Sample, Schema, Selection, SpecVersion, StopRules, TimeSetting, Timeouts, VariableFlags, WorkSpec,
+    Sample, Schema, Selection, SpecVersion, StopRules, TimeSetting, Timeouts, VariableFlags, Words, WorkSpec,
 };
 
 use crate::flags::CommonFlags;
@@ -327,7 +327,7 @@ fn time(
     })
 }
 
-pub(crate) fn usage(message: impl Into<String>) -> Problem {
+pub(crate) fn usage(message: impl Into<Words>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use rowmill_types::grouped;
+use rowmill_types::settings::ID_FIELD;
+use rowmill_types::{Words, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
@@ -58,12 +59,12 @@ impl RunTexts {
 
 /// What differs between two runs, an entry for each setting: its name, then before and now.
 #[must_use]
-pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)) -> Vec<String> {
+pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)) -> Vec<Words> {
     let ((old, old_texts), (new, new_texts)) = (before, now);
-    let mut found = Vec::new();
+    let mut found: Vec<Words> = Vec::new();
     let mut value = |name: &str, old: Option<&str>, new: Option<&str>| {
         if old != new {
-            found.push(format!("{name}: {} -> {}", shown(old), shown(new)));
+            found.push(format!("{name}: {} -> {}", shown(old), shown(new)).into());
         }
     };
     value("input", Some(&old.input.path), Some(&new.input.path));
@@ -91,14 +92,15 @@ pub fn changes(before: (&Fingerprint, &RunTexts), now: (&Fingerprint, &RunTexts)
                     .into(),
             );
         } else if old_digest != new_digest {
-            found.push(format!("{name}:{}", text_change((old_digest, old), (new_digest, new))));
+            found.push(format!("{name}:{}", text_change((old_digest, old), (new_digest, new))).into());
         }
     }
     if old.input.path == new.input.path && old.input != new.input {
-        found.push(format!(
-            "content of the input: {}; row numbers may have moved (with `--id-field` rows may come and go)",
-            content_change(&old.input, &new.input)
-        ));
+        let change = content_change(&old.input, &new.input);
+        found.push(
+            format!("content of the input: {change}; row numbers may have moved (with {ID_FIELD} rows may come and go)")
+                .into(),
+        );
     }
     found
 }
@@ -231,7 +233,7 @@ mod tests {
         (fingerprint, texts)
     }
 
-    fn changed(before: &(Fingerprint, RunTexts), now: &(Fingerprint, RunTexts)) -> Vec<String> {
+    fn changed(before: &(Fingerprint, RunTexts), now: &(Fingerprint, RunTexts)) -> Vec<Words> {
         changes((&before.0, &before.1), (&now.0, &now.1))
     }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use rowmill_types::Words;
+
 use crate::changes::{RunTexts, changes};
 use crate::fingerprint::Fingerprint;
 use crate::history::History;
@@ -105,7 +107,7 @@ impl RunHeader {
 
     /// What differs from the settings of `now`, as a person wants to see it.
     #[must_use]
-    pub fn changes(&self, now: &Self) -> Vec<String> {
+    pub fn changes(&self, now: &Self) -> Vec<Words> {
         let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };
         changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
     }

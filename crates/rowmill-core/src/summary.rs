@@ -111,7 +111,7 @@ impl Tally {
         let new = || FailureExample {
             number: report.number,
             id: report.id.clone(),
-            message: error.message.clone(),
+            message: error.message.to_string(),
             rows: 0,
         };
         let kept = self.failure_examples.entry(group).or_insert_with(new);

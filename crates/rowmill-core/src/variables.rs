@@ -1,6 +1,7 @@
 //! Variables of the instruction: `{{name}}` filled once per run, from the flags.
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{VAR, VAR_FILE, VARS_JSON};
+use rowmill_types::{Problem, ProblemCode, Words};
 use serde_json::Value;
 
 use crate::prompt::{Piece, pieces};
@@ -52,7 +53,8 @@ impl Variables {
     /// It is no `name=value`.
     pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).ok_or_else(|| {
-            usage("--var entries must use name=value").hint(format!("`{entry}` has no name, or no `=`"))
+            usage(format!("{var} entries must use name=value", var = VAR.bare()))
+                .hint(format!("`{entry}` has no name, or no `=`"))
         })
     }
 
@@ -63,7 +65,7 @@ impl Variables {
     /// It is no `name=path`.
     pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
-            usage("--var-file entries must use name=path")
+            usage(format!("{file} entries must use name=path", file = VAR_FILE.bare()))
                 .hint(format!("`{entry}` has no name, no `=` or no path"))
         })
     }
@@ -74,14 +76,16 @@ impl Variables {
     ///
     /// It is no JSON object, or one of its values is no string.
     pub fn parse_json(text: &str, file: &str) -> Result<Self, Problem> {
-        let not_an_object = || usage(format!("--vars-json must contain a JSON object: `{file}`"));
+        let not_an_object =
+            || usage(format!("{json} must contain a JSON object: `{file}`", json = VARS_JSON.bare()));
         let value: Value = serde_json::from_str(text).map_err(|error| not_an_object().cause(error))?;
         let Value::Object(map) = value else { return Err(not_an_object()) };
         let mut variables = Self::default();
         for (name, value) in map {
             let Value::String(value) = value else {
                 let line = line_of_key(text, &name);
-                let message = format!("--vars-json keys and values must be strings: `{file}`, line {line}");
+                let json = VARS_JSON.bare();
+                let message = format!("{json} keys and values must be strings: `{file}`, line {line}");
                 return Err(usage(message).hint(format!("put the value of `{name}` in quotes")));
             };
             variables.set(name, value);
@@ -151,8 +155,10 @@ impl Variables {
         let given: Vec<_> = self.names().map(|name| format!("`{name}`")).collect();
         let message =
             format!("the instruction names an unknown variable: `{name}`; given: {}", given.join(", "));
-        Problem::new(ProblemCode::InvalidVariables, message)
-            .hint(format!("add `--var '{name}=…'`, or take `{{{{{name}}}}}` out of the instruction"))
+        Problem::new(ProblemCode::InvalidVariables, message).hint(format!(
+            "add {var}, or take `{{{{{name}}}}}` out of the instruction",
+            var = VAR.to(format_args!("'{name}=…'"))
+        ))
     }
 }
 
@@ -175,7 +181,7 @@ fn line_of_key(text: &str, key: &str) -> usize {
     text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
 }
 
-fn usage(message: impl Into<String>) -> Problem {
+fn usage(message: impl Into<Words>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
@@ -213,22 +219,22 @@ mod tests {
             problem.message
         };
         for entry in ["a", "", "=b", " =b"] {
-            assert_eq!(message(Variables::parse_pair(entry)), "--var entries must use name=value");
-            assert_eq!(message(Variables::parse_file_pair(entry)), "--var-file entries must use name=path");
+            assert_eq!(message(Variables::parse_pair(entry)), "var entries must use name=value");
+            assert_eq!(message(Variables::parse_file_pair(entry)), "var_file entries must use name=path");
         }
-        assert_eq!(message(Variables::parse_file_pair("a=")), "--var-file entries must use name=path");
+        assert_eq!(message(Variables::parse_file_pair("a=")), "var_file entries must use name=path");
     }
 
     #[test]
     fn json_must_be_an_object_of_strings() {
         for (text, expected) in [
-            ("[]", "--vars-json must contain a JSON object: `v.json`"),
-            ("{", "--vars-json must contain a JSON object: `v.json`"),
-            ("", "--vars-json must contain a JSON object: `v.json`"),
-            (r#"{"a":1}"#, "--vars-json keys and values must be strings: `v.json`, line 1"),
+            ("[]", "vars_json must contain a JSON object: `v.json`"),
+            ("{", "vars_json must contain a JSON object: `v.json`"),
+            ("", "vars_json must contain a JSON object: `v.json`"),
+            (r#"{"a":1}"#, "vars_json keys and values must be strings: `v.json`, line 1"),
             (
                 "{\n\"b\": \"a\",\n\"a\" : null}",
-                "--vars-json keys and values must be strings: `v.json`, line 3",
+                "vars_json keys and values must be strings: `v.json`, line 3",
             ),
         ] {
             let problem = Variables::parse_json(text, "v.json").unwrap_err();

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use rowmill_core::ports::Position;
+use rowmill_types::settings::{ACCEPT_CHANGES, INPUT, INPUT_FORMAT, RESUME};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::unpack::{Packing, Unpack};
@@ -197,16 +198,19 @@ impl Blocks {
         let Input::Packed(unpack) = &self.input else {
             return problem(format!("input cannot be read any further: `{name}`, after {read} bytes"))
                 .cause(error)
-                .hint("what was answered before is kept; go on with `--resume`");
+                .hint(format!("what was answered before is kept; go on with {RESUME}"));
         };
         let packing = unpack.packing().name();
         if error.kind() == io::ErrorKind::UnexpectedEof {
             return problem(format!("input ends in the middle of its {packing} data: `{name}`, after {read} bytes"))
-                .hint("the file was cut: get it again whole; what was answered before is kept, go on with `--resume --accept-changes`");
+                .hint(format!("the file was cut: get it again whole; what was answered before is kept, go on with {resume_changed}", resume_changed = RESUME.and(ACCEPT_CHANGES)));
         }
         problem(format!("input is damaged in the middle of its {packing} data: `{name}`, after {read} bytes"))
             .cause(error)
-            .hint("get the file again; what was answered before is kept, go on with `--resume --accept-changes`")
+            .hint(format!(
+                "get the file again; what was answered before is kept, go on with {resume_changed}",
+                resume_changed = RESUME.and(ACCEPT_CHANGES)
+            ))
     }
 
     fn not_text(&self, kind: Foreign) -> Problem {
@@ -245,17 +249,25 @@ impl Foreign {
     }
 
     /// What it is, and what to do about it.
-    fn told(self) -> (&'static str, &'static str) {
-        const PIPE: &str = "unpack it first, for instance into a pipe to `--input - --input-format jsonl`";
+    fn told(self) -> (&'static str, String) {
+        let unpack = || {
+            let from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"));
+            format!("unpack it first, for instance into a pipe to {from_pipe}")
+        };
         match self {
-            Self::PackedAgain(Packing::Gzip) => ("packed twice, with gzip inside", PIPE),
-            Self::PackedAgain(Packing::Zstd) => ("packed twice, with zstd inside", PIPE),
-            Self::Zip => ("a ZIP archive or a spreadsheet", PIPE),
+            Self::PackedAgain(Packing::Gzip) => ("packed twice, with gzip inside", unpack()),
+            Self::PackedAgain(Packing::Zstd) => ("packed twice, with zstd inside", unpack()),
+            Self::Zip => ("a ZIP archive or a spreadsheet", unpack()),
             Self::Parquet => (
                 "a Parquet file",
-                "read it with `--input-format parquet`, from a file and neither packed nor from a pipe",
+                format!(
+                    "read it with {input_format}, from a file and neither packed nor from a pipe",
+                    input_format = INPUT_FORMAT.to("parquet")
+                ),
             ),
-            Self::Utf16 => ("UTF-16", "convert it first, for instance with `iconv -f utf-16 -t utf-8`"),
+            Self::Utf16 => {
+                ("UTF-16", "convert it first, for instance with `iconv -f utf-16 -t utf-8`".to_owned())
+            }
         }
     }
 }

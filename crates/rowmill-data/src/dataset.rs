@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
+use rowmill_types::settings::{DELIMITER, INPUT, INPUT_FORMAT};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::csv::{self, FieldDelimiter};
@@ -79,8 +80,9 @@ fn stream(spec: &InputSpec, location: &Location) -> Result<Arc<dyn Dataset>, Pro
 pub(crate) fn stream_format(spec: &InputSpec) -> Result<Format, Problem> {
     let name = spec.location.name();
     if spec.location == Location::Stdin && spec.format.is_none() {
-        return Err(Problem::new(ProblemCode::Usage, "standard input needs `--input-format`")
-            .hint("add `--input-format jsonl`, `csv`, `tsv` or `json`"));
+        return Err(Problem::new(ProblemCode::Usage, format!("standard input needs {INPUT_FORMAT}")).hint(
+            format!("add {input_format}, `csv`, `tsv` or `json`", input_format = INPUT_FORMAT.to("jsonl")),
+        ));
     }
     let format = spec.format_of(&name)?;
     if matches!(format, Format::Documents | Format::Parquet) {
@@ -98,9 +100,11 @@ fn check_delimiter(spec: &InputSpec, format: Format) -> Result<(), Problem> {
         return Ok(());
     }
     let name = spec.location.name();
-    let message = format!("`--delimiter` is for CSV and TSV, and `{name}` is read as {}", format.name());
-    Err(Problem::new(ProblemCode::Usage, message)
-        .hint("leave it out, or name the format with `--input-format csv`"))
+    let message = format!("{DELIMITER} is for CSV and TSV, and `{name}` is read as {}", format.name());
+    Err(Problem::new(ProblemCode::Usage, message).hint(format!(
+        "leave it out, or name the format with {input_format}",
+        input_format = INPUT_FORMAT.to("csv")
+    )))
 }
 
 /// The delimiter that was named for an input, where another one would be recognised: only then
@@ -122,7 +126,7 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Problem::new(ProblemCode::InputNotFound, format!("input file not found: `{shown}`"))
-                .hint("check the path given to `--input`")
+                .hint(format!("check the path given to {INPUT}"))
         }
         io::ErrorKind::PermissionDenied => {
             Problem::new(ProblemCode::InputUnreadable, format!("input file may not be read: `{shown}`"))
@@ -131,6 +135,6 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Problem {
         }
         _ => Problem::new(ProblemCode::InputUnreadable, format!("input file cannot be read: `{shown}`"))
             .cause(error)
-            .hint("check the path given to `--input` and the disk that it is on"),
+            .hint(format!("check the path given to {INPUT} and the disk that it is on")),
     }
 }

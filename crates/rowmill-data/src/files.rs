@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Words};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::blocks::Blocks;
@@ -59,7 +59,7 @@ impl Dataset for FilesDataset {
         self.format.format.is_untyped()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.format.delimiter.notice()
     }
 }
@@ -147,7 +147,7 @@ impl Dataset for StreamDataset {
         self.format.format.is_untyped()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.format.delimiter.notice()
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use rowmill_types::settings::{INPUT, INPUT_FORMAT};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::format::format_of_name;
@@ -78,12 +79,14 @@ fn no_file(folder: &str, format: Format) -> Problem {
     let (kind, hint) = match format {
         Format::Documents => (
             String::new(),
-            "check the path given to `--input`; files whose name begins with a dot are left out",
+            format!("check the path given to {INPUT}; files whose name begins with a dot are left out"),
         ),
         format => (
             format!("{} ", format.name()),
-            "check the path given to `--input`; files whose name begins with a dot or `_` are left out, and \
-             `--input-format` names another format",
+            format!(
+                "check the path given to {INPUT}; files whose name begins with a dot or `_` are left out, and \
+             {INPUT_FORMAT} names another format"
+            ),
         ),
     };
     Problem::new(ProblemCode::InputNotFound, format!("no {kind}file in folder `{folder}`")).hint(hint)

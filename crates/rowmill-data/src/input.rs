@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rowmill_types::settings::{INPUT, INPUT_FORMAT};
 use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -204,10 +205,11 @@ pub(crate) fn is_spreadsheet(name: &str) -> bool {
 fn unknown_ending(name: &str) -> Problem {
     if is_spreadsheet(name) {
         let message = format!("the rows of a spreadsheet cannot be read: `{name}`");
-        return Problem::new(ProblemCode::InputFormat, message).hint(
-            "export the sheet to a CSV file first and give that; with `--input-format documents` the file itself \
+        return Problem::new(ProblemCode::InputFormat, message).hint(format!(
+            "export the sheet to a CSV file first and give that; with {input_format} the file itself \
              is one row, and is sent as it is",
-        );
+            input_format = INPUT_FORMAT.to("documents")
+        ));
     }
     let endings: Vec<_> =
         Format::ALL.iter().flat_map(|format| format.endings()).map(|ending| format!("`.{ending}`")).collect();
@@ -217,11 +219,12 @@ fn unknown_ending(name: &str) -> Problem {
     );
     let problem = Problem::new(ProblemCode::InputFormat, message);
     match Path::new(name).extension().and_then(|ending| ending.to_str()) {
-        Some("bz2" | "xz" | "zip") => {
-            problem.hint("unpack it into a pipe and read that with `--input - --input-format jsonl`")
-        }
-        _ => problem.hint(
-            "name it with `--input-format`, such as `jsonl`; `documents` makes one row of the file itself",
-        ),
+        Some("bz2" | "xz" | "zip") => problem.hint(format!(
+            "unpack it into a pipe and read that with {from_pipe}",
+            from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"))
+        )),
+        _ => problem.hint(format!(
+            "name it with {INPUT_FORMAT}, such as `jsonl`; `documents` makes one row of the file itself"
+        )),
     }
 }

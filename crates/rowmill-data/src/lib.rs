@@ -56,5 +56,5 @@ pub use sql::{
     columns_dataset, duckdb_dataset, empty_columns, is_repeatable_condition, is_repeatable_query,
     listed_columns, sql_dataset, where_dataset,
 };
-pub use text::{load_text, local_path, shown_source};
+pub use text::{TextName, load_text, local_path, shown_source};
 pub use would_read::would_read;

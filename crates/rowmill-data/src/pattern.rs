@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use glob::MatchOptions;
+use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::dataset::cannot_open;
@@ -105,7 +106,7 @@ pub(crate) fn format_of(spec: &InputSpec, list: &FileList) -> Result<Format, Pro
                 list.name, first.name, other.name
             );
             Err(Problem::new(ProblemCode::InputFormat, message)
-                .hint("name one with `--input-format`; `documents` makes one row of every file"))
+                .hint(format!("name one with {INPUT_FORMAT}; `documents` makes one row of every file")))
         }
     }
 }

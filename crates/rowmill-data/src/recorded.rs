@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use rowmill_core::json_text::write_compact;
 use rowmill_core::ports::{Column, Dataset, InputIdentity, Position, Room, RowSource};
-use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::settings::{OVERWRITE, WORK_DIR};
+use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow, Words};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -87,7 +88,7 @@ impl Dataset for RecordedRows {
         self.rows.own_id()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.rows.notice()
     }
 
@@ -204,14 +205,14 @@ fn unreadable(what: &str) -> Problem {
         "the rows that the query of this run gave are recorded in its work folder and cannot be read";
     Problem::new(ProblemCode::LedgerUnusable, message)
         .cause(what)
-        .hint("start again with `--overwrite`, which asks the query anew")
+        .hint(format!("start again with {OVERWRITE}, which asks the query anew"))
 }
 
 fn cannot_record(path: &Path, error: &io::Error) -> Problem {
     let message = format!("the rows of the query cannot be recorded in `{}`", path.display());
     Problem::new(ProblemCode::WriteFailed, message)
         .cause(error)
-        .hint("make room, or choose another folder with `--work-dir`; nothing was sent")
+        .hint(format!("make room, or choose another folder with {WORK_DIR}; nothing was sent"))
 }
 
 #[cfg(test)]

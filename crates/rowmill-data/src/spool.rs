@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::WORK_DIR;
+use rowmill_types::{Problem, ProblemCode, Words};
 use tempfile::{Builder, TempPath};
 
 use crate::dataset::stream_format;
@@ -41,7 +42,7 @@ pub fn spool(
     let not_written = |error: io::Error| {
         Problem::new(ProblemCode::WriteFailed, format!("input cannot be copied to `{}`", folder.display()))
             .cause(error)
-            .hint("make room or choose another `--work-dir`")
+            .hint(format!("make room or choose another {WORK_DIR}"))
     };
     // The rows may be private: nobody else may read the file.
     let copy = Builder::new().prefix(begin).suffix(end).tempfile_in(folder).map_err(not_written)?;
@@ -84,7 +85,7 @@ impl Dataset for Copied {
         self.rows.untyped()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.rows.notice()
     }
 }

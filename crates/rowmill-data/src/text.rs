@@ -1,11 +1,13 @@
 //! The texts that a run is made with: templates, instructions, schemas, variables.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rowmill_http::{HttpClient, Url};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{PROMPT, TEMPLATE};
+use rowmill_types::{Problem, ProblemCode, Setting};
 
 use crate::blocks::BYTE_ORDER_MARK;
 use crate::fetch::Fetcher;
@@ -14,32 +16,56 @@ use crate::hub::{HubAddress, fetch_text};
 /// The longest text that is taken.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// Reads the text that a flag names: a path, or a `file://`, `http://`, `https://` or `hf://`
+/// What names a text, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextName {
+    /// A setting of the run.
+    Setting(Setting),
+    /// A field or a placeholder of an agent card.
+    OfCard(&'static str),
+}
+
+impl From<Setting> for TextName {
+    fn from(setting: Setting) -> Self {
+        Self::Setting(setting)
+    }
+}
+
+impl fmt::Display for TextName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(setting) => setting.fmt(out),
+            Self::OfCard(name) => write!(out, "`{name}`"),
+        }
+    }
+}
+
+/// Reads the text that a setting or a card names: a path, or a `file://`, `http://`, `https://` or `hf://`
 /// address. What comes from the hub is kept; other addresses are asked each time.
 ///
-/// `what` is the flag, for messages. A byte order mark is taken away.
+/// `name` is what messages call it. A byte order mark is taken away.
 ///
 /// # Errors
 ///
 /// There is nothing to be read, or it is no UTF-8 text, or it is too long.
-pub async fn load_text(source: &str, what: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
-    let bytes = match place_of(source, what)? {
-        Place::File(path) => read_aside(path, what).await?,
-        Place::Web(url) => fetch(url, what, fetcher.http).await?,
+pub async fn load_text(source: &str, name: TextName, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
+    let bytes = match place_of(source, name)? {
+        Place::File(path) => read_aside(path, name).await?,
+        Place::Web(url) => fetch(url, name, fetcher.http).await?,
         Place::Hub(address) => {
-            let path = fetch_text(fetcher, &address).await.map_err(|problem| for_text(problem, what))?;
-            read_aside(path, what).await?
+            let path = fetch_text(fetcher, &address).await.map_err(|problem| for_text(problem, name))?;
+            read_aside(path, name).await?
         }
     };
     let shown = shown_source(source);
     if bytes.len() > MAX_TEXT {
-        return Err(problem(format!("text for `{what}` is longer than {} MiB: `{shown}`", MAX_TEXT >> 20))
-            .hint(format!("give a shorter text to `{what}`")));
+        return Err(problem(format!("text for {name} is longer than {} MiB: `{shown}`", MAX_TEXT >> 20))
+            .hint(format!("give a shorter text to {name}")));
     }
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).map(<[u8]>::to_vec).unwrap_or(bytes);
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to() + 1;
-        problem(format!("text for `{what}` is not valid UTF-8 at byte {at}: `{shown}`"))
+        problem(format!("text for {name} is not valid UTF-8 at byte {at}: `{shown}`"))
             .hint("save it as UTF-8")
     })
 }
@@ -62,10 +88,10 @@ enum Place {
     Hub(HubAddress),
 }
 
-fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
+fn place_of(source: &str, name: TextName) -> Result<Place, Problem> {
     let Some((scheme, _)) = source.split_once("://") else { return Ok(Place::File(source.into())) };
     let not_an_address = || {
-        problem(format!("address for `{what}` cannot be used: `{}`", shown_source(source)))
+        problem(format!("address for {name} cannot be used: `{}`", shown_source(source)))
             .hint("write it as `https://host/path` or `file:///folder/name`")
     };
     match scheme.to_ascii_lowercase().as_str() {
@@ -74,28 +100,28 @@ fn place_of(source: &str, what: &str) -> Result<Place, Problem> {
             Ok(Place::Web(url))
         }
         "file" => local_path(source).map(Place::File).ok_or_else(not_an_address),
-        "hf" => HubAddress::parse_file(source).map(Place::Hub).map_err(|problem| for_text(problem, what)),
-        _ => Err(problem(format!("text for `{what}` cannot be read from `{scheme}://`"))
+        "hf" => HubAddress::parse_file(source).map(Place::Hub).map_err(|problem| for_text(problem, name)),
+        _ => Err(problem(format!("text for {name} cannot be read from `{scheme}://`"))
             .hint("give a path, or a `file://`, `http://`, `https://` or `hf://` address")),
     }
 }
 
 /// Reads a file on a thread for it, because a pipe waits until somebody writes into it.
-async fn read_aside(path: PathBuf, what: &'static str) -> Result<Vec<u8>, Problem> {
-    let read = tokio::task::spawn_blocking(move || read_file(&path, what)).await;
+async fn read_aside(path: PathBuf, name: TextName) -> Result<Vec<u8>, Problem> {
+    let read = tokio::task::spawn_blocking(move || read_file(&path, name)).await;
     read.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
 /// Reads no more than tells that the text is too long. Pipes with a name work too.
-fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
+fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
-            problem(format!("file not found for `{what}`: `{shown}`")).hint(missing_hint(path, what))
+            problem(format!("file not found for {name}: `{shown}`")).hint(missing_hint(path, name))
         }
-        io::ErrorKind::IsADirectory => problem(format!("path for `{what}` is not a file: `{shown}`"))
-            .hint(format!("give a file to `{what}`")),
-        _ => problem(format!("file for `{what}` cannot be read: `{shown}`"))
+        io::ErrorKind::IsADirectory => problem(format!("path for {name} is not a file: `{shown}`"))
+            .hint(format!("give a file to {name}")),
+        _ => problem(format!("file for {name} cannot be read: `{shown}`"))
             .cause(error)
             .hint("check its permissions"),
     };
@@ -107,31 +133,31 @@ fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
 }
 
 /// What helps whoever named a file that is not there, or gave the text itself.
-fn missing_hint(path: &Path, what: &str) -> String {
+fn missing_hint(path: &Path, name: TextName) -> String {
     let is_text = path.to_string_lossy().contains(['{', '\n', ' ']);
-    match what {
-        "--template" if is_text => {
-            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`".to_owned()
+    match name {
+        TextName::Setting(TEMPLATE) if is_text => {
+            format!("{TEMPLATE} takes the path of a file; the text of a prompt is given with {PROMPT}")
         }
-        _ if is_text => format!("`{what}` takes the path of a file: write the text to one and give its path"),
-        _ => format!("check the path given to `{what}`"),
+        _ if is_text => format!("{name} takes the path of a file: write the text to one and give its path"),
+        _ => format!("check the path given to {name}"),
     }
 }
 
-async fn fetch(url: Url, what: &str, http: &HttpClient) -> Result<Vec<u8>, Problem> {
+async fn fetch(url: Url, name: TextName, http: &HttpClient) -> Result<Vec<u8>, Problem> {
     let shown = shown_source(url.as_str());
     let answer = http.get(url).await.map_err(|failure| {
-        problem(format!("no answer for `{what}` from `{shown}`"))
+        problem(format!("no answer for {name} from `{shown}`"))
             .cause(failure)
             .hint("check the address and the network, or give a file")
     })?;
     let status = answer.status();
     if !(200..300).contains(&status) {
-        return Err(problem(format!("text for `{what}` was answered with status {status}: `{shown}`"))
+        return Err(problem(format!("text for {name} was answered with status {status}: `{shown}`"))
             .hint("check that the address opens without signing in, or give a file"));
     }
     let body = answer.body(MAX_TEXT).await.map_err(|failure| {
-        problem(format!("text for `{what}` did not come whole from `{shown}`"))
+        problem(format!("text for {name} did not come whole from `{shown}`"))
             .cause(failure)
             .hint("try again, or give a file")
     })?;
@@ -152,8 +178,8 @@ pub fn shown_source(source: &str) -> String {
 }
 
 /// Says which text it is that cannot be had.
-fn for_text(found: Problem, what: &str) -> Problem {
-    let message = format!("text for `{what}` cannot be had: {}", found.message);
+fn for_text(found: Problem, name: TextName) -> Problem {
+    let message = format!("text for {name} cannot be had: {}", found.message.marked()).into();
     Problem { code: ProblemCode::TextUnreadable, message, ..found }
 }
 

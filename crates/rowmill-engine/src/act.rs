@@ -5,7 +5,10 @@ use std::time::Duration;
 use rowmill_core::agent::{Happening, ToolNote};
 use rowmill_core::ports::{HookCall, HookKind, ToolFailure, ToolRequest};
 use rowmill_core::record::ToolReport;
-use rowmill_types::{Attachment, Completion, ErrorKind, Message, RowError, RowId, ToolCall, ToolOutput};
+use rowmill_types::settings::ROW_TIMEOUT;
+use rowmill_types::{
+    Attachment, Completion, ErrorKind, Message, RowError, RowId, ToolCall, ToolOutput, Words,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -152,10 +155,12 @@ impl RowContext<'_> {
             Ok(Ok(output)) => output,
             Ok(Err(failure)) => ToolOutput::error(told(&failure)),
             Err(_) => {
-                let whose = if left.is_some() { " that `--row-timeout` leaves" } else { "" };
+                let whose =
+                    if left.is_some() { format!(" that {ROW_TIMEOUT} leaves") } else { String::new() };
                 let seconds = (limit.as_secs_f64() * 1e3).round() / 1e3;
                 let what = format!("the tool did not answer within {seconds} s{whose}");
-                ToolOutput::error(format!("{what}; whether it took effect is unknown"))
+                let what = Words::from(format!("{what}; whether it took effect is unknown"));
+                ToolOutput::error(what.render(self.shared.worker.vocabulary))
             }
         }
     }

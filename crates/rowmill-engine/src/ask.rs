@@ -11,6 +11,7 @@ use rowmill_core::limits::{Blame, BudgetLimits, Spend};
 use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
 use rowmill_core::validate::json_of_answer;
+use rowmill_types::settings::ROW_TIMEOUT;
 use rowmill_types::{
     CallError, CallFailure, Completion, ErrorKind, Fault, Finish, Message, Money, Request, RowError,
 };
@@ -286,12 +287,13 @@ impl<'a> Turn<'a> {
             Some(outcome) => outcome,
             None => Err(self.timed_out(limit)),
         };
+        outcome = outcome.map_err(|error| error.worded(self.row.shared.worker.vocabulary));
         self.sent = None;
         if let Err(CallError { failure: CallFailure::Parked, message, .. }) = outcome {
             // Nothing was sent that could be billed: what was set aside for it is free again.
             settle(share, Some(Spend::default()));
             ticket.take_back();
-            return Err(NoAnswer::Parked(message));
+            return Err(NoAnswer::Parked(message.to_string()));
         }
         let took = sent.elapsed();
         self.took = took;
@@ -324,7 +326,7 @@ impl<'a> Turn<'a> {
     /// What a call comes to that was not answered in time.
     fn timed_out(&self, limit: Duration) -> CallError {
         let is_rows = limit < self.row.shared.worker.timeout;
-        let whose = if is_rows { " of what `--row-timeout` leaves" } else { "" };
+        let whose = if is_rows { format!(" of what {ROW_TIMEOUT} leaves") } else { String::new() };
         let message = format!("no complete answer within {} s{whose}", limit.as_secs_f64());
         CallError::new(CallFailure::Timeout, message)
     }

@@ -259,7 +259,7 @@ impl Driver {
             // Rows that ask the same are not wanted any more, though their answer is there.
             return;
         }
-        ended.redact(&shared.worker.redactor);
+        ended.make_presentable(&shared.worker);
         // Of a failure nothing can be made, but rows are counted in the order in which they ended.
         let is_next = ended.outcome.is_err() && self.finishing_rows() == 0;
         let counted = if is_next { Some(ended) } else { self.finish_later(ended) };
@@ -329,7 +329,7 @@ impl Driver {
         for done in cut {
             match done.fate {
                 Fate::Ended(mut ended) => {
-                    ended.redact(&shared.worker.redactor);
+                    ended.make_presentable(&shared.worker);
                     // Of a row whose calls were all answered nothing is unknown either.
                     let is_known =
                         matches!(&ended.outcome, Err(error) if error.kind == ErrorKind::RunStopped);

@@ -8,6 +8,8 @@ use rowmill_core::limits::{
     Admission, Blame, Breaker, Charge, FailedCall, Need, Passage, RateFlags, Refusal, ShareId, Wait,
     WaitReason,
 };
+use rowmill_types::actions::RUN_AGAIN;
+use rowmill_types::settings::ON_QUOTA;
 use rowmill_types::{CallError, CallFailure, Completion, Fault, Problem, ProblemCode};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -199,20 +201,22 @@ impl Gate {
         let patience_ended = !most.is_zero() && breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
             WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
-                Err(Problem::new(ProblemCode::QuotaExhausted, said.clone())
-                    .hint("raise the quota, then run again with `--resume`; `--on-quota wait` waits for it"))
+                Err(Problem::new(ProblemCode::QuotaExhausted, said.clone()).hint(format!(
+                    "raise the quota, then {RUN_AGAIN}; {on_quota} waits for it",
+                    on_quota = ON_QUOTA.to("wait")
+                )))
             }
             WaitReason::Outage(said) if patience_ended => {
                 let waited = most.as_secs_f64();
                 let message = format!("the provider has not answered for {waited} s: {said}");
                 Err(Problem::new(ProblemCode::ProviderDown, message)
-                    .hint("run again with `--resume` when the provider is back"))
+                    .hint(format!("{RUN_AGAIN} when the provider is back")))
             }
             WaitReason::Throttled if patience_ended => Err(Problem::new(
                 ProblemCode::ProviderDown,
                 "the provider refuses every call because of its rate limit",
             )
-            .hint("check the limits of the account, then run again with `--resume`")),
+            .hint(format!("check the limits of the account, then {RUN_AGAIN}"))),
             _ => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::resume::Resume;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, Selector};
-use rowmill_types::{AttachmentRules, Row, RowError, TimeText, time_text};
+use rowmill_types::{AttachmentRules, Row, RowError, TimeText, Vocabulary, time_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,8 @@ pub struct Worker {
     pub traces: Option<Arc<TraceSettings>>,
     /// Takes secrets out of results, errors and kept turns.
     pub redactor: Redactor,
+    /// How errors of rows name settings.
+    pub vocabulary: Vocabulary,
 }
 
 /// Who works on which row.

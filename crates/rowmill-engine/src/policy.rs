@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::Verdict;
+use rowmill_types::actions::{RUN_AGAIN, RUN_AGAIN_CHANGED, SEND_REGARDLESS};
+use rowmill_types::settings::{MODEL, RESUME};
 use rowmill_types::{CallFailure, Problem, ProblemCode, RowError, RowId};
 
 use crate::ask::is_fatal;
@@ -157,26 +159,29 @@ impl Policy {
     fn run_stopper(&self, ended: &Ended) -> Option<Problem> {
         let error = ended.failure.as_ref()?;
         let (code, hint) = match error.failure {
-            CallFailure::UnknownModel => (
-                ProblemCode::UnknownModel,
-                "correct `--model` and run again with `--resume --accept-changes`",
-            ),
+            CallFailure::UnknownModel => {
+                (ProblemCode::UnknownModel, format!("correct {MODEL} and {RUN_AGAIN_CHANGED}"))
+            }
             CallFailure::UnknownPath => (
                 ProblemCode::UnknownModel,
-                "correct the base URL (`rowmill models` shows it), or else `--model`, and run again with `--resume --accept-changes`",
+                format!(
+                    "correct the base URL (`rowmill models` shows it), or else {MODEL}, and {RUN_AGAIN_CHANGED}"
+                ),
             ),
             _ if is_fatal(error) => (
                 ProblemCode::Unauthorized,
-                "set the right key (`rowmill models` shows where) and run again with `--resume`",
+                format!("set the right key (`rowmill models` shows where) and {RUN_AGAIN}"),
             ),
             // Nobody answered this row from its first try to its last, nor any other meanwhile.
             CallFailure::Connect if self.last_success.is_none_or(|success| success < ended.start) => (
                 ProblemCode::Unreachable,
-                "start the server or correct the base URL (`rowmill models` shows it), then run again with `--resume`",
+                format!(
+                    "start the server or correct the base URL (`rowmill models` shows it), then {RUN_AGAIN}"
+                ),
             ),
             CallFailure::OpenFiles if self.last_success.is_none_or(|success| success < ended.start) => (
                 ProblemCode::OpenFiles,
-                "raise the limit with `ulimit -n 1024` in the same shell, then run again with `--resume`",
+                format!("raise the limit with `ulimit -n 1024` in the same shell, then {RUN_AGAIN}"),
             ),
             _ => return None,
         };
@@ -200,9 +205,10 @@ impl AlikeFailures {
         let with = if *rows == failed { String::new() } else { format!(", {rows} of them") };
         let message =
             format!("the first {failed} rows all failed{with} with {}, so the rest is not sent", error.kind);
-        let advice = error.kind.next().trim_end_matches('.');
-        Problem::new(ProblemCode::SameFailure, message).cause(format!("{named}: {}", error.message)).hint(
-            format!("{advice}. `--resume` tries these rows again; `--keep-going` sends all rows regardless"),
-        )
+        let advice = error.kind.next().marked();
+        let advice = advice.trim_end_matches('.');
+        Problem::new(ProblemCode::SameFailure, message)
+            .cause(format!("{named}: {}", error.message.marked()))
+            .hint(format!("{advice}. {RESUME} tries these rows again; {SEND_REGARDLESS}"))
     }
 }

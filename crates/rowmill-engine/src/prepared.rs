@@ -15,7 +15,7 @@ use rowmill_core::record::{
 };
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{CallError, Completion, ErrorKind, Message, Row, RowError, RowId};
+use rowmill_types::{CallError, Completion, ErrorKind, Message, Row, RowError, RowId, Words};
 
 use crate::memory::MemoryShare;
 use crate::work::said;
@@ -204,8 +204,17 @@ impl Ended {
         }
     }
 
+    /// Makes what the row came to fit to be written down: settings have the names that the user knows, and secrets
+    /// are gone.
+    pub(crate) fn make_presentable(&mut self, worker: &Worker) {
+        if let Err(error) = &mut self.outcome {
+            error.message = std::mem::take(&mut error.message).worded(worker.vocabulary);
+        }
+        self.redact(&worker.redactor);
+    }
+
     /// Takes secrets out of what the row came to.
-    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+    fn redact(&mut self, redactor: &Redactor) {
         let clean = |text: &mut String| {
             if let Cow::Owned(hidden) = redactor.redact(text) {
                 *text = hidden;
@@ -218,7 +227,9 @@ impl Ended {
                 }
             }
             Err(error) => {
-                clean(&mut error.message);
+                if let Cow::Owned(hidden) = redactor.redact(&error.message) {
+                    error.message = Words::plain(hidden);
+                }
                 error.raw_text.iter_mut().for_each(clean);
             }
         }

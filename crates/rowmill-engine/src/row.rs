@@ -8,6 +8,7 @@ use rowmill_core::agent::Happening;
 use rowmill_core::limits::{Budget, BudgetLimits, Reservation, Reserved, Spend};
 use rowmill_core::ports::{AskedKey, Group, TurnLine};
 use rowmill_core::record::CallReport;
+use rowmill_types::settings::{MAX_ROW_COST, MAX_ROW_TOKENS, ROW_TIMEOUT};
 use rowmill_types::{ErrorKind, RowError, RowId};
 use tokio::sync::Notify;
 
@@ -99,8 +100,8 @@ impl<'a> RowContext<'a> {
             return Ok(left);
         }
         let most = self.shared.worker.row_timeout.unwrap_or_default().as_secs_f64();
-        let message = format!("the {most} s of `--row-timeout` were used up before the next call");
-        Err(RowError::new(ErrorKind::Timeout, message))
+        let message = format!("the {most} s of {ROW_TIMEOUT} were used up before the next call");
+        Err(RowError::new(ErrorKind::Timeout, message).worded(self.shared.worker.vocabulary))
     }
 
     pub(crate) fn was_answered(&self) -> bool {
@@ -183,7 +184,10 @@ impl<'a> RowContext<'a> {
                     let settled = &self.settled;
                     return Ok(Some(Share { budget, settled, reservation: Some(reservation) }));
                 }
-                Reserved::Never => return Err(beyond(&locked(budget), worst)),
+                Reserved::Never => {
+                    let error = beyond(&locked(budget), worst);
+                    return Err(error.worded(self.shared.worker.vocabulary));
+                }
                 Reserved::Later => settled.await,
             }
         }
@@ -245,13 +249,10 @@ fn beyond(budget: &Budget, worst: Spend) -> RowError {
     let (spent, limits) = (budget.spent(), budget.limits());
     let mut bounds = Vec::new();
     bounds.extend(limits.cost.map(|most| {
-        format!("{} spent and up to {} more, of {most} (`--max-row-cost`)", spent.cost, worst.cost)
+        format!("{} spent and up to {} more, of {most} ({MAX_ROW_COST})", spent.cost, worst.cost)
     }));
     bounds.extend(limits.tokens.map(|most| {
-        format!(
-            "{} tokens used and up to {} more, of {most} (`--max-row-tokens`)",
-            spent.tokens, worst.tokens
-        )
+        format!("{} tokens used and up to {} more, of {most} ({MAX_ROW_TOKENS})", spent.tokens, worst.tokens)
     }));
     let message = format!("the next call could pass what a row may spend: {}", bounds.join("; "));
     RowError::new(ErrorKind::RowLimit, message)

@@ -5,7 +5,7 @@ use std::fmt;
 
 use rowmill_types::open_files_used_up;
 
-/// Why no (complete) answer came.
+/// Why no (complete) answer came. Where the text names a setting, it is for `rowmill_types::Words` to say how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpFailure {
     /// No connection could be made; nothing was sent.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rowmill_types::settings::{CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT, IDLE_TIMEOUT};
 use rowmill_types::{TimeText, time_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ impl Timeouts {
     #[must_use]
     pub fn not_connected(&self) -> HttpFailure {
         HttpFailure::Connect(format!(
-            "no connection within {}; `--connect-timeout` allows more",
+            "no connection within {}; {CONNECT_TIMEOUT} allows more",
             shown(self.connect)
         ))
     }
@@ -57,7 +58,7 @@ impl Timeouts {
     #[must_use]
     pub fn not_begun(&self) -> HttpFailure {
         HttpFailure::Silent(format!(
-            "no answer began within {}; `--first-byte-timeout` allows more",
+            "no answer began within {}; {FIRST_BYTE_TIMEOUT} allows more",
             shown(self.first_byte)
         ))
     }
@@ -66,7 +67,7 @@ impl Timeouts {
     #[must_use]
     pub fn stalled(&self) -> HttpFailure {
         HttpFailure::Silent(format!(
-            "the answer stalled: nothing came for {}; `--idle-timeout` allows more",
+            "the answer stalled: nothing came for {}; {IDLE_TIMEOUT} allows more",
             shown(self.idle)
         ))
     }
@@ -82,21 +83,23 @@ fn shown(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_types::Words;
+
     use super::*;
 
     #[test]
-    fn every_limit_names_itself_and_the_flag_that_raises_it() {
+    fn every_limit_names_itself_and_the_setting_that_raises_it() {
         let timeouts = Timeouts {
             connect: Duration::from_millis(50),
             first_byte: Duration::from_millis(1500),
             idle: Duration::from_secs(60),
         };
         for (failure, expected) in [
-            (timeouts.not_connected(), "no connection within 50 ms; `--connect-timeout` allows more"),
-            (timeouts.not_begun(), "no answer began within 1.5 s; `--first-byte-timeout` allows more"),
-            (timeouts.stalled(), "the answer stalled: nothing came for 60 s; `--idle-timeout` allows more"),
+            (timeouts.not_connected(), "no connection within 50 ms; `connect_timeout` allows more"),
+            (timeouts.not_begun(), "no answer began within 1.5 s; `first_byte_timeout` allows more"),
+            (timeouts.stalled(), "the answer stalled: nothing came for 60 s; `idle_timeout` allows more"),
         ] {
-            assert_eq!(failure.to_string(), expected);
+            assert_eq!(Words::from(failure.to_string()), expected);
         }
     }
 }

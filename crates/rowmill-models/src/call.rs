@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rowmill_core::known_secrets::bare_addresses;
 use rowmill_http::{HeaderMap, HttpFailure, Url};
-use rowmill_types::{CallError, CallFailure};
+use rowmill_types::{CallError, CallFailure, Words};
 
 use crate::classify::{by_words, classify};
 use crate::connection::Connection;
@@ -34,7 +34,7 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], now: Ti
     }
     CallError {
         failure,
-        message,
+        message: message.into(),
         status: Some(status),
         code: body_says.code,
         retry_after,
@@ -52,7 +52,10 @@ pub(crate) fn from_error(status: Option<u16>, body: ErrorBody, now: Timestamp) -
     CallError {
         failure,
         status: body.status.or(status),
-        message: body.message.unwrap_or_else(|| "the provider reported an error without a reason".to_owned()),
+        message: body
+            .message
+            .unwrap_or_else(|| "the provider reported an error without a reason".to_owned())
+            .into(),
         code: body.code,
         retry_after,
         rates: None,
@@ -75,13 +78,13 @@ impl Reporter {
     /// An answer with a bad status.
     pub(crate) fn status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> CallError {
         let mut error = from_status(status, headers, body, Timestamp::now());
-        error.message = self.connection.redact(&error.message);
+        error.message = self.connection.redact(&error.message).into();
         if status == 404 {
             // Often the base URL is wrong, and only the address shows it.
-            error.message = format!("{} ({} answered 404)", cut(&error.message), self.address);
+            error.message = format!("{} ({} answered 404)", cut(&error.message), self.address).into();
         }
         if let (CallFailure::Unauthorized, Some(variable)) = (error.failure, &self.connection.key_variable) {
-            error.message = format!("{} (the key is the one in `{variable}`)", cut(&error.message));
+            error.message = format!("{} (the key is the one in `{variable}`)", cut(&error.message)).into();
         }
         self.clean(error)
     }
@@ -127,11 +130,16 @@ impl Reporter {
     /// Removes credentials first, so that cutting cannot leave a part of one.
     pub(crate) fn clean(&self, error: CallError) -> CallError {
         CallError {
-            message: cut(&self.connection.redact(&error.message)),
+            message: cut_words(error.message.edited(|text| self.connection.redact(text))),
             code: error.code.map(|code| cut(&self.connection.redact(&code))),
             ..error
         }
     }
+}
+
+/// Cuts a long text; what it names is then no longer told apart, so that no name is cut in two.
+fn cut_words(words: Words) -> Words {
+    if words.chars().nth(MESSAGE_LIMIT).is_none() { words } else { Words::plain(cut(&words)) }
 }
 
 pub(crate) fn cut(text: &str) -> String {

@@ -67,8 +67,8 @@ impl ModelString {
             ));
         }
         Self::parse_name(text, providers).map_err(|problem| Problem {
-            message: bare_addresses(&problem.message),
-            hint: problem.hint.as_deref().map(bare_addresses),
+            message: problem.message.edited(bare_addresses),
+            hint: problem.hint.as_ref().map(|hint| hint.edited(bare_addresses)),
             ..problem
         })
     }
@@ -84,7 +84,7 @@ impl ModelString {
             return Err(no_provider(&format!("`{name}` means `{whole}`"), provider));
         }
         Self::parse_expanded(&whole, providers).map_err(|mut problem| {
-            problem.message = format!("`{name}` means `{whole}`: {}", problem.message);
+            problem.message = format!("`{name}` means `{whole}`: {}", problem.message.marked()).into();
             problem
         })
     }

@@ -1,5 +1,7 @@
 //! What to do about names that a query cannot use.
 
+use rowmill_types::settings::{INPUT, SQL_ENGINE};
+
 use crate::names::nearest;
 use crate::{aggregates, scalars};
 
@@ -7,19 +9,22 @@ use crate::{aggregates, scalars};
 const LISTED: usize = 12;
 
 /// What stands for the present, which is another one in every time zone.
-const PRESENT_TIME: &str = "what it gives depends on the time zone of the machine: write the time, such as \
-     `TIMESTAMP '2026-01-31 12:00:00'`, or use `--sql-engine duckdb`";
-const PRESENT_DAY: &str = "what it gives depends on the time zone of the machine: write the day, such as \
-     `DATE '2026-01-31'`, or use `--sql-engine duckdb`";
+fn instead_of_present(name: &str) -> Option<String> {
+    let instead = match name.to_ascii_lowercase().as_str() {
+        "now" | "get_current_timestamp" | "current_timestamp" | "localtimestamp" => {
+            "time, such as `TIMESTAMP '2026-01-31 12:00:00'`"
+        }
+        "today" | "current_date" => "day, such as `DATE '2026-01-31'`",
+        _ => return None,
+    };
+    Some(format!(
+        "what it gives depends on the time zone of the machine: write the {instead}, or use {duckdb}",
+        duckdb = SQL_ENGINE.to("duckdb")
+    ))
+}
 
 /// Functions that are not there, with what does the same.
 const SPELLINGS: &[(&str, &str)] = &[
-    ("now", PRESENT_TIME),
-    ("get_current_timestamp", PRESENT_TIME),
-    ("current_timestamp", PRESENT_TIME),
-    ("localtimestamp", PRESENT_TIME),
-    ("today", PRESENT_DAY),
-    ("current_date", PRESENT_DAY),
     ("to_timestamp", "`make_timestamp(x * 1000000)` makes a time of seconds"),
     ("substring_index", "`split_part(x, ',', 1)` takes a part of a text"),
     ("date", "`CAST(x AS DATE)` makes a day"),
@@ -57,21 +62,25 @@ pub(crate) fn for_column(name: &str, names: &[&str]) -> String {
 /// What to do about a function that is not there.
 pub(crate) fn for_function(name: &str) -> String {
     if let Some(ours) = spelling(name) {
-        return ours.to_owned();
+        return ours;
     }
     let known = scalars::names();
     let candidates = known.iter().chain(aggregates::names()).copied();
     match nearest(name, candidates) {
         Some(near) => format!("did you mean `{near}`? `docs/sql.md` lists the functions"),
-        None => "`docs/sql.md` lists the functions; `--sql-engine duckdb` has all of DuckDB's".to_owned(),
+        None => format!(
+            "`docs/sql.md` lists the functions; {sql_engine} has all of DuckDB's",
+            sql_engine = SQL_ENGINE.to("duckdb")
+        ),
     }
 }
 
 /// What to do about a table that is not there.
 pub(crate) fn for_table(name: &str) -> String {
-    spelling(name).map_or_else(|| "the rows of `--input` are the table `input`".to_owned(), str::to_owned)
+    spelling(name).unwrap_or_else(|| format!("the rows of {INPUT} are the table `input`"))
 }
 
-fn spelling(name: &str) -> Option<&'static str> {
-    SPELLINGS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name)).map(|(_, ours)| *ours)
+fn spelling(name: &str) -> Option<String> {
+    let ours = SPELLINGS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
+    ours.map(|(_, ours)| (*ours).to_owned()).or_else(|| instead_of_present(name))
 }

@@ -91,7 +91,7 @@ unsafe impl VTabCursor for ListCursor {
         self.at = 0;
         self.elements = match args.iter().next() {
             Some(ValueRef::Blob(list)) => without_unwinding(|| Ok(elements(list, &self.item)))
-                .map_err(|problem| Error::ModuleError(problem.message))?,
+                .map_err(|problem| Error::ModuleError(problem.message.to_string()))?,
             _ => Vec::new(),
         };
         Ok(())

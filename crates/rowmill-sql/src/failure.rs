@@ -1,5 +1,6 @@
 //! What is wrong with a query, with the place and with what to do.
 
+use rowmill_types::settings::{SQL_ENGINE, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
 use rusqlite::{Error, ErrorCode};
 
@@ -35,8 +36,8 @@ impl Failures<'_> {
         if let Some(problem) = self.problem.take() {
             return problem;
         }
-        let message = format!("`{}` cannot be run: {}", self.text.flag, spoken(error));
-        Problem::new(ProblemCode::InvalidQuery, message).hint(GENERAL_HINT)
+        let message = format!("{} cannot be run: {}", self.text.setting, spoken(error));
+        Problem::new(ProblemCode::InvalidQuery, message).hint(general_hint())
     }
 
     /// The query failed while it ran.
@@ -57,32 +58,36 @@ impl Failures<'_> {
         if full {
             return Problem::new(ProblemCode::WriteFailed, "temporary files of the query cannot be written")
                 .cause(what)
-                .hint(
-                    "make room in the folder for temporary files, or choose another one with `--work-dir`",
-                );
+                .hint(format!(
+                    "make room in the folder for temporary files, or choose another one with {WORK_DIR}"
+                ));
         }
-        let message = format!("`{}` failed while it ran: {what}", self.text.flag);
+        let message = format!("{} failed while it ran: {what}", self.text.setting);
         Problem::new(ProblemCode::QueryFailed, message)
             .hint("correct the query, or leave out the rows that it fails on with `WHERE`")
     }
 }
 
 /// What is said where nothing more is known.
-const GENERAL_HINT: &str = "the dialect is that of DuckDB; `docs/sql.md` lists what is taken, and `--sql-engine duckdb` runs \
-     the query in DuckDB itself";
+fn general_hint() -> String {
+    format!(
+        "the dialect is that of DuckDB; `docs/sql.md` lists what is taken, and {duckdb} runs the query in DuckDB itself",
+        duckdb = SQL_ENGINE.to("duckdb")
+    )
+}
 
 /// The query is not taken.
 pub(crate) fn refused(text: &QueryText, refusal: &Refusal) -> Problem {
     let place = refusal.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
-    let message = format!("`{}` cannot be run: {}{place}", text.flag, refusal.message);
-    let hint = refusal.hint.clone().unwrap_or_else(|| GENERAL_HINT.to_owned());
+    let message = format!("{} cannot be run: {}{place}", text.setting, refusal.message);
+    let hint = refusal.hint.clone().unwrap_or_else(general_hint);
     Problem::new(ProblemCode::InvalidQuery, message).hint(hint)
 }
 
 /// The query has no result for some value.
 pub(crate) fn failed_on_value(text: &QueryText, failure: &EvaluationFailure) -> Problem {
     let place = failure.place.0.and_then(|location| place(&text.text, location)).unwrap_or_default();
-    let message = format!("`{}` failed while it ran: {}{place}", text.flag, failure.message);
+    let message = format!("{} failed while it ran: {}{place}", text.setting, failure.message);
     let hint =
         failure.hint.unwrap_or("correct the query, or leave out the rows that it fails on with `WHERE`");
     Problem::new(ProblemCode::QueryFailed, message).hint(hint)
@@ -90,7 +95,7 @@ pub(crate) fn failed_on_value(text: &QueryText, failure: &EvaluationFailure) -> 
 
 /// Two columns of the result have the same name.
 pub(crate) fn duplicate(text: &QueryText, name: &str) -> Problem {
-    let message = format!("`{}` gives two columns the name `{name}`", text.flag);
+    let message = format!("{} gives two columns the name `{name}`", text.setting);
     Problem::new(ProblemCode::InvalidQuery, message)
         .hint(format!("name them apart with `AS`, such as `… AS \"{name}_2\"`"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_types::Problem;
+use rowmill_types::{Problem, Setting};
 use rusqlite::{Connection, Result as SqlResult};
 
 use crate::binder::{BoundQuery, bind_condition, bind_sql};
@@ -29,8 +29,8 @@ const STEPS: i32 = 10_000;
 pub struct QueryText {
     /// What the user wrote.
     pub text: String,
-    /// The flag it was given with, for messages.
-    pub flag: &'static str,
+    /// The setting it was given with, for messages.
+    pub setting: Setting,
 }
 
 /// A query that has been checked.

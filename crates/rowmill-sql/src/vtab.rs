@@ -36,7 +36,7 @@ impl ScanProblem {
     }
 
     pub(crate) fn put(&self, problem: Problem) -> Error {
-        let text = problem.message.clone();
+        let text = problem.message.to_string();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
         Error::ModuleError(text)
     }

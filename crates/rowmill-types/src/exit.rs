@@ -1,5 +1,7 @@
 //! How the process ends.
 
+use crate::Words;
+
 /// The exit codes of every command, documented in `docs/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -25,14 +27,14 @@ impl ExitCode {
 
     /// What the code says, for the documentation.
     #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
+    pub fn meaning(self) -> Words {
+        Words::from_template(match self {
             Self::Ok => "every row is ok",
             Self::Stopped => "the run could not start, or was stopped by an error; what was done is kept",
             Self::Usage => "the command line was wrong; nothing was done",
-            Self::RowsFailed => "the run finished, some rows failed; `--resume` tries them again",
-            Self::LimitReached => "the run stopped at a limit you set (`--max-errors`); `--resume` goes on",
-            Self::Interrupted => "the run was interrupted; `--resume` goes on",
-        }
+            Self::RowsFailed => "the run finished, some rows failed; {resume} tries them again",
+            Self::LimitReached => "the run stopped at a limit you set ({max_errors}); {resume} goes on",
+            Self::Interrupted => "the run was interrupted; {resume} goes on",
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{ErrorKind, RateLimits};
+use crate::{ErrorKind, RateLimits, Vocabulary, Words};
 
 /// What a failed call means. The one thing retry decisions look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub struct CallError {
     /// How it failed.
     pub failure: CallFailure,
     /// What happened, for a person.
-    pub message: String,
+    pub message: Words,
     /// The HTTP status, where one was received.
     pub status: Option<u16>,
     /// The provider's own error code, where it gave one.
@@ -124,8 +124,14 @@ pub struct CallError {
 
 impl CallError {
     /// A failure without an HTTP answer.
-    pub fn new(failure: CallFailure, message: impl Into<String>) -> Self {
+    pub fn new(failure: CallFailure, message: impl Into<Words>) -> Self {
         Self { failure, message: message.into(), status: None, code: None, retry_after: None, rates: None }
+    }
+
+    /// The failure in the words of an entry point.
+    #[must_use]
+    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+        Self { message: self.message.worded(vocabulary), ..self }
     }
 
     /// Decides retry; no other code may look inside the error to decide it.

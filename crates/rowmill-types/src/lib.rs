@@ -1,5 +1,6 @@
 //! What a run is made of. Data only: no I/O, no decisions.
 
+mod action;
 mod attachment;
 mod chat;
 mod comparison;
@@ -8,6 +9,7 @@ pub mod exact_money;
 mod exit;
 mod fault;
 mod grouped;
+mod mark;
 mod money;
 mod open_files;
 mod private_folder;
@@ -18,11 +20,15 @@ mod row;
 mod row_columns;
 mod row_scan;
 mod secret;
+mod setting;
 mod text_value;
 pub mod time_text;
 mod tool;
 mod usage;
+mod vocabulary;
+mod words;
 
+pub use action::{Action, ActionMention, actions};
 pub use attachment::{Attachment, AttachmentKind, AttachmentRules};
 pub use chat::{AnswerVerdict, Completion, Finish, Message, Request, Role};
 pub use comparison::{Comparison, Scalar};
@@ -40,7 +46,10 @@ pub use rate::{RateLimits, RateWindow};
 pub use row::{BadRow, Field, Row, RowId, SourceRow};
 pub use row_columns::{RowColumns, RowTextWriter};
 pub use secret::Secret;
+pub use setting::{Setting, SettingMention, settings};
 pub use text_value::deserialize_text;
 pub use time_text::TimeText;
 pub use tool::{Answered, Citation, Echo, Hosted, ToolCall, ToolOutput, ToolSpec};
 pub use usage::{CallTiming, Usage};
+pub use vocabulary::Vocabulary;
+pub use words::Words;

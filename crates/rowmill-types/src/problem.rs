@@ -2,47 +2,59 @@
 
 use std::fmt;
 
-use crate::{ExitCode, ProblemCode};
+use crate::{ExitCode, ProblemCode, Vocabulary, Words};
 
 /// Why a command could not start or had to stop: what was wrong, where, and
 /// what to do next.
 ///
 /// ```
-/// # use rowmill_types::{Problem, ProblemCode};
+/// # use rowmill_types::{Problem, ProblemCode, settings::INPUT};
 /// let problem = Problem::new(ProblemCode::InputNotFound, "input file not found: `rows.jsonl`")
-///     .hint("check the path given to `--input`");
+///     .hint(format!("check the path given to {INPUT}"));
 /// assert_eq!(problem.to_string(), "input file not found: `rows.jsonl`");
+/// assert_eq!(problem.hint.as_deref(), Some("check the path given to `input`"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The permanent code; the error index explains it.
     pub code: ProblemCode,
     /// What was wrong and where.
-    pub message: String,
+    pub message: Words,
     /// The underlying cause, where another system reported one.
-    pub cause: Option<String>,
+    pub cause: Option<Words>,
     /// What to do next.
-    pub hint: Option<String>,
+    pub hint: Option<Words>,
 }
 
 impl Problem {
     /// A problem with a message.
-    pub fn new(code: ProblemCode, message: impl Into<String>) -> Self {
+    pub fn new(code: ProblemCode, message: impl Into<Words>) -> Self {
         Self { code, message: message.into(), cause: None, hint: None }
     }
 
     /// Adds what another system reported.
     #[must_use]
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
-        self.cause = Some(cause.to_string());
+        self.cause = Some(cause.to_string().into());
         self
     }
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Words>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The problem in the words of an entry point.
+    #[must_use]
+    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+        Self {
+            code: self.code,
+            message: self.message.worded(vocabulary),
+            cause: self.cause.map(|cause| cause.worded(vocabulary)),
+            hint: self.hint.map(|hint| hint.worded(vocabulary)),
+        }
     }
 
     /// How the process ends when this is what stopped it.

@@ -35,7 +35,7 @@ pub(crate) fn answers(
 
 /// Opens a store of answers that earlier runs may have filled.
 pub(crate) fn cached(folder: &Path, identity: String, warn: Tell) -> Result<Answers, Problem> {
-    let store = SqliteAnswers::open(folder, warn)?;
+    let store = SqliteAnswers::open(folder, Arc::new(move |text| warn(text.into())))?;
     Ok(Answers { store: Arc::new(store), identity, kept_before: Reused::Cache })
 }
 

@@ -127,7 +127,7 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
             OutputFile::claim(&path, Claim::Resume).map(Some).map_err(|problem| match problem.code {
                 ProblemCode::OutputBusy => {
                     let message = format!("another run is writing to `{}`", spec.output.name());
-                    Problem { message, ..problem }
+                    Problem { message: message.into(), ..problem }
                 }
                 _ => problem,
             })

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::{Event, Observer};
-use rowmill_types::grouped;
+use rowmill_types::settings::{MAX_COST, MAX_TOKENS};
+use rowmill_types::{Setting, grouped};
 
 use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
@@ -19,7 +20,7 @@ pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> 
     Arc::new(BudgetNotices {
         observer: Arc::clone(&control.observer),
         notice: Arc::clone(&control.notice),
-        flag: if work.budget.cost.is_some() { "`--max-cost`" } else { "`--max-tokens`" },
+        setting: if work.budget.cost.is_some() { MAX_COST } else { MAX_TOKENS },
     })
 }
 
@@ -27,21 +28,21 @@ pub(crate) fn observer(work: &WorkSpec, control: &Control) -> Arc<dyn Observer> 
 struct BudgetNotices {
     observer: Arc<dyn Observer>,
     notice: Tell,
-    /// The flag that sets the budget of the run.
-    flag: &'static str,
+    /// What sets the budget of the run.
+    setting: Setting,
 }
 
 impl Observer for BudgetNotices {
     fn observe(&self, event: &Event<'_>) {
-        if let Some(notice) = notice(event, self.flag) {
+        if let Some(notice) = notice(event, self.setting) {
             (self.notice)(notice);
         }
         self.observer.observe(event);
     }
 }
 
-/// What a person is told of an event, where it is about the budget that `flag` sets.
-fn notice(event: &Event<'_>, flag: &str) -> Option<Notice> {
+/// What a person is told of an event, where it is about the budget that `setting` sets.
+fn notice(event: &Event<'_>, setting: Setting) -> Option<Notice> {
     match event {
         Event::AnswersLimited { tokens, calls, .. } => {
             let fit = match calls {
@@ -49,12 +50,12 @@ fn notice(event: &Event<'_>, flag: &str) -> Option<Notice> {
                 Some(calls) => format!("{} calls at a time fit the budget", grouped(*calls)),
                 None => "calls fit what a row may spend".to_owned(),
             };
-            Some(Notice::Info(format!(
+            Some(Notice::info(format!(
                 "answers are limited to {} tokens at first, so that {fit}; a longer answer is asked again with more",
                 grouped(*tokens)
             )))
         }
-        Event::LimitIgnored { lane, allowed, used } => Some(Notice::Warning(format!(
+        Event::LimitIgnored { lane, allowed, used } => Some(Notice::warning(format!(
             "`{lane}` answered with {} tokens where {} were allowed; from now on as much or more is set aside for every call",
             grouped(*used),
             grouped(*allowed)
@@ -62,8 +63,8 @@ fn notice(event: &Event<'_>, flag: &str) -> Option<Notice> {
         Event::PacedByBudget { calls, .. } => {
             let calls =
                 if *calls == 1 { "one call".to_owned() } else { format!("{} calls", grouped(*calls)) };
-            Some(Notice::Info(format!(
-                "the budget leaves room for {calls} at a time; a lower `max_tokens` in the model string or a higher {flag} makes the run faster"
+            Some(Notice::info(format!(
+                "the budget leaves room for {calls} at a time; a lower `max_tokens` in the model string or a higher {setting} makes the run faster"
             )))
         }
         _ => None,
@@ -77,8 +78,8 @@ mod tests {
     #[test]
     fn a_person_is_told_what_was_chosen_and_what_to_do_about_a_slow_run() {
         let lane = "m";
-        let told = |event| match notice(&event, "`--max-cost`") {
-            Some(Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) => text,
+        let told = |event| match notice(&event, MAX_COST) {
+            Some(Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) => text.to_string(),
             None => String::new(),
         };
         assert_eq!(
@@ -93,13 +94,13 @@ mod tests {
         );
         assert_eq!(
             told(Event::PacedByBudget { lane, calls: 3 }),
-            "the budget leaves room for 3 calls at a time; a lower `max_tokens` in the model string or a higher `--max-cost` makes the run faster"
+            "the budget leaves room for 3 calls at a time; a lower `max_tokens` in the model string or a higher `max_cost` makes the run faster"
         );
         assert!(told(Event::PacedByBudget { lane, calls: 1 }).contains("room for one call at a time;"));
         assert_eq!(
             told(Event::LimitIgnored { lane, allowed: 256, used: 900 }),
             "`m` answered with 900 tokens where 256 were allowed; from now on as much or more is set aside for every call"
         );
-        assert_eq!(notice(&Event::AllRead, ""), None);
+        assert_eq!(notice(&Event::AllRead, MAX_COST), None);
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use rowmill_store::answers::{PruneSpec, Pruned, SqliteAnswers, Stats};
+use rowmill_types::settings::CACHE;
 use rowmill_types::{Problem, ProblemCode};
 
 /// What the store in `folder` holds.
@@ -31,7 +32,7 @@ fn existing(folder: &Path) -> Result<SqliteAnswers, Problem> {
     if !SqliteAnswers::file_in(folder).exists() {
         let message = format!("there is no store of answers in `{}`", folder.display());
         return Err(Problem::new(ProblemCode::CacheUnusable, message)
-            .hint("name the folder that a run was given with `--cache`"));
+            .hint(format!("name the folder that a run was given with {CACHE}")));
     }
     // What the file cannot do is told as the problem of the call itself.
     SqliteAnswers::open(folder, Arc::new(drop))

@@ -8,6 +8,7 @@ use rowmill_core::summary::Tally;
 use rowmill_data::table::TableTarget;
 use rowmill_data::{WantedColumn, listed_columns};
 use rowmill_types::grouped;
+use rowmill_types::settings::{ATTACH, ID_FIELD, LIMIT, OFFSET, SAMPLE, SPLIT_BY, SQL, TEMPLATE, WHERE};
 
 use crate::prepare::Rows;
 use crate::spec::{Output, Prompt, RunSpec, TableOutput};
@@ -15,8 +16,8 @@ use crate::spec::{Output, Prompt, RunSpec, TableOutput};
 /// The columns that the template and the flags name.
 pub(crate) fn wanted_columns(spec: &RunSpec, template: &Template) -> Vec<WantedColumn> {
     let of_template = template.fields().into_iter().map(WantedColumn::of_template);
-    let of_ids = spec.id_field.iter().map(|name| WantedColumn::of_flag("--id-field", name));
-    let of_files = spec.files.attach.iter().map(|name| WantedColumn::of_flag("--attach", name));
+    let of_ids = spec.id_field.iter().map(|name| WantedColumn::of_setting(ID_FIELD, name));
+    let of_files = spec.files.attach.iter().map(|name| WantedColumn::of_setting(ATTACH, name));
     of_template.chain(of_ids).chain(of_files).chain(split_column(&spec.output)).collect()
 }
 
@@ -36,7 +37,7 @@ fn split_column(output: &Output) -> Option<WantedColumn> {
         return None;
     };
     let name = split_by.strip_prefix("input.").filter(|name| !name.contains('.'))?;
-    Some(WantedColumn { name: name.to_owned(), named_by: format!("`--split-by` names `{split_by}`") })
+    Some(WantedColumn { name: name.to_owned(), named_by: format!("{SPLIT_BY} names `{split_by}`").into() })
 }
 
 /// What is said of a prompt that is the same for every row; `None` if it is not, or may well be.
@@ -47,7 +48,7 @@ pub(crate) fn same_prompt_text(spec: &RunSpec, template: &Template, rows: &Rows)
     }
     let advice = match &spec.prompt {
         Prompt::Inline(text) if Path::new(text).is_file() => {
-            format!("`{text}` is a file: `--template {text}` sends what is in it")
+            format!("`{text}` is a file: {template} sends what is in it", template = TEMPLATE.to(text))
         }
         _ => match single_braced(template.text()) {
             Some(name) => format!(
@@ -90,27 +91,36 @@ pub(crate) fn no_rows_text(spec: &RunSpec, tally: &Tally, all_rows: &dyn Dataset
     }
     let (selection, query) = (&spec.selection, &spec.query);
     let input = format!("`{}`", spec.input.location.name());
-    let zero = [("--limit", selection.limit), ("--sample", selection.sample.map(|sample| sample.count))];
-    if let Some((flag, _)) = zero.iter().find(|(_, rows)| *rows == Some(0)) {
-        return Some(format!("no row was selected: `{flag} 0` takes none"));
+    let zero = [(LIMIT, selection.limit), (SAMPLE, selection.sample.map(|sample| sample.count))];
+    if let Some((setting, _)) = zero.iter().find(|(_, rows)| *rows == Some(0)) {
+        return Some(format!("no row was selected: {none} takes none", none = setting.to(0)));
     }
     let offset = selection.offset;
     Some(match tally.input_rows {
         0 if query.sql.is_some() => {
             let columns = columns_text(all_rows);
-            format!("no row was selected: the query of `--sql` gave no row of {input}{columns}")
+            format!("no row was selected: the query of {SQL} gave no row of {input}{columns}")
         }
         0 => match &query.condition {
             Some(condition) => {
                 let columns = columns_text(all_rows);
-                format!("no row was selected: no row of {input} satisfies `--where {condition}`{columns}")
+                format!(
+                    "no row was selected: no row of {input} satisfies {which}{columns}",
+                    which = WHERE.to(condition)
+                )
             }
             None => format!("no row was selected: {input} has no rows"),
         },
-        1 => format!("no row was selected: `--offset {offset}` passes over the only row there is"),
+        1 => format!(
+            "no row was selected: {offset} passes over the only row there is",
+            offset = OFFSET.to(offset)
+        ),
         rows => {
             let rows = grouped(rows);
-            format!("no row was selected: `--offset {offset}` passes over all {rows} rows there are")
+            format!(
+                "no row was selected: {offset} passes over all {rows} rows there are",
+                offset = OFFSET.to(offset)
+            )
         }
     })
 }

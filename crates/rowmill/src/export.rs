@@ -10,6 +10,7 @@ use rowmill_data::local_path;
 use rowmill_data::output::Claim;
 use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::{JSON_SCHEMA, OVERWRITE, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::all_envelopes::all_envelopes;
@@ -63,7 +64,7 @@ pub async fn export(spec: ExportSpec) -> Result<ExportReport, Problem> {
     let claim = if spec.overwrite { Claim::Overwrite } else { Claim::New };
     spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
-        Some(source) => Some(text_of(source, "--json-schema", &spec.environment).await?),
+        Some(source) => Some(text_of(source, JSON_SCHEMA, &spec.environment).await?),
         None => None,
     };
     let done = tokio::task::spawn_blocking(move || {
@@ -121,7 +122,9 @@ fn attempt(
 /// A run can be resumed; an export can only be made again, in the place of what is there or elsewhere.
 fn without_resume(problem: Problem) -> Problem {
     match problem.code {
-        ProblemCode::OutputExists => problem.hint("use `--overwrite` to replace it, or choose another place"),
+        ProblemCode::OutputExists => {
+            problem.hint(format!("use {OVERWRITE} to replace it, or choose another place"))
+        }
         ProblemCode::WriteFailed => {
             problem.hint("make room there, or choose another place; nothing of the run was changed")
         }
@@ -184,7 +187,7 @@ impl Found {
         let input = header.map(|header| header.fingerprint.input.path).filter(|path| path != "-");
         let schema = spec.schema.as_deref().and_then(local_path);
         run.map(|path| ReadPath::new("the run itself", path))
-            .chain(schema.map(|path| ReadPath::new("`--json-schema`", path)))
+            .chain(schema.map(|path| ReadPath::new(JSON_SCHEMA, path)))
             .chain(input.map(|path| ReadPath::new("the input of the run", path)))
             .chain(made_from)
             .collect()
@@ -207,11 +210,14 @@ fn output_of(folder: &Path) -> Option<PathBuf> {
 fn no_run(path: &Path) -> Problem {
     let shown = path.display();
     let (what, hint) = if path.exists() {
-        (format!("`{shown}` holds no run"), "give the output of a run or its work folder, `.OUTPUT.rowmill`")
+        (
+            format!("`{shown}` holds no run"),
+            "give the output of a run or its work folder, `.OUTPUT.rowmill`".to_owned(),
+        )
     } else {
         (
             format!("there is no run `{shown}`"),
-            "give the output of a run, or its work folder; a run with `--work-dir` needs it here too",
+            format!("give the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"),
         )
     };
     Problem::new(ProblemCode::RunUnusable, what).hint(hint)
@@ -227,9 +233,9 @@ fn changed(run: &Path) -> Problem {
 fn check_is_output(path: &Path) -> Result<(), Problem> {
     let unusable = |cause: &dyn std::fmt::Display| {
         let message = format!("`{}` is not an output of rowmill", path.display());
-        Problem::new(ProblemCode::RunUnusable, message)
-            .cause(cause)
-            .hint("give the output of a run, or its work folder; a run with `--work-dir` needs it here too")
+        Problem::new(ProblemCode::RunUnusable, message).cause(cause).hint(format!(
+            "give the output of a run, or its work folder; a run with {WORK_DIR} needs it here too"
+        ))
     };
     let mut reader = BufReader::new(fs::File::open(path).map_err(|error| unusable(&error))?);
     let mut line = Vec::new();

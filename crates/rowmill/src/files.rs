@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::{Attachments, Dataset, Room};
 use rowmill_data::{AttachmentSpec, Format, attachments, folder_of_input, local_files, local_path};
 use rowmill_http::HttpClient;
+use rowmill_types::settings::{ARCHIVE_INPUTS, ATTACH, EXTRACT, ID, ID_FIELD, INPUT};
 use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Problem, ProblemCode, Row, RowError};
 use serde_json::Value;
 
@@ -105,7 +106,7 @@ fn attached(fields: &[String], base: &Path, row: &Row) -> Vec<ReadPath> {
     };
     let texts = fields.iter().filter_map(|field| row.field(field)).flat_map(texts);
     let paths = texts.filter_map(|text| local_path(&text));
-    paths.map(|path| ReadPath::new("`--attach`", base.join(path))).collect()
+    paths.map(|path| ReadPath::new(ATTACH, base.join(path))).collect()
 }
 
 /// Sends no file that the run writes, whatever was known of the rows before.
@@ -126,7 +127,7 @@ impl Attachments for KeptApart {
             let checked = tokio::task::spawn_blocking(move || check_apart(&reads, &writes, None)).await;
             let refused = match checked {
                 Ok(checked) => checked.err().map(|problem| problem.message),
-                Err(error) => Some(format!("a file of the row could not be looked at: {error}")),
+                Err(error) => Some(format!("a file of the row could not be looked at: {error}").into()),
             };
             match refused {
                 Some(message) => Err(RowError::new(ErrorKind::Attachment, message)),
@@ -159,19 +160,24 @@ fn base(spec: &RunSpec) -> Result<PathBuf, Problem> {
 /// Flags that are about files are mistakes where no file is sent.
 fn nothing_to_send(spec: &RunSpec) -> Result<(), Problem> {
     let given = [
-        ("--extract", spec.files.extract_text),
-        ("--archive-inputs", spec.files.archive.is_some()),
-        ("--id", spec.files.id_given),
+        (EXTRACT, spec.files.extract_text),
+        (ARCHIVE_INPUTS, spec.files.archive.is_some()),
+        (ID, spec.files.id_given),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((flag @ "--id", _)) => {
-            Err(Problem::new(ProblemCode::Usage, format!("{flag} is for documents, and the input has rows"))
-                .hint("name the field that tells rows apart with `--id-field`"))
-        }
-        Some((flag, _)) => {
-            Err(Problem::new(ProblemCode::Usage, format!("{flag} was given, but no file goes with a row"))
-                .hint("name the field that holds the path with `--attach FIELD`, or give a folder of documents to `--input`"))
-        }
+        Some((ID, _)) => Err(Problem::new(
+            ProblemCode::Usage,
+            format!("{id} is for documents, and the input has rows", id = ID.bare()),
+        )
+        .hint(format!("name the field that tells rows apart with {ID_FIELD}"))),
+        Some((setting, _)) => Err(Problem::new(
+            ProblemCode::Usage,
+            format!("{given} was given, but no file goes with a row", given = setting.bare()),
+        )
+        .hint(format!(
+            "name the field that holds the path with {attach}, or give a folder of documents to {INPUT}",
+            attach = ATTACH.to("FIELD")
+        ))),
         None => Ok(()),
     }
 }

@@ -15,7 +15,9 @@ use rowmill_data::shown_source;
 use rowmill_data::table::{InputPart, draft, remove_leftovers};
 use rowmill_data::traces::settle_traces;
 use rowmill_engine::{RunEnd, StopCause};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::actions::EXPORT_RESULTS;
+use rowmill_types::settings::{RESUME, WORK_DIR};
+use rowmill_types::{Problem, ProblemCode, Vocabulary};
 
 use crate::ids::KnownBy;
 use crate::paths::check_still_apart;
@@ -45,6 +47,8 @@ pub(crate) struct Ended {
     pub(crate) ledger: OpenLedger,
     /// Takes secrets of the environment out of values that become names of files.
     pub(crate) table_redactor: Redactor,
+    /// How the summary names settings.
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl Ended {
@@ -77,7 +81,7 @@ pub(crate) fn finish(
         }
     }
     let failed_rows = ended.failed_rows();
-    let Ended { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
+    let Ended { mut end, header, model, agent, started, variables, resumed, limits, vocabulary, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {
@@ -85,7 +89,7 @@ pub(crate) fn finish(
     }
     let exit = exit_code(end.stopped.as_ref(), failed_rows);
     let mut report = RunReport {
-        summary: summary(spec, header.run, (model, agent), started, variables, &end),
+        summary: summary(spec, header.run, (model, agent), started, variables, (&end, vocabulary)),
         exit,
         stopped: end.stopped,
         unknown_rows: end.unknown_rows,
@@ -174,17 +178,26 @@ fn leaves_nothing(spec: &RunSpec, stopped: Option<&StopCause>, all_ok: bool) -> 
 /// Of a run to standard output only its work folder has the answers, so what stopped it says
 /// where that is and what to do with it.
 fn tell_where_answers_are(problem: &mut Problem, folder: &Path) {
-    let folder = shell_word(folder);
+    let folder = &shell_word(folder);
     let hint = problem.hint.take();
-    problem.hint = Some(match hint {
-        Some(hint) if problem.message != READER_ENDED => {
-            format!("{hint}; the run is kept in {folder}, so add `--work-dir {folder}`")
+    problem.hint = Some(
+        match hint {
+            Some(hint) if problem.message != READER_ENDED => {
+                format!(
+                    "{}; the run is kept in {folder}, so add {work_dir}",
+                    hint.marked(),
+                    work_dir = WORK_DIR.to(folder)
+                )
+            }
+            _ => format!(
+                "every answer so far is kept in {folder}: {export} \
+             them to a file, and the same command with {resume_there} gives them again and goes on",
+                export = EXPORT_RESULTS.of(folder),
+                resume_there = RESUME.and(WORK_DIR.to(folder))
+            ),
         }
-        _ => format!(
-            "every answer so far is kept in {folder}: `rowmill export {folder} --output results.jsonl` writes \
-             them to a file, and the same command with `--resume --work-dir {folder}` gives them again and goes on"
-        ),
-    });
+        .into(),
+    );
 }
 
 /// A path as it can be pasted into a shell.
@@ -213,7 +226,7 @@ fn summary(
     (model, agent): (String, Option<String>),
     started: jiff::Timestamp,
     variables: Vec<String>,
-    end: &RunEnd,
+    (end, vocabulary): (&RunEnd, Vocabulary),
 ) -> RunSummary {
     RunSummary {
         run,
@@ -247,7 +260,7 @@ fn summary(
         completed_at: seconds(jiff::Timestamp::now()),
         status: status(end.stopped.as_ref()),
         stopped_by: match &end.stopped {
-            Some(StopCause::Problem(problem)) => Some(problem.message.clone()),
+            Some(StopCause::Problem(problem)) => Some(problem.message.render(vocabulary)),
             _ => None,
         },
         outcome_unknown_rows: end.unknown_rows,

@@ -8,7 +8,8 @@ use rowmill_core::ports::{Column, ColumnKind, Dataset, Room};
 use rowmill_core::prompt::Template;
 use rowmill_data::{Format, InputFile, InputSpec, Purpose, dataset, local_files, spool};
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Problem, ProblemCode, RowError, SourceRow};
+use rowmill_types::settings::TEMPLATE;
+use rowmill_types::{Problem, ProblemCode, RowError, SourceRow, Words};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -47,7 +48,7 @@ impl fmt::Debug for HeadSpec {
 }
 
 /// Hears what a query cannot see of an input.
-pub type HeadNotice = Arc<dyn Fn(String) + Send + Sync>;
+pub type HeadNotice = Arc<dyn Fn(Words) + Send + Sync>;
 
 /// What an input looks like.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ pub struct Head {
     /// The first rows.
     pub rows: Vec<HeadRow>,
     /// What a person should know about how they were read.
-    pub notice: Option<String>,
+    pub notice: Option<Words>,
 }
 
 /// A column, as far as the first rows tell.
@@ -109,7 +110,7 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
         Some(Prompt::Default) => Some(Template::default_template()),
         Some(Prompt::Inline(text)) => Some(Template::parse(text.clone())),
         Some(Prompt::Source(source)) => {
-            let text = text_of(source, "--template", &spec.environment).await?;
+            let text = text_of(source, TEMPLATE, &spec.environment).await?;
             Some(Template::parse(text))
         }
     };

@@ -14,6 +14,7 @@ use rowmill_data::Location;
 use rowmill_data::output::{
     InputIds, InputOrder, OutputFile, RemovedRows, order_by_input, replace_ids, settle, settle_by_number,
 };
+use rowmill_types::settings::{ACCEPT_CHANGES, ID_FIELD, INPUT, OVERWRITE, REMOVED_ROWS, RESUME};
 use rowmill_types::{BadRow, Problem, ProblemCode, RowId, SourceRow};
 
 use crate::counts::counted;
@@ -114,26 +115,33 @@ fn reason_against(before: &Fingerprint, now: &Fingerprint) -> Option<&'static st
 
 fn cannot_be_added(field: &str, reason: &str) -> Problem {
     let message = format!(
-        "`--id-field {field}` cannot be added: the run to be resumed began without an id field, so its rows are \
-         known by their numbers, and {reason}"
+        "{id_field} cannot be added: the run to be resumed began without an id field, so its rows are \
+         known by their numbers, and {reason}",
+        id_field = ID_FIELD.to(field)
     );
-    Problem::new(ProblemCode::ChangedRun, message).hint(
-        "leave out `--id-field`, or resume with the input as it was, or start again with `--overwrite`; \
-         `--accept-changes` does not help here",
-    )
+    Problem::new(ProblemCode::ChangedRun, message).hint(format!(
+        "leave out {ID_FIELD}, or resume with the input as it was, or start again with {OVERWRITE}; \
+         {ACCEPT_CHANGES} does not help here"
+    ))
 }
 
 /// Why nobody knows which rows are not in the input any more.
 fn cannot_be_dropped(has_ids: bool) -> Problem {
     let (message, hint) = if has_ids {
         (
-            "`--removed-rows drop` needs an input that can be read again, and this one is a stream",
-            "save the stream in a file and name that with `--input`",
+            format!(
+                "{removed_rows} needs an input that can be read again, and this one is a stream",
+                removed_rows = REMOVED_ROWS.to("drop")
+            ),
+            format!("save the stream in a file and name that with {INPUT}"),
         )
     } else {
         (
-            "`--removed-rows drop` needs ids: a row that is known by its number cannot be missed",
-            "name the field with the ids with `--id-field`, or leave `--removed-rows` out",
+            format!(
+                "{removed_rows} needs ids: a row that is known by its number cannot be missed",
+                removed_rows = REMOVED_ROWS.to("drop")
+            ),
+            format!("name the field with the ids with {ID_FIELD}, or leave {REMOVED_ROWS} out"),
         )
     };
     Problem::new(ProblemCode::Usage, message).hint(hint)
@@ -146,7 +154,8 @@ fn other_ids(old: &str, now: Option<&str>) -> Problem {
          would not be found again"
     );
     Problem::new(ProblemCode::ChangedRun, message).hint(format!(
-        "give `--id-field {old}` as before, or start again with `--overwrite`; `--accept-changes` does not help here"
+        "give {id_field} as before, or start again with {OVERWRITE}; {ACCEPT_CHANGES} does not help here",
+        id_field = ID_FIELD.to(old)
     ))
 }
 
@@ -241,10 +250,10 @@ impl NumberedInput {
         if order.found_rows < settling.expected_rows {
             let rows = counted(settling.expected_rows - order.found_rows, "row");
             let message = format!("`{}` lacks {rows} that should be in it", output.display());
-            return Err(Problem::new(ProblemCode::OutputUnusable, message).hint(
+            return Err(Problem::new(ProblemCode::OutputUnusable, message).hint(format!(
                 "the input was changed while the run went on, or ids were mistaken for each other; the same \
-                 command with `--resume` sends what is missing",
-            ));
+                 command with {RESUME} sends what is missing"
+            )));
         }
         Ok(order)
     }
@@ -362,12 +371,9 @@ mod tests {
         let removed = refusal(Some("id"), None);
         assert!(removed.contains("known by the field `id`; known by their numbers"), "{removed}");
         let other = refusal(Some("id"), Some("key"));
-        assert!(other.contains("known by the field `key`") && other.contains("`--id-field id`"), "{other}");
+        assert!(other.contains("known by the field `key`") && other.contains("`id_field: id`"), "{other}");
         let stream = refusal(None, Some("id"));
-        assert!(
-            stream.contains("`--id-field id` cannot be added") && stream.contains("a stream"),
-            "{stream}"
-        );
+        assert!(stream.contains("`id_field: id` cannot be added") && stream.contains("a stream"), "{stream}");
     }
 
     #[test]

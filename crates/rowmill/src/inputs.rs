@@ -10,7 +10,8 @@ use rowmill_data::{
     local_files, spool, sql_dataset, where_dataset,
 };
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{ATTACH, COLUMNS, ID_FIELD, SQL, SQL_ENGINE};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use crate::environment::Environment;
 use crate::fetching::fetch_notices;
@@ -20,12 +21,12 @@ use crate::run::{Control, Notice};
 use crate::spec::{Query, RunSpec};
 
 /// Tells a person what they should know.
-pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+pub(crate) type Tell = Arc<dyn Fn(Words) + Send + Sync>;
 
 /// Passes warnings on to whoever watches the run.
 pub(crate) fn warnings(control: &Control) -> Tell {
     let notice = Arc::clone(&control.notice);
-    Arc::new(move |text| notice(Notice::Warning(text)))
+    Arc::new(move |text| notice(Notice::warning(text)))
 }
 
 /// Brings the input of a run onto this machine, if it is elsewhere.
@@ -85,7 +86,7 @@ pub(crate) fn open(
         warn(text);
     }
     if spec.query.is_empty() && !documents {
-        empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text));
+        empty_columns(&*narrowed, wanted)?.into_iter().for_each(|text| warn(text.into()));
     }
     if documents && narrowed.own_id().is_none() {
         check_documents(spec)?;
@@ -104,12 +105,12 @@ pub(crate) fn all_rows(spec: &RunSpec, seen: &Arc<dyn Dataset>) -> Result<Arc<dy
 fn check_documents(spec: &RunSpec) -> Result<(), Problem> {
     let (message, hint) = match (&spec.query.sql, spec.files.attach.is_empty()) {
         (None, _) => (
-            "`--columns` leaves out what names the file of a row",
-            "keep `path` and `digest` among the columns",
+            format!("{COLUMNS} leaves out what names the file of a row"),
+            "keep `path` and `digest` among the columns".to_owned(),
         ),
         (Some(_), true) => (
-            "the result of `--sql` over documents is rows, and no file goes with them",
-            "select `path` and add `--attach path` to send the files",
+            format!("the result of {SQL} over documents is rows, and no file goes with them"),
+            format!("select `path` and add {attach} to send the files", attach = ATTACH.to("path")),
         ),
         (Some(_), false) => return Ok(()),
     };
@@ -130,9 +131,11 @@ fn narrowed(
     // Sorts and copies of a query go where the run keeps its other files.
     if query.sql.is_some() && spec.id_field.is_none() {
         warn(
-            "rows are numbered by their place in the result of `--sql`; with `--id-field` a resume \
+            format!(
+                "rows are numbered by their place in the result of {SQL}; with {ID_FIELD} a resume \
                   knows them even if the input changes"
-                .to_owned(),
+            )
+            .into(),
         );
     }
     let narrowing = Narrowing { temp: folder, warn };
@@ -161,7 +164,10 @@ pub(crate) fn chosen_rows(
             let files = local_files(place)?.ok_or_else(|| {
                 Problem::new(
                     ProblemCode::NoSqlEngine,
-                    "`--sql-engine duckdb` needs an input that is made of files",
+                    format!(
+                        "{sql_engine} needs an input that is made of files",
+                        sql_engine = SQL_ENGINE.to("duckdb")
+                    ),
                 )
                 .hint("write the rows into a file first, or leave the flag out")
             })?;

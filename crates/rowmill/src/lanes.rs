@@ -13,7 +13,11 @@ use rowmill_models::{
     attachment_rules, build, lane_facts,
 };
 use rowmill_tools::Person;
-use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, Secret, ToolSpec, grouped};
+use rowmill_types::actions::SET_PRICES;
+use rowmill_types::settings::{MAX_COST, MAX_ROW_COST};
+use rowmill_types::{
+    AttachmentRules, Money, Problem, ProblemCode, Secret, Setting, ToolSpec, Vocabulary, grouped,
+};
 
 use crate::environment::Environment as RunEnvironment;
 use crate::run::{Control, Notice};
@@ -104,6 +108,11 @@ impl<'a> Maker<'a> {
         })
     }
 
+    /// How errors of rows name settings.
+    pub(crate) fn vocabulary(&self) -> Vocabulary {
+        self.control.vocabulary
+    }
+
     /// Who can sign in to servers, if anyone is present.
     pub(crate) fn person(&self) -> Option<Person> {
         self.control.person.clone()
@@ -128,7 +137,7 @@ impl<'a> Maker<'a> {
 
     fn tell_info(&self, text: Option<String>) {
         if let Some(text) = text {
-            self.tell(Notice::Info(text));
+            self.tell(Notice::info(text));
         }
     }
 
@@ -149,9 +158,9 @@ impl<'a> Maker<'a> {
             self.check_name(&setup.model, priced.as_ref());
             self.check_tools(&setup.model, &facts, asks.tools.len());
             first.get_or_insert_with(|| (setup.model.clone(), identity(&setup), attachment_rules(&setup)));
-            let budgets = [("--max-cost", self.spec.budget), ("--max-row-cost", self.spec.agents.row_budget)];
-            for (flag, limits) in budgets {
-                check_budget(flag, limits, &setup.model, &facts, priced.as_ref())?;
+            let budgets = [(MAX_COST, self.spec.budget), (MAX_ROW_COST, self.spec.agents.row_budget)];
+            for (setting, limits) in budgets {
+                check_budget(setting, limits, &setup.model, &facts, priced.as_ref())?;
             }
             secrets.extend_from_slice(setup.connection.secrets());
             lanes.push(Arc::new(lane(self.spec, setup, facts, priced, &self.http, self.control)?));
@@ -166,7 +175,7 @@ impl Maker<'_> {
     /// Tells what a person should know, once.
     pub(crate) fn tell(&self, notice: Notice) {
         let (Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) = &notice;
-        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone());
+        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_string());
         if is_new {
             (self.control.notice)(notice);
         }
@@ -185,7 +194,7 @@ impl Maker<'_> {
     /// Says when a provider will refuse every request, because there are too many tools in it.
     fn check_tools(&self, model: &ModelString, facts: &LaneFacts, tools: usize) {
         if let Some(most) = facts.max_tools.filter(|most| tools > *most) {
-            self.tell(Notice::Warning(format!(
+            self.tell(Notice::warning(format!(
                 "`{}.{}` is offered {tools} tools, and `{}` takes {most} at most in one request; offer fewer with \
                  `tools` of a server or of the card, such as `tools: {{files: [\"read_*\"]}}`",
                 model.provider, model.model, model.provider
@@ -203,7 +212,7 @@ impl Maker<'_> {
         .map(|name| format!("`{}.{name}`", model.provider))
         .collect();
         if !near.is_empty() {
-            self.tell(Notice::Warning(format!(
+            self.tell(Notice::warning(format!(
                 "`{}.{}` is not among the models that rowmill knows of, and is asked for as it is; did you mean {}?",
                 model.provider,
                 model.model,
@@ -253,7 +262,7 @@ pub(crate) fn setup(
         schema: asks.schema.clone(),
         tools: asks.tools.clone(),
         parallel_tool_calls: asks.parallel_tool_calls,
-        notice: Arc::new(move |text| notice(Notice::Warning(text))),
+        notice: Arc::new(move |text| notice(Notice::warning(text))),
     })
 }
 
@@ -338,7 +347,7 @@ pub(crate) fn identity(setup: &Setup) -> String {
 
 /// A budget can be kept only if the worst case of a call is known and fits.
 fn check_budget(
-    flag: &str,
+    setting: Setting,
     limits: BudgetLimits,
     model: &ModelString,
     facts: &LaneFacts,
@@ -352,10 +361,10 @@ fn check_budget(
     if cost.is_some() && priced.is_none() {
         return Err(Problem::new(
             ProblemCode::UnknownPrice,
-            format!("`{flag}` needs the price of `{name}`, which is not known"),
+            format!("{setting} needs the price of `{name}`, which is not known"),
         )
         .hint(format!(
-            "put its price per million tokens at the top of `rowmill.toml`, such as: prices.\"{name}\" = {{ input = 0.25, output = 2.0 }}"
+            "put its price per million tokens {SET_PRICES}, such as: prices.\"{name}\" = {{ input = 0.25, output = 2.0 }}"
         )));
     }
     let Some(most) = max_output(facts, priced) else {
@@ -373,7 +382,7 @@ fn check_budget(
         Some(limit) if worst > limit => Err(Problem::new(
             ProblemCode::UnknownPrice,
             format!(
-                "one answer of `{name}` can have {} tokens and cost {worst}, more than `{flag}` {limit}",
+                "one answer of `{name}` can have {} tokens and cost {worst}, more than {setting} {limit}",
                 grouped(most)
             ),
         )

@@ -77,6 +77,7 @@ mod spec_json;
 mod spec_place;
 mod texts;
 mod traces;
+pub mod wording;
 mod work;
 
 pub use agent_flags::AgentFlags;
@@ -118,7 +119,7 @@ pub use rowmill_models::{
 pub use rowmill_tools::{McpServerConfig, Person};
 pub use rowmill_types::{
     ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
-    grouped,
+    Vocabulary, Words, grouped,
 };
 pub use run::{Control, Notice, run};
 pub use spec::{

@@ -5,11 +5,13 @@ use rowmill_core::ports::{Dataset, Event};
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_engine::RunEnd;
-use rowmill_types::{Money, grouped};
+use rowmill_types::settings::{ID_FIELD, OUTPUT, RETRY_UNKNOWN};
+use rowmill_types::{Money, Words, grouped};
 
 use crate::columns::no_rows_text;
 use crate::counts::{counted, verb};
 use crate::ids::KnownBy;
+use crate::resume::listed_changes;
 use crate::run::{Control, Notice};
 use crate::spec::{Output, RunSpec};
 
@@ -37,13 +39,14 @@ pub(crate) fn tell_beginning(
     spent: Spend,
 ) {
     if resumed.is_some_and(|rows| rows.all == ResumeCounts::default()) {
-        let text =
-            "there is nothing to resume here yet, so every row is sent; check `--output` if there should be";
-        (control.notice)(Notice::Warning(text.into()));
+        let text = format!(
+            "there is nothing to resume here yet, so every row is sent; check {OUTPUT} if there should be"
+        );
+        (control.notice)(Notice::warning(text));
     } else if let Some(rows) = resumed {
         let counts = rows.counts();
         let are = |count: u64, what: &str| format!("{} {}", counted(count, what), verb(count, "is", "are"));
-        (control.notice)(Notice::Info(format!(
+        (control.notice)(Notice::info(format!(
             "resuming: {} done and skipped, {} tried again, {} with unknown outcome {} sent again{}",
             are(counts.done, "row"),
             are(counts.failed, "failed row"),
@@ -55,7 +58,7 @@ pub(crate) fn tell_beginning(
             let rows = counts.with_turns;
             let (go, their) = (verb(rows, "goes", "go"), verb(rows, "its", "their"));
             let text = format!("{} of them {go} on after {their} last finished turn", grouped(rows));
-            (control.notice)(Notice::Info(text));
+            (control.notice)(Notice::info(text));
         }
         tell_unsent(control, counts);
     }
@@ -63,13 +66,12 @@ pub(crate) fn tell_beginning(
         control.observer.observe(&Event::SpentBefore { spent });
     }
     if spent.cost > Money::ZERO {
-        (control.notice)(Notice::Info(format!("spent before: {}", spent.cost)));
+        (control.notice)(Notice::info(format!("spent before: {}", spent.cost)));
     }
     if settings_unknown {
-        (control.notice)(Notice::Warning(
+        (control.notice)(Notice::warning(
             "the earlier run's work folder is gone, so a changed model, prompt or schema cannot be noticed, and a \
-             budget does not know what was spent before"
-                .into(),
+             budget does not know what was spent before",
         ));
     }
 }
@@ -80,7 +82,7 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
         let rows = counts.cut_tools;
         let (is, them) = (verb(rows, "is", "are"), verb(rows, "it", "them"));
         let ends = verb(rows, "it ends", "they end");
-        (control.notice)(Notice::Warning(format!(
+        (control.notice)(Notice::warning(format!(
             "{} {is} not sent: the run was cut while a tool of {them} ran that must not run twice; {ends} as \
              `OutcomeUnknown`",
             counted(rows, "row")
@@ -92,8 +94,8 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
             1 => ("is left as it is", "it"),
             _ => ("are left as they are", "them"),
         };
-        (control.notice)(Notice::Warning(format!(
-            "{} {left}: a tool may have run; `--retry-unknown` works on {them} again",
+        (control.notice)(Notice::warning(format!(
+            "{} {left}: a tool may have run; {RETRY_UNKNOWN} works on {them} again",
             counted(rows, "row")
         )));
     }
@@ -103,22 +105,21 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
 pub(crate) fn tell_made_and_changed(
     control: &Control,
     made: Vec<String>,
-    changes: &[String],
+    changes: &[Words],
     known_by: &KnownBy,
 ) {
-    made.into_iter().for_each(|text| (control.notice)(Notice::Info(text)));
+    made.into_iter().for_each(|text| (control.notice)(Notice::info(text)));
     if !changes.is_empty() {
-        (control.notice)(Notice::Info(format!(
+        (control.notice)(Notice::info(format!(
             "going on with changed settings; rows that are ok stay as they are:\n  {}",
-            changes.join("\n  ")
+            listed_changes(changes)
         )));
     }
     if known_by.adds_ids() {
-        (control.notice)(Notice::Info(
-            "rows of this run are known by their numbers, because it began without `--id-field`; their ids are \
+        (control.notice)(Notice::info(format!(
+            "rows of this run are known by their numbers, because it began without {ID_FIELD}; their ids are \
              put into the output when this command ends"
-                .into(),
-        ));
+        )));
     }
 }
 
@@ -131,7 +132,7 @@ pub(crate) fn tell_end(
 ) {
     let below = end.tally.below_min_rating;
     if below > 0 {
-        (control.notice)(Notice::Warning(format!(
+        (control.notice)(Notice::warning(format!(
             "{} {} an answer that is rated below the `min_rating` of its evaluator-optimizer; \
              `below_min_rating` in the telemetry and in traces tells which",
             grouped(below),
@@ -142,7 +143,7 @@ pub(crate) fn tell_end(
     if end.stopped.is_none()
         && let Some(text) = no_rows_text(spec, &end.tally, all_rows)
     {
-        (control.notice)(Notice::Warning(text));
+        (control.notice)(Notice::warning(text));
     }
     tell_table(control, &spec.output);
 }
@@ -151,7 +152,7 @@ pub(crate) fn tell_end(
 pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
     let replaced = redactor.replaced();
     if replaced > 0 {
-        (control.notice)(Notice::Warning(format!(
+        (control.notice)(Notice::warning(format!(
             "known secrets were replaced by `***` in {} {} of what was written: results, errors, traces, \
              recorded answers and kept turns",
             grouped(replaced),
@@ -163,6 +164,6 @@ pub(crate) fn tell_replaced(control: &Control, redactor: &Redactor) {
 /// A large table takes its time, and nothing else is seen to happen then.
 fn tell_table(control: &Control, output: &Output) {
     if matches!(output, Output::Table(_)) && !output.is_stdout() {
-        (control.notice)(Notice::Info(format!("writing `{}`", output.name())));
+        (control.notice)(Notice::info(format!("writing `{}`", output.name())));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rowmill_data::table::TableTarget;
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::{FLATTEN, OUTPUT_FORMAT, OVERWRITE, RESUME, SPLIT_BY};
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
@@ -29,18 +30,18 @@ pub(crate) fn check_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), 
         Output::Table(table) if spec.existing.resumes() && !path.exists() && table.target.exists() => {
             let message = format!("the envelopes that `{}` was made from are gone", spec.output.name());
             Err(Problem::new(ProblemCode::OutputUnusable, message)
-                .hint("move it away or use `--overwrite`; either way every row is sent again"))
+                .hint(format!("move it away or use {OVERWRITE}; either way every row is sent again")))
         }
         Output::Table(_) if spec.existing == Existing::Refuse && kept => {
             let message = format!("an earlier run left its results in `{}`", work_folder.display());
             Err(Problem::new(ProblemCode::OutputExists, message).hint(
-                "use `--resume` or `rowmill export` to make the output again from them, or `--overwrite` to start again",
+                format!("use {RESUME} or `rowmill export` to make the output again from them, or {OVERWRITE} to start again"),
             ))
         }
         Output::File(_) | Output::Stdout if spec.existing.resumes() && kept => {
             let message = format!("the output of the run in `{}` is a table", work_folder.display());
             Err(Problem::new(ProblemCode::ChangedRun, message).hint(
-                "resume with the same `--output-format`, `--flatten` and `--split-by`; `rowmill export` writes its envelopes as JSONL",
+                format!("resume with the same {OUTPUT_FORMAT}, {FLATTEN} and {SPLIT_BY}; `rowmill export` writes its envelopes as JSONL"),
             ))
         }
         _ => Ok(()),

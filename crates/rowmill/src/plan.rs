@@ -17,6 +17,7 @@ use rowmill_models::{
     Accuracy, PriceTable, Priced, Setup, TokenCounter, attachment_rules, counter, fixed_tokens, lane_facts,
 };
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::LIMIT;
 use rowmill_types::{Money, Problem, ProblemCode, Usage};
 use serde::Serialize;
 
@@ -111,8 +112,9 @@ pub async fn plan(
     let http = control.environment.http_client();
     let texts = clock.unless_stopped(Box::pin(texts::load(&spec, &http, control))).await?;
     if texts.cards.is_some() {
-        return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned")
-            .hint("run a few rows with `--limit 10` and look at what they cost"));
+        return Err(Problem::new(ProblemCode::Usage, "what agents will call cannot be planned").hint(
+            format!("run a few rows with {limit} and look at what they cost", limit = LIMIT.to("10")),
+        ));
     }
     spec.work = with_fast_agent_config(&spec.work, None, &control.environment.lookup(), &*control.notice)?;
     let providers = known_providers(&spec.work)?;
@@ -123,7 +125,7 @@ pub async fn plan(
     })?;
     let told = alias_notice(&spec.work.model, &setup.model, &providers);
     for text in told.into_iter().chain(setup.connection.address_notice.clone()) {
-        (control.notice)(Notice::Info(text));
+        (control.notice)(Notice::info(text));
     }
     let priced = priced(&prices, &setup.model);
     clock.unless_stopped(Box::pin(inputs::fetch(&mut spec, control))).await?;
@@ -136,7 +138,8 @@ pub async fn plan(
         None => {}
     }
     let model = setup.model.to_string();
-    let experience = experience.or_kept_answers(kept);
+    let mut experience = experience.or_kept_answers(kept);
+    experience.judged_by = experience.judged_by.worded(control.vocabulary);
     Ok(Some(report(&model, &end, input, counter, &setup, priced.as_ref(), experience)))
 }
 
@@ -189,7 +192,7 @@ fn report(
         input_tokens,
         counted_by,
         output_tokens,
-        judged_by: experience.judged_by,
+        judged_by: experience.judged_by.to_string(),
         answers_seen: seen.is_some(),
         cost_usd,
         batch_cost_usd: priced.zip(cost_usd).and_then(|(priced, live)| batch_cost(&priced.price, live)),
@@ -307,6 +310,7 @@ async fn count(
             kept_before: Reused::Cache,
             ..answers
         }),
+        vocabulary: control.vocabulary,
         ..work.worker(Casting::Same(Arc::new(crew)), Arc::new(texts.template.clone()))
     };
     let DoneBefore { resume, ids, spent } = done_before(&spec, rows.ids)?;

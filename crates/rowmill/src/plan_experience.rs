@@ -4,7 +4,8 @@ use rowmill_core::history::History;
 use rowmill_core::limits::RateFlags;
 use rowmill_engine::StopCause;
 use rowmill_models::Setup;
-use rowmill_types::{Money, Problem, ProblemCode};
+use rowmill_types::settings::SAMPLE_CALLS;
+use rowmill_types::{Money, Problem, ProblemCode, Words};
 
 use crate::counts::counted;
 use crate::prepare;
@@ -14,12 +15,15 @@ use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;
 
 /// What there is to judge by where no answer was seen.
-const LONGEST_ANSWERS: &str = "the longest answers that are allowed (`--sample-calls N` tells more)";
+fn longest_answers() -> Words {
+    format!("the longest answers that are allowed ({sample} tells more)", sample = SAMPLE_CALLS.to("N"))
+        .into()
+}
 
 /// What answers are judged by.
 pub(crate) struct Experience {
     pub(crate) history: Option<History>,
-    pub(crate) judged_by: String,
+    pub(crate) judged_by: Words,
     pub(crate) cost: Money,
     pub(crate) limits: RateFlags,
 }
@@ -31,7 +35,7 @@ impl Experience {
         if kept.rows <= self.history.as_ref().map_or(0, |history| history.rows) {
             return self;
         }
-        Self { judged_by: counted(kept.rows, "kept answer"), history: Some(kept), ..self }
+        Self { judged_by: counted(kept.rows, "kept answer").into(), history: Some(kept), ..self }
     }
 }
 
@@ -45,7 +49,7 @@ pub(crate) async fn experience(
 ) -> Result<Experience, Problem> {
     let none = Experience {
         history: None,
-        judged_by: LONGEST_ANSWERS.into(),
+        judged_by: longest_answers(),
         cost: Money::ZERO,
         limits: spec.work.rates,
     };
@@ -58,7 +62,8 @@ pub(crate) async fn experience(
     if !header.fingerprint.asks_the_same_as(&prepare::wording(spec, &setup.model.to_string(), texts)) {
         return Ok(none);
     }
-    let judged_by = format!("{} of the earlier run of {}", counted(header.history.rows, "row"), header.at);
+    let judged_by =
+        format!("{} of the earlier run of {}", counted(header.history.rows, "row"), header.at).into();
     Ok(Experience { history: Some(header.history), judged_by, ..none })
 }
 
@@ -92,7 +97,7 @@ async fn sample(spec: &RunSpec, calls: u64, control: &Control) -> Result<Experie
     let history = Some(report.history).filter(|history| history.rows > 0);
     let judged_by = history.as_ref().map(|history| counted(history.rows, "sample call"));
     Ok(Experience {
-        judged_by: judged_by.unwrap_or_else(|| LONGEST_ANSWERS.into()),
+        judged_by: judged_by.map_or_else(longest_answers, Words::from),
         history,
         cost: report.summary.numbers.cost.usd,
         limits,

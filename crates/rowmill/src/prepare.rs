@@ -13,6 +13,7 @@ use rowmill_data::traces::TraceFolder;
 use rowmill_data::{Location, WantedColumn, deviating_delimiter};
 use rowmill_engine::IdCheck;
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::Environment;
@@ -61,14 +62,14 @@ impl Rows {
 pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
     check_apart(&reads(spec), &writes(spec, work_folder), Some(&spec.input))?;
     match &spec.output {
-        Output::File(path) => OutputFile::check(path, "--output", claim(spec.existing))?,
+        Output::File(path) => OutputFile::check(path, OUTPUT, claim(spec.existing))?,
         Output::Stdout => StandardOutput::check()?,
         Output::Table(table) => table.target.check(claim(spec.existing))?,
     }
     // A header that cannot be read is told of when it is needed.
     let before = RunPlace::of(work_folder).store.header().ok().flatten();
     for (side, path) in sides(spec) {
-        OutputFile::check(path, side.flag(), Claim::Overwrite)?;
+        OutputFile::check(path, side.setting(), Claim::Overwrite)?;
         side.check(path, spec.existing, before.as_ref())?;
     }
     if let Some(path) = &spec.traces {
@@ -79,27 +80,31 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
 }
 
 fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
-    spec.work_dir.as_deref().map_or(Ok(()), |folder| check_name(folder, "--work-dir"))?;
+    spec.work_dir.as_deref().map_or(Ok(()), |folder| check_name(folder, WORK_DIR))?;
     if spec.existing.resumes() && spec.work_folder().is_none() {
-        let message = "`--resume` with `--output -` needs the work folder of the run to be resumed";
+        let message = format!(
+            "{RESUME} with {output} needs the work folder of the run to be resumed",
+            output = OUTPUT.to("-")
+        );
         return Err(Problem::new(ProblemCode::Usage, message)
-            .hint("name it with `--work-dir`; the run that stopped said where it is"));
+            .hint(format!("name it with {WORK_DIR}; the run that stopped said where it is")));
     }
     if spec.existing.resumes() && spec.output.is_stdout() && !holds_run(work_folder) {
         let message = format!("there is no run to resume in `{}`", work_folder.display());
-        return Err(Problem::new(ProblemCode::Usage, message)
-            .hint("name its work folder with `--work-dir`, or leave `--resume` out to begin a new run"));
+        return Err(Problem::new(ProblemCode::Usage, message).hint(format!(
+            "name its work folder with {WORK_DIR}, or leave {RESUME} out to begin a new run"
+        )));
     }
     if let Some(file) = WorkFolder::foreign_file(work_folder) {
         let message =
             format!("`{}` is in the way: rowmill did not put it into its work folder", file.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
-            .hint("name an empty folder with `--work-dir`, or move the file away"));
+            .hint(format!("name an empty folder with {WORK_DIR}, or move the file away")));
     }
     if spec.existing == Existing::Refuse && WorkFolder::has_unfinished_run(work_folder) {
         let message = format!("an earlier run left its ledger in `{}`", work_folder.display());
         return Err(Problem::new(ProblemCode::OutputExists, message)
-            .hint("use `--resume` to go on with it, or `--overwrite` to start again"));
+            .hint(format!("use {RESUME} to go on with it, or {OVERWRITE} to start again")));
     }
     Ok(())
 }

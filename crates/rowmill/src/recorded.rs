@@ -9,6 +9,7 @@ use rowmill_core::ports::Dataset;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::{SqlEngine, is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::{OVERWRITE, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::TempPath;
 
@@ -68,9 +69,11 @@ pub(crate) fn recorded(
     let Some(begins) = name_begins(spec) else { return Ok((given, Recording::Unneeded)) };
     if let Some((file, name)) = recorded_before(spec, &begins) {
         tell(
-            "the rows are those that the query gave when the run began, because it may give others now; \
-             `--overwrite` starts again with those"
-                .to_owned(),
+            format!(
+                "the rows are those that the query gave when the run began, because it may give others now; \
+             {OVERWRITE} starts again with those"
+            )
+            .into(),
         );
         return Ok((recorded_rows(given, file), Recording::Found(name)));
     }
@@ -80,7 +83,7 @@ pub(crate) fn recorded(
         let message = format!("the rows of the query cannot be recorded in `{}`", folder.display());
         Problem::new(ProblemCode::WriteFailed, message)
             .cause(error)
-            .hint("choose another folder with `--work-dir`")
+            .hint(format!("choose another folder with {WORK_DIR}"))
     })?;
     let (file, path) = spool.into_parts();
     // No run has rows of the same name, so that none can take those of another for its own.

@@ -13,7 +13,8 @@ use rowmill_core::select::{IdRule, RowPlaces};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{ACCEPT_CHANGES, OVERWRITE};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
@@ -43,7 +44,7 @@ pub(crate) struct Beginning {
     /// Whether rows of an earlier run were found without the settings they were made with.
     pub(crate) settings_unknown: bool,
     /// What is different from the earlier run, and accepted.
-    pub(crate) changes: Vec<String>,
+    pub(crate) changes: Vec<Words>,
     /// What the earlier parts of the run spent, or may have.
     pub(crate) spent: Spend,
 }
@@ -328,6 +329,11 @@ fn unfinished(end: &RunEnd) -> Option<Unfinished> {
     end.stopped.is_some().then_some(Unfinished { rows: end.tally.all_rows })
 }
 
+/// What changed, a line for each setting.
+pub(crate) fn listed_changes(changes: &[Words]) -> String {
+    changes.iter().map(Words::marked).collect::<Vec<_>>().join("\n  ")
+}
+
 /// What changed, if the run may go on with it. As long as no row is ok, nothing is mixed in the
 /// output by asking another model or in other words.
 fn accepted_changes(
@@ -335,24 +341,25 @@ fn accepted_changes(
     now: &RunHeader,
     existing: Existing,
     rows_ok: u64,
-) -> Result<Vec<String>, Problem> {
+) -> Result<Vec<Words>, Problem> {
     let changes = before.changes(now);
     let mixes = rows_ok > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
     if changes.is_empty() || existing == Existing::ResumeChanged || !mixes {
         return Ok(changes);
     }
-    let message = format!("the run to be resumed was made with other settings:\n  {}", changes.join("\n  "));
+    let message =
+        format!("the run to be resumed was made with other settings:\n  {}", listed_changes(&changes));
     let (old, new) = (&before.fingerprint, &now.fingerprint);
     let by_number = old.id_field.is_none() && new.id_field.is_none();
     Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_the_same_as(new) {
         true => {
-            "add `--accept-changes` to go on: rows that are ok stay as they are, under the row numbers that they \
+            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, under the row numbers that they \
              had, so answers belong to other rows if rows were added, removed or moved before them; to be safe, \
-             go back to the earlier input, or begin again with `--overwrite`"
+             go back to the earlier input, or begin again with {OVERWRITE}")
         }
         false => {
-            "add `--accept-changes` to go on: rows that are ok stay as they are, and the others are done with the \
-             new settings; or go back to the earlier settings"
+            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, and the others are done with the \
+             new settings; or go back to the earlier settings")
         }
     }))
 }

@@ -15,7 +15,7 @@ use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, ReadingThread, RunEnd
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Vocabulary, Words};
 
 use crate::agents::{self, Stage};
 use crate::answers::answers;
@@ -56,6 +56,8 @@ pub struct Control {
     pub person: Option<Person>,
     /// Where it looks up variables: keys, addresses, tokens and what `${NAME}` stands for.
     pub environment: Environment,
+    /// How errors of rows name settings, wherever they are written down.
+    pub vocabulary: Vocabulary,
 }
 
 /// Hears nothing.
@@ -83,6 +85,7 @@ impl Control {
             limits: Limits::default(),
             person: None,
             environment,
+            vocabulary: Vocabulary::NEUTRAL,
         }
     }
 }
@@ -103,11 +106,38 @@ impl fmt::Debug for Control {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// What is going on.
-    Info(String),
+    Info(Words),
     /// What may not be as it should.
-    Warning(String),
+    Warning(Words),
     /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
-    SignIn(String),
+    SignIn(Words),
+}
+
+impl Notice {
+    /// Something that is going on.
+    pub fn info(text: impl Into<Words>) -> Self {
+        Self::Info(text.into())
+    }
+
+    /// Something that may not be as it should.
+    pub fn warning(text: impl Into<Words>) -> Self {
+        Self::Warning(text.into())
+    }
+
+    /// Where to sign in.
+    pub fn sign_in(text: impl Into<Words>) -> Self {
+        Self::SignIn(text.into())
+    }
+
+    /// The notice in the words of an entry point.
+    #[must_use]
+    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+        match self {
+            Self::Info(text) => Self::Info(text.worded(vocabulary)),
+            Self::Warning(text) => Self::Warning(text.worded(vocabulary)),
+            Self::SignIn(text) => Self::SignIn(text.worded(vocabulary)),
+        }
+    }
 }
 
 /// Runs a spec to its end: files in, files out, as `rowmill run` does.
@@ -169,7 +199,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
     });
     let (mut spec, (rows, source, attached)) = clock.unless_stopped(looked_at).await?;
     if let Some(text) = same_prompt_text(&spec, &texts.template, &rows) {
-        (control.notice)(Notice::Warning(text));
+        (control.notice)(Notice::warning(text));
     }
     // Tools are started once nothing else can be wrong.
     let stage = match model {
@@ -194,7 +224,7 @@ pub async fn run(mut spec: RunSpec, control: &Control) -> Result<RunReport, Prob
         schema_model.close().await;
     }
     if let Some(problem) = recorder.and_then(|recorder| recorder.problem()) {
-        (control.notice)(Notice::Warning(problem.message));
+        (control.notice)(Notice::warning(problem.message));
     }
     done
 }
@@ -250,6 +280,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         include_input: header.keeps_input,
         traces,
         redactor: redactor.clone(),
+        vocabulary: control.vocabulary,
         ..spec.work.worker(Casting::Same(Arc::new(Crew { cast, voices, tools })), Arc::new(texts.template))
     };
     let parts = PlanParts {
@@ -271,6 +302,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
     let table_redactor = control.environment.redactor()?;
+    let vocabulary = control.vocabulary;
     let ended = Ended {
         end,
         model,
@@ -284,6 +316,7 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         limits,
         ledger,
         table_redactor,
+        vocabulary,
     };
     let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
     drop(locks);
@@ -339,7 +372,7 @@ fn resumed_rows(
 fn mask(problem: &mut Problem, redactor: &Redactor) {
     let texts = [Some(&mut problem.message), problem.cause.as_mut(), problem.hint.as_mut()];
     for text in texts.into_iter().flatten() {
-        *text = redactor.redact(text).into_owned();
+        *text = text.edited(|text| redactor.redact(text).into_owned());
     }
 }
 
@@ -386,7 +419,7 @@ async fn carry_out(
         lane.model.close().await;
     }
     if let Some(text) = dataset.notice() {
-        (control.notice)(Notice::Info(text));
+        (control.notice)(Notice::info(text));
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rowmill_types::settings::DEADLINE;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
@@ -41,7 +42,7 @@ impl<'c> RunClock<'c> {
             () = self.over() => {
                 let message = "the deadline passed before the first row was there; nothing was sent";
                 Err(Problem::new(ProblemCode::DeadlinePassed, message)
-                    .hint("give more time with `--deadline`, or see what the input waits for"))
+                    .hint(format!("give more time with {DEADLINE}, or see what the input waits for")))
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_tools::{ModelDescription, ModelFailure, SchemaModel, SchemaModelSettings, describe_model};
+use rowmill_types::settings::{JSON_SCHEMA, SCHEMA_MODEL};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::environment::Environment;
@@ -37,7 +38,7 @@ pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<M
         {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
-                let message = format!("`{interpreter}` could not be started for `--schema-model`");
+                let message = format!("`{interpreter}` could not be started for {SCHEMA_MODEL}");
                 Err(Problem::new(ProblemCode::SchemaModel, message).cause(error))
             }
             Ok(Ok(told)) => Ok(facts(interpreter, spec, told, variables)),
@@ -46,9 +47,9 @@ pub(crate) async fn schema_of(spec: &str, environment: &Environment) -> Result<M
     }
     Err(Problem::new(
         ProblemCode::SchemaModel,
-        "`--schema-model` needs Python, and neither `python3` nor `python` is there",
+        format!("{SCHEMA_MODEL} needs Python, and neither `python3` nor `python` is there"),
     )
-    .hint("install Python, or write the schema to a file and use `--json-schema`"))
+    .hint(format!("install Python, or write the schema to a file and use {JSON_SCHEMA}")))
 }
 
 /// Checks that a module and a class are named.
@@ -56,14 +57,16 @@ fn check_form(spec: &str) -> Result<(), Problem> {
     let wrong = |message: String, right: Option<String>| {
         let problem = Problem::new(ProblemCode::Usage, message);
         Err(match right {
-            Some(right) => problem.hint(format!("write it as `--schema-model {right}`")),
+            Some(right) => {
+                problem.hint(format!("write it as {schema_model}", schema_model = SCHEMA_MODEL.to(right)))
+            }
             None => problem,
         })
     };
     let Some((module, class)) =
         spec.split_once(':').filter(|(module, class)| !module.is_empty() && !class.is_empty())
     else {
-        let message = format!("expected `--schema-model` in the form `module.path:ClassName`, got `{spec}`");
+        let message = format!("expected {SCHEMA_MODEL} in the form `module.path:ClassName`, got `{spec}`");
         let right = spec.rsplit_once('.').filter(|(module, class)| !module.is_empty() && *class != "py");
         return wrong(message, right.map(|(module, class)| format!("{module}:{class}")));
     };
@@ -71,7 +74,7 @@ fn check_form(spec: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let path = module.strip_suffix(".py").unwrap_or(module);
-    let message = format!("`--schema-model` takes the name of a module, not the path of its file: `{spec}`");
+    let message = format!("{SCHEMA_MODEL} takes the name of a module, not the path of its file: `{spec}`");
     let is_below = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let right = path.trim_start_matches("./").replace('/', ".");
     wrong(message, is_below.then(|| format!("{right}:{class}")))

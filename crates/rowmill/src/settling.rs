@@ -3,6 +3,7 @@
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{InputOrder, MadeWhole, Newer, OutputFile, RemovedRows, rewrite_errors};
+use rowmill_types::settings::RESUME;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::counts::counted;
@@ -98,8 +99,8 @@ fn check_nothing_lost(output: &OutputFile, ended: &Ended, envelopes: u64) -> Res
         "`{}` was changed while the run was writing it, and lost {lost} of an earlier part of the run",
         output.path().display()
     );
-    Err(Problem::new(ProblemCode::WriteFailed, message).hint(
-        "everything that this part of the run answered is in it again; the same command with `--resume` \
-         sends the rows whose envelopes are lost",
-    ))
+    Err(Problem::new(ProblemCode::WriteFailed, message).hint(format!(
+        "everything that this part of the run answered is in it again; the same command with {RESUME} \
+         sends the rows whose envelopes are lost"
+    )))
 }

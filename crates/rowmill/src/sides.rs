@@ -8,7 +8,8 @@ use rowmill_core::record::EnvelopeHead;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::names_open_file;
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{ERROR_OUTPUT, OVERWRITE, SUMMARY_OUTPUT, TELEMETRY_OUTPUT};
+use rowmill_types::{Problem, ProblemCode, Setting};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -42,12 +43,12 @@ pub(crate) fn sides(spec: &RunSpec) -> impl Iterator<Item = (Side, &Path)> {
 }
 
 impl Side {
-    /// The flag that names the file.
-    pub(crate) fn flag(self) -> &'static str {
+    /// The setting that names the file.
+    pub(crate) fn setting(self) -> Setting {
         match self {
-            Self::Errors => "--error-output",
-            Self::Telemetry => "--telemetry-output",
-            Self::Summary => "--summary-output",
+            Self::Errors => ERROR_OUTPUT,
+            Self::Telemetry => TELEMETRY_OUTPUT,
+            Self::Summary => SUMMARY_OUTPUT,
         }
     }
 
@@ -63,9 +64,9 @@ impl Side {
         if names_open_file(path) || !path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(());
         }
-        let (shown, flag) = (path.display(), self.flag());
+        let (shown, setting) = (path.display(), self.setting());
         if is_output(path) {
-            let message = format!("`{shown}`, given to `{flag}`, is the output of another run");
+            let message = format!("`{shown}`, given to {setting}, is the output of another run");
             return Err(
                 Problem::new(ProblemCode::OutputExists, message).hint("choose another path, or move it away")
             );
@@ -77,16 +78,16 @@ impl Side {
         }
         let message = match self.is_ours(path).unwrap_or(true) {
             true if self == Self::Errors && holds_first_rows(path) => {
-                format!("`{shown}`, given to `{flag}`, may be the output of a run whose rows all failed")
+                format!("`{shown}`, given to {setting}, may be the output of a run whose rows all failed")
             }
             true => return Ok(()),
-            false => format!("`{shown}`, given to `{flag}`, holds what rowmill did not write there"),
+            false => format!("`{shown}`, given to {setting}, holds what rowmill did not write there"),
         };
         Err(Problem::new(ProblemCode::OutputExists, message).hint(match existing {
             Existing::Refuse | Existing::Overwrite => {
-                "choose another path, or use `--overwrite` to replace it"
+                format!("choose another path, or use {OVERWRITE} to replace it")
             }
-            Existing::Resume | Existing::ResumeChanged => "choose another path, or move it away",
+            Existing::Resume | Existing::ResumeChanged => "choose another path, or move it away".to_owned(),
         }))
     }
 

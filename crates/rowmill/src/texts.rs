@@ -11,7 +11,8 @@ use rowmill_core::variables::Variables;
 use rowmill_data::{FetchStep, Fetcher, load_text, shown_source};
 use rowmill_http::HttpClient;
 use rowmill_tools::SchemaModel;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{INSTRUCTION, JSON_SCHEMA, TEMPLATE, VAR_FILE, VARS_JSON};
+use rowmill_types::{Problem, ProblemCode, Setting};
 
 use crate::agent_flags::AgentFlags;
 use crate::agents::{
@@ -58,7 +59,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     // Texts are short, so only what may be wrong is worth telling.
     let told = |event: rowmill_data::FetchEvent| {
         if let FetchStep::Warning(text) = event.step {
-            (control.notice)(Notice::Warning(text));
+            (control.notice)(Notice::warning(text));
         }
     };
     let fetcher = &Fetcher { settings: &settings, http, told: &told };
@@ -66,7 +67,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     let (schema, schema_text) = match &spec.schema {
         Schema::None => (None, None),
         Schema::Source(source) => {
-            let text = text(source, "--json-schema", fetcher).await?;
+            let text = text(source, JSON_SCHEMA, fetcher).await?;
             (Some(ResultSchema::parse(&text, source)?), Some(text))
         }
         Schema::PythonModel(name) => {
@@ -80,7 +81,7 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
     let template = match &spec.prompt {
         Prompt::Default => Template::default_template(),
         Prompt::Inline(text) => Template::parse(text.clone()),
-        Prompt::Source(source) => Template::parse(text(source, "--template", fetcher).await?),
+        Prompt::Source(source) => Template::parse(text(source, TEMPLATE, fetcher).await?),
     };
     let variables = variables(&spec.variables, fetcher).await?;
     let cards = cards(&spec.work.agents, &variables, fetcher, control).await?;
@@ -90,14 +91,14 @@ pub(crate) async fn load(spec: &RunSpec, http: &HttpClient, control: &Control) -
         None => {
             return Err(Problem::new(
                 ProblemCode::InvalidVariables,
-                "variables were given but there is no `--instruction`",
+                format!("variables were given but there is no {INSTRUCTION}"),
             )
             .hint("variables fill placeholders of the instruction; fields of the row fill the template"));
         }
         Some(source) => {
-            let text = text(source, "--instruction", fetcher).await?;
+            let text = text(source, INSTRUCTION, fetcher).await?;
             for name in variables.unused(&text) {
-                (control.notice)(Notice::Warning(format!(
+                (control.notice)(Notice::warning(format!(
                     "variable `{name}` is not used by the instruction"
                 )));
             }
@@ -123,13 +124,13 @@ async fn cards(
     loaded.digest = with_routes(&loaded.digest, agents);
     loaded.text.push_str(&routes_text(agents));
     for name in &loaded.unused_variables {
-        (control.notice)(Notice::Warning(format!(
+        (control.notice)(Notice::warning(format!(
             "variable `{name}` is not used by `{}` or the agents that it asks",
             loaded.worker
         )));
     }
     for text in notices(&loaded) {
-        (control.notice)(Notice::Warning(text));
+        (control.notice)(Notice::warning(text));
     }
     Ok(Some(loaded))
 }
@@ -165,29 +166,29 @@ pub async fn check_agent_cards(spec: &CheckSpec) -> Result<CardChecks, Problem> 
 /// Loads one text for a command that runs nothing.
 pub(crate) async fn text_of(
     source: &str,
-    flag: &'static str,
+    setting: Setting,
     environment: &Environment,
 ) -> Result<String, Problem> {
     let (settings, http) = (environment.fetch_settings(), environment.http_client());
-    text(source, flag, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
+    text(source, setting, &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
 }
 
-async fn text(source: &str, flag: &'static str, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
-    load_text(source, flag, fetcher).await
+async fn text(source: &str, setting: Setting, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
+    load_text(source, setting.into(), fetcher).await
 }
 
 async fn variables(flags: &VariableFlags, fetcher: &Fetcher<'_>) -> Result<Variables, Problem> {
     let json = match &flags.json {
         Some(path) => {
             let name = path.to_string_lossy();
-            Some((text(&name, "--vars-json", fetcher).await?, shown_source(&name)))
+            Some((text(&name, VARS_JSON, fetcher).await?, shown_source(&name)))
         }
         None => None,
     };
     let mut files = Vec::new();
     for entry in &flags.files {
         let (name, path) = Variables::parse_file_pair(entry)?;
-        files.push((name.to_owned(), text(path, "--var-file", fetcher).await?));
+        files.push((name.to_owned(), text(path, VAR_FILE, fetcher).await?));
     }
     let json = json.as_ref().map(|(text, name)| (text.as_str(), name.as_str()));
     Variables::from_flags(json, &files, &flags.pairs)

@@ -7,6 +7,7 @@ use rowmill_core::record::{TraceFacts, TraceSettings, TracedVoice};
 use rowmill_core::redact::Redactor;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::Sinks;
+use rowmill_types::settings::{ACCEPT_CHANGES, EXPORT_TRACES};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::prepare;
@@ -65,7 +66,7 @@ pub(crate) fn begin(
     if let (Some(other), Existing::Resume) = (folder.run().filter(|other| other != run), spec.existing) {
         let message = format!("the traces in `{}` are of another run, `{other}`", path.display());
         return Err(Problem::new(ProblemCode::ChangedRun, message)
-            .hint("name another folder with `--export-traces`, or say `--accept-changes` to mix both"));
+            .hint(format!("name another folder with {EXPORT_TRACES}, or say {ACCEPT_CHANGES} to mix both")));
     }
     let Speakers { agent, members, voices } = speakers;
     // A clock before 1970 is no reason not to run.

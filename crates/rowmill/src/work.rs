@@ -14,7 +14,7 @@ use rowmill_core::select::{IdRule, Selector};
 use rowmill_engine::{Casting, IdCheck, OnQuota, Plan, ROW_MEMORY, ReadingThread, Sinks, StopRules, Worker};
 use rowmill_http::Timeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
-use rowmill_types::{TimeText, time_text};
+use rowmill_types::{TimeText, Vocabulary, time_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +176,7 @@ impl WorkSpec {
             include_input: false,
             traces: None,
             redactor: Redactor::default(),
+            vocabulary: Vocabulary::NEUTRAL,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `docs/errors.md`: every code and every error type.
 
-use rowmill_types::{ErrorKind, ProblemCode};
+use rowmill_cli::FLAGS;
+use rowmill_types::{ErrorKind, ProblemCode, Words};
 
 /// The text of the document.
 pub(super) fn document() -> String {
@@ -13,15 +14,16 @@ pub(super) fn document() -> String {
          ## Problems that stop a command\n",
     );
     for code in ProblemCode::ALL {
-        entry(&mut out, code.code(), code.what(), code.next());
+        entry(&mut out, code.code(), &code.what(), &code.next());
     }
     out.push_str("\n## Error types of failed rows\n");
     for kind in ErrorKind::ALL {
-        entry(&mut out, kind.name(), kind.what(), kind.next());
+        entry(&mut out, kind.name(), &kind.what(), &kind.next());
     }
     out
 }
 
-fn entry(out: &mut String, name: &str, what: &str, next: &str) {
+fn entry(out: &mut String, name: &str, what: &Words, next: &Words) {
+    let (what, next) = (what.render(FLAGS), next.render(FLAGS));
     out.push_str(&format!("\n### {name}\n\n{what}\n\n*What to do:* {next}\n"));
 }

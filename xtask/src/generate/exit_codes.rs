@@ -1,5 +1,6 @@
 //! `docs/exit-codes.md`: how the process ends.
 
+use rowmill_cli::FLAGS;
 use rowmill_types::ExitCode;
 
 /// The text of the document.
@@ -12,7 +13,7 @@ pub(super) fn document() -> String {
          |---:|---|\n",
     );
     for &code in ExitCode::ALL {
-        out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning()));
+        out.push_str(&format!("| {} | {} |\n", code as u8, code.meaning().render(FLAGS)));
     }
     out.push_str("\nWhat stopped a run has a code of its own: see [errors](errors.md).\n");
     out

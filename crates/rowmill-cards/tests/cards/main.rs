@@ -43,7 +43,7 @@ fn mistake(source: &str, text: &str) -> (String, String) {
 
 fn said(problem: Problem) -> (String, String) {
     assert_eq!(problem.code, ProblemCode::InvalidCard);
-    (problem.message, problem.hint.unwrap())
+    (problem.message.to_string(), problem.hint.unwrap().to_string())
 }
 
 /// Whether each text gives its message and its hint, word for word.

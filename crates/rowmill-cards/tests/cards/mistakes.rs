@@ -6,7 +6,7 @@ use rowmill_types::{Problem, ProblemCode};
 use crate::{assert_mistakes, local, mistake, remote, said};
 
 const DOCS: &str = "`docs/agent-cards.md` lists the fields of every type";
-const SAVE: &str = "save the card to a file that you trust and give its path to `--agent-card`";
+const SAVE: &str = "save the card to a file that you trust and give its path to `agent_card`";
 
 #[test]
 fn a_text_that_is_no_card_is_told_why() {

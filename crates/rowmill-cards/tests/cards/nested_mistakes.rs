@@ -39,7 +39,7 @@ fn request_params_are_checked() {
         (
             "request_params: {response_format: {}}",
             "`a.yaml`, line 1: `request_params.response_format` is not taken from a card: the form of results is that of the run",
-            "give the schema with `--json-schema`",
+            "give the schema with `json_schema`",
         ),
         (
             "request_params: {tool_result_mode: pasthrough}",

@@ -39,7 +39,7 @@ fn children_must_be_there() {
     ] {
         let found = said(set(&[("a", card), ("summarize", plain())]).unwrap_err());
         let message = format!("{field} names an agent that was not loaded: `summarise`");
-        let hint = "did you mean `summarize`? loaded: `a`, `summarize`; give the card or its folder with another `--agent-card`";
+        let hint = "did you mean `summarize`? loaded: `a`, `summarize`; give the card or its folder with another `agent_card`";
         assert_eq!(found, (message, hint.to_owned()));
     }
 }
@@ -107,13 +107,13 @@ fn a_worker_that_cannot_be_is_told() {
             vec![("a", plain()), ("b", plain()), ("c", tool)],
             None,
             "several agents could work on the rows: `a`, `b`",
-            "say which with `--agent`, or mark one card with `default: true`",
+            "say which with `agent`, or mark one card with `default: true`",
         ),
         (
             vec![("a", "default: true"), ("b", "default: true")],
             None,
             "several agents could work on the rows: `a`, `b`",
-            "say which with `--agent`, or mark one card with `default: true`",
+            "say which with `agent`, or mark one card with `default: true`",
         ),
         (
             vec![("a", tool)],
@@ -124,13 +124,13 @@ fn a_worker_that_cannot_be_is_told() {
         (
             vec![("sorter", plain()), ("c", tool)],
             Some("sotrer"),
-            "no agent card has the name that `--agent` gives: `sotrer`",
+            "no agent card has the name that `agent` gives: `sotrer`",
             "did you mean `sorter`? loaded: `sorter`",
         ),
         (
             vec![("a", plain()), ("c", tool)],
             Some("c"),
-            "`--agent` names an agent that is `tool_only`: `c`",
+            "`agent` names an agent that is `tool_only`: `c`",
             "agents that can be run: `a`",
         ),
     ] {

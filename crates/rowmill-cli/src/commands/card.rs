@@ -13,6 +13,7 @@ use crate::numbers::counted;
 use crate::printer;
 use crate::resolve::current_folder;
 use crate::surroundings::environment;
+use crate::vocabulary::FLAGS;
 
 /// Look at agent cards.
 #[derive(Debug, Args)]
@@ -125,6 +126,7 @@ fn indented(text: &str) -> String {
 
 fn as_json(checks: &CardChecks) -> String {
     let problem = |problem: &Problem| {
+        let problem = problem.clone().worded(FLAGS);
         json!({
             "code": problem.code.code(),
             "message": problem.message,

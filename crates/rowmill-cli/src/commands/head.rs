@@ -20,6 +20,7 @@ use crate::numbers::{counted, grouped, size};
 use crate::printer;
 use crate::surroundings::environment;
 use crate::values::{format_name, whole};
+use crate::vocabulary::FLAGS;
 
 /// The most lines of a prompt that are shown.
 const PROMPT_LINES: usize = 20;
@@ -87,7 +88,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
         types: flags.sql_flags.column_types(),
         engine: flags.sql_flags.engine(),
     };
-    let notice: HeadNotice = Arc::new(|text| printer::talk(&format!("warning: {text}")));
+    let notice: HeadNotice = Arc::new(|text| printer::talk(&printer::warning_line(&text)));
     let rows = usize::try_from(flags.rows).unwrap_or(usize::MAX);
     let spec = HeadSpec { input, rows, prompt, query, notice, environment: environment().clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
@@ -95,7 +96,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     })?;
     // Here the input has no flag.
     let without_flag = |problem: Problem| Problem {
-        hint: problem.hint.map(|hint| hint.replace(" given to `--input`", "")),
+        hint: problem.hint.map(|hint| hint.render(FLAGS).replace(" given to `--input`", "").into()),
         ..problem
     };
     let head = runtime.block_on(rowmill::head(spec)).map_err(without_flag)?;
@@ -105,7 +106,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
         printer::talk(&unfinished_lines(run, width).join("\n"));
     }
     if let Some(text) = &head.notice {
-        printer::talk(&format!("note: {text}"));
+        printer::talk(&format!("note: {}", text.render(FLAGS)));
     }
     printer::data(&if flags.json { as_json(&head) } else { as_text(&head, width) })?;
     Ok(ExitCode::Ok)

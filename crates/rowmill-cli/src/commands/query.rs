@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill::results::QuerySurroundings;
-use rowmill::{ExitCode, Problem};
+use rowmill::{ExitCode, Problem, Words};
 
 use crate::layout::{Side, Table, cut, printable, screen_width};
 use crate::numbers::grouped;
@@ -19,7 +19,7 @@ const WIDEST: usize = 40;
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
     let surroundings = QuerySurroundings {
-        notice: Arc::new(|text: String| printer::talk(&format!("warning: {text}"))),
+        notice: Arc::new(|text: Words| printer::talk(&printer::warning_line(&text))),
         environment: environment().clone(),
     };
     if json {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rowmill_types::{Message, Problem, ToolSpec};
+use rowmill_types::{Message, Problem, ToolSpec, Vocabulary};
 use serde::{Deserialize, Serialize};
 
 use super::form::Form;
@@ -26,6 +26,8 @@ pub struct Cast {
     pub(super) repairs: u32,
     /// Whether courses keep what a transcript needs.
     pub(super) traced: bool,
+    /// How errors name settings; members are told of them too.
+    pub(super) vocabulary: Vocabulary,
 }
 
 /// One of the cast.
@@ -240,6 +242,7 @@ impl Cast {
             turns: None,
             repairs: 0,
             traced: false,
+            vocabulary: Vocabulary::NEUTRAL,
         };
         cast.find_voices(schema)?;
         Ok(cast)
@@ -274,6 +277,13 @@ impl Cast {
     #[must_use]
     pub fn with_transcripts(mut self, traced: bool) -> Self {
         self.traced = traced;
+        self
+    }
+
+    /// Has settings named in the words of an entry point.
+    #[must_use]
+    pub fn with_vocabulary(mut self, vocabulary: Vocabulary) -> Self {
+        self.vocabulary = vocabulary;
         self
     }
 

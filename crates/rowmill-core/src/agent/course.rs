@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use rowmill_types::settings::TURNS;
 use rowmill_types::{Completion, ErrorKind, Message, RowError, ToolOutput};
 
 use super::cast::{Cast, Route};
@@ -334,7 +335,7 @@ impl Course {
             return Err(RowError::new(ErrorKind::Internal, "a workflow has no model"));
         };
         if let Some(most) = cast.turns.filter(|most| self.turns >= *most) {
-            return Err(out_of_turns(most, conversation));
+            return Err(out_of_turns(cast, most, conversation));
         }
         self.turns += 1;
         let (voice, messages) = conversation.ask();
@@ -354,7 +355,7 @@ impl Course {
             (Move::Act(acts), Some(most), Some(State::Conversation(conversation)))
                 if self.turns >= most && !acts.iter().any(is_answer) =>
             {
-                Move::Done(Err(out_of_turns(most, conversation)))
+                Move::Done(Err(out_of_turns(cast, most, conversation)))
             }
             _ => step,
         }
@@ -432,7 +433,8 @@ impl Course {
     }
 }
 
-fn out_of_turns(most: u32, conversation: &Conversation) -> RowError {
-    let message = format!("no result after {} (`--turns`)", model_calls(most));
+fn out_of_turns(cast: &Cast, most: u32, conversation: &Conversation) -> RowError {
+    let message = format!("no result after {} ({TURNS})", model_calls(most));
     RowError { raw_text: conversation.last_said(), ..RowError::new(ErrorKind::TurnLimit, message) }
+        .worded(cast.vocabulary)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use rowmill_types::settings::JSON_SCHEMA;
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
@@ -130,7 +131,8 @@ impl Member {
             "the parallel agent `{}` has no `fan_in`, so nobody can make an answer that has a schema",
             self.name
         );
-        Problem::new(ProblemCode::InvalidCard, message)
-            .hint("give it a `fan_in` agent; or leave `--json-schema` out, if that is what has the schema")
+        Problem::new(ProblemCode::InvalidCard, message).hint(format!(
+            "give it a `fan_in` agent; or leave {JSON_SCHEMA} out, if that is what has the schema"
+        ))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
-use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow};
+use rowmill_types::{Attachment, Comparison, Problem, Row, RowError, Scalar, SourceRow, Words};
 use serde::{Deserialize, Serialize};
 
 /// Where rows come from; can be opened again unless it is a stream.
@@ -73,7 +73,7 @@ pub trait Dataset: Send + Sync + Debug {
     }
 
     /// What a person should know about the reads so far, such as copies that were left out.
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         None
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rowmill_types::settings::ID_FIELD;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
 
 use crate::json_text::decode_string;
@@ -89,7 +90,7 @@ impl IdFault {
         let message =
             format!("row {row_number}: id field `{field}` must be a non-empty string or number, got {found}");
         let problem = Problem::new(ProblemCode::InvalidId, message);
-        Some(problem.hint("correct the row, or name another field with `--id-field`"))
+        Some(problem.hint(format!("correct the row, or name another field with {ID_FIELD}")))
     }
 }
 
@@ -98,7 +99,7 @@ impl IdFault {
 pub fn duplicate_problem(field: &str, id: &RowId, first: u64, second: u64) -> Problem {
     let message = format!("duplicate value `{id}` of id field `{field}` at rows {first} and {second}");
     Problem::new(ProblemCode::DuplicateId, message)
-        .hint("make the ids unique, or leave `--id-field` out to use row numbers")
+        .hint(format!("make the ids unique, or leave {ID_FIELD} out to use row numbers"))
 }
 
 /// The error of a row whose id an earlier row had, where the input cannot be checked before.
@@ -152,7 +153,7 @@ mod tests {
             let fault = id(json).unwrap_err();
             let expected = format!("row 4: id field `k` must be a non-empty string or number, got {found}");
             let problem = fault.problem(4).unwrap();
-            assert_eq!((problem.code, problem.message), (ProblemCode::InvalidId, expected));
+            assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InvalidId, expected.as_str()));
             assert_eq!(fault.row_error().kind, ErrorKind::InvalidIdField);
         }
     }

@@ -100,7 +100,7 @@ fn a_row_stops_at_its_turns_whoever_makes_them() {
     let mut stage = Stage::ask(cast(vec![agent("a")]).with_turns(Some(1)), "search");
     stage.answer_with("a", paused);
     let error = stage.outcome().unwrap_err();
-    assert_eq!(error.message, "no result after 1 model call (`--turns`)");
+    assert_eq!(error.message, "no result after 1 model call (`turns`)");
     assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::TurnLimit, Some("one")));
     assert_eq!(stage.course.turns(), 1);
 }

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use rowmill_types::AttachmentRules;
+use rowmill_types::settings::EXTRACT;
 
 use crate::extract::is_extractable;
 use crate::media::{self, Media};
@@ -75,7 +76,8 @@ impl Checks<'_> {
             self.rules.check(shown, media::sent_as(kind), size)?;
         } else if !is_extractable(kind) {
             return Err(format!(
-                "`{shown}` is {kind}, from which no text can be extracted; leave `--extract text` out to send it as it is"
+                "`{shown}` is {kind}, from which no text can be extracted; leave {extract} out to send it as it is",
+                extract = EXTRACT.to("text")
             ));
         } else if size > MOST_EXTRACTED_FROM {
             let most = MOST_EXTRACTED_FROM >> 20;

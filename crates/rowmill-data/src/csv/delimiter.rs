@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Format;
 use crate::blocks::Blocks;
-use rowmill_types::{Problem, deserialize_text};
+use rowmill_types::settings::DELIMITER;
+use rowmill_types::{Problem, Words, deserialize_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -106,10 +107,10 @@ impl DelimiterChoice {
     }
 
     /// What is to be told and was not told yet.
-    pub(crate) fn notice(&self) -> Option<String> {
+    pub(crate) fn notice(&self) -> Option<Words> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = std::mem::take(&mut seen.untold);
-        (!untold.is_empty()).then(|| untold.join("; "))
+        (!untold.is_empty()).then(|| untold.join("; ").into())
     }
 
     /// Each delimiter is told once, with the first file that has it.
@@ -123,7 +124,7 @@ impl DelimiterChoice {
                 _ => format!("`{found}`"),
             };
             seen.untold.push(format!(
-                "`{file}` has {what} between its columns and is read so; `--delimiter ,` would read it with commas"
+                "`{file}` has {what} between its columns and is read so; {delimiter} would read it with commas", delimiter = DELIMITER.to(",")
             ));
         }
     }

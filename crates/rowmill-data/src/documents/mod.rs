@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, RowSource};
-use rowmill_types::{Problem, grouped};
+use rowmill_types::{Problem, Words, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -146,15 +146,16 @@ impl Dataset for Documents {
         Some(self.0.ids.field())
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, original) = copies.first.as_ref()?;
-        Some(match copies.count {
+        let text = match copies.count {
             1 => format!("1 file is a copy and was left out: `{copy}` has the content of `{original}`"),
             count => format!(
                 "{} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`",
                 grouped(count)
             ),
-        })
+        };
+        Some(text.into())
     }
 }

@@ -145,7 +145,7 @@ impl HubAddress {
 
 impl<'de> Deserialize<'de> for HubAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let parse = |text: &str| Self::parse(text).map_err(|problem| problem.message);
+        let parse = |text: &str| Self::parse(text).map_err(|problem| problem.message.to_string());
         deserialize_text(deserializer, "an address such as `hf://datasets/owner/name`", parse)
     }
 }

@@ -1,6 +1,7 @@
 //! Datasets as the hub converts them to Parquet.
 
 use rowmill_http::Url;
+use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::{Map, Value};
 
@@ -116,5 +117,5 @@ fn none(hub: &Hub<'_>) -> Problem {
     let message =
         format!("`{}` has no converted Parquet, and no file whose name tells a format", hub.address);
     Problem::new(ProblemCode::InputNotFound, message)
-        .hint("name a file of it by its path, with `--input-format` if its name does not tell")
+        .hint(format!("name a file of it by its path, with {INPUT_FORMAT} if its name does not tell"))
 }

@@ -2,6 +2,7 @@
 
 use memchr::memchr_iter;
 use rowmill_core::ports::{Position, Room, RowSource};
+use rowmill_types::settings::INPUT_FORMAT;
 use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, SourceRow};
 
 use super::items::{Item, Items};
@@ -163,6 +164,6 @@ impl TextSource for JsonSource {
 fn neither(name: &str) -> Problem {
     let message = format!("input is neither a JSON list of objects nor one object per line: `{name}`");
     Problem::new(ProblemCode::InputFormat, message).hint(
-        "write the objects between `[` and `]`, or one per line; `--input-format jsonl` takes a line that is broken for one bad row",
+        format!("write the objects between `[` and `]`, or one per line; {input_format} takes a line that is broken for one bad row", input_format = INPUT_FORMAT.to("jsonl")),
     )
 }

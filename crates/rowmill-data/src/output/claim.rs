@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::actions::RUN_AGAIN;
+use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME};
+use rowmill_types::{Problem, ProblemCode, Setting};
 
 use super::written::Written;
 use super::{LineSink, OutputScan, Part, link_target};
@@ -40,40 +42,40 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that `path` could be claimed, without touching it, so that a mistake is
-    /// told before anything else is done. `flag` is named in messages.
+    /// told before anything else is done. `setting` is named in messages.
     ///
     /// # Errors
     ///
     /// It exists and must not, its folder cannot be made, or it is no file.
-    pub fn check(path: &Path, flag: &str, claim: Claim) -> Result<(), Problem> {
+    pub fn check(path: &Path, setting: Setting, claim: Claim) -> Result<(), Problem> {
         let shown = path.display();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            let message = format!("`{shown}`, given to `{flag}`, is a folder");
+            let message = format!("`{shown}`, given to {setting}, is a folder");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a file in it"));
         }
-        if flag == "--output" && path.exists() && !path.is_file() {
-            let message = format!("`{shown}`, given to `{flag}`, is not a regular file");
+        if setting == OUTPUT && path.exists() && !path.is_file() {
+            let message = format!("`{shown}`, given to {setting}, is not a regular file");
             return Err(Problem::new(ProblemCode::OutputPath, message)
-                .hint("use `--output -` and send standard output there"));
+                .hint(format!("use {output} and send standard output there", output = OUTPUT.to("-"))));
         }
         if names_open_file(path) && !path.exists() {
             let folder = path.parent().unwrap_or(path).display();
             let message = format!(
-                "`{shown}`, given to `{flag}`, is not there, and the system lets nobody make files in `{folder}`"
+                "`{shown}`, given to {setting}, is not there, and the system lets nobody make files in `{folder}`"
             );
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
         let target = link_target(path);
         if target.is_symlink() {
-            let message = format!("`{shown}`, given to `{flag}`, is a link that leads in a circle");
+            let message = format!("`{shown}`, given to {setting}, is a link that leads in a circle");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
-        check_name(&target, flag)?;
-        check_folder_of(&target, flag)?;
+        check_name(&target, setting)?;
+        check_folder_of(&target, setting)?;
         if claim == Claim::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
-                .hint("use `--resume` to go on with it, or `--overwrite` to replace it"));
+                .hint(format!("use {RESUME} to go on with it, or {OVERWRITE} to replace it")));
         }
         Ok(())
     }
@@ -84,7 +86,7 @@ impl OutputFile {
     ///
     /// As [`OutputFile::check`]; or it cannot be opened, or another run has it.
     pub fn claim(path: &Path, claim: Claim) -> Result<Self, Problem> {
-        Self::check(path, "--output", claim)?;
+        Self::check(path, OUTPUT, claim)?;
         let (is_new, target) = (!path.exists(), link_target(path));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -207,13 +209,13 @@ pub fn check_takes_files(folder: &Path) -> Result<(), Problem> {
 /// # Errors
 ///
 /// The name is too long.
-pub fn check_name(path: &Path, flag: &str) -> Result<(), Problem> {
+pub fn check_name(path: &Path, setting: Setting) -> Result<(), Problem> {
     let bytes = path.file_name().map_or(0, |name| name.len());
     if bytes <= LONGEST_NAME {
         return Ok(());
     }
     let message = format!(
-        "the name `{}`, given to `{flag}`, is {bytes} bytes long",
+        "the name `{}`, given to {setting}, is {bytes} bytes long",
         path.file_name().unwrap_or_default().display()
     );
     Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
@@ -222,14 +224,14 @@ pub fn check_name(path: &Path, flag: &str) -> Result<(), Problem> {
 }
 
 /// Checks that the folder of an output exists or could be made.
-pub(crate) fn check_folder_of(path: &Path, flag: &str) -> Result<(), Problem> {
+pub(crate) fn check_folder_of(path: &Path, setting: Setting) -> Result<(), Problem> {
     let nearest = path.ancestors().skip(1).find(|folder| folder.exists());
     match nearest.filter(|found| !found.is_dir()) {
         None => Ok(()),
         Some(file) => {
             let (shown, file) = (path.display(), file.display());
             let message =
-                format!("`{shown}`, given to `{flag}`, leads through `{file}`, which is not a folder");
+                format!("`{shown}`, given to {setting}, leads through `{file}`, which is not a folder");
             Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"))
         }
     }
@@ -249,11 +251,11 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "the disk is full: make room and run again with `--resume`; everything answered so far is kept"
+            format!("the disk is full: make room and {RUN_AGAIN}; everything answered so far is kept")
         }
-        ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
-        ErrorKind::BrokenPipe => "the program that reads the output has ended",
-        _ => "check the path, then run again with `--resume`; everything answered so far is kept",
+        ErrorKind::PermissionDenied => "check the permissions of the file and its folder".to_owned(),
+        ErrorKind::BrokenPipe => "the program that reads the output has ended".to_owned(),
+        _ => format!("check the path, then {RUN_AGAIN}; everything answered so far is kept"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
         .cause(error)

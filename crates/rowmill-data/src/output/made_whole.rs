@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::RunStore;
 use rowmill_core::record::EnvelopeHead;
+use rowmill_types::settings::RESUME;
 use rowmill_types::{Problem, ProblemCode};
 use tempfile::NamedTempFile;
 
@@ -60,9 +61,9 @@ impl OutputFile {
 
 fn became(path: &Path, what: &str) -> Problem {
     let message = format!("`{}` became {what} while the run was writing it", path.display());
-    Problem::new(ProblemCode::WriteFailed, message).hint(
-        "move it away, then the same command with `--resume` writes the output again; every answer is kept",
-    )
+    Problem::new(ProblemCode::WriteFailed, message).hint(format!(
+        "move it away, then the same command with {RESUME} writes the output again; every answer is kept"
+    ))
 }
 
 /// A copy of the lines of a file that are envelopes, and how many others there are. A link leads to a file

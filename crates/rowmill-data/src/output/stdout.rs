@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rowmill_streams::stdout_was_closed;
+use rowmill_types::settings::OUTPUT;
 use rowmill_types::{Problem, ProblemCode};
 use rustix::fs::{OFlags, fcntl_getfl};
 
@@ -46,9 +47,9 @@ impl StandardOutput {
             Ok(_) => "standard output is not open for writing",
             Err(_) => "standard output is closed, so everything that is written there would be lost",
         };
-        Err(Problem::new(ProblemCode::OutputPath, message).hint(
-            "name a file with `--output`, or lead standard output somewhere; `> /dev/null` throws it away",
-        ))
+        Err(Problem::new(ProblemCode::OutputPath, message).hint(format!(
+            "name a file with {OUTPUT}, or lead standard output somewhere; `> /dev/null` throws it away"
+        )))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use parquet::errors::{ParquetError, Result};
+use rowmill_types::settings::{ACCEPT_CHANGES, COLUMNS, INPUT_FORMAT, RESUME};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::foreign_code::without_panic;
@@ -22,7 +23,7 @@ pub(super) fn empty(name: &str) -> Problem {
 
 pub(super) fn not_parquet(name: &str) -> Problem {
     unreadable(format!("input file is not Parquet: `{name}`"))
-        .hint("name its format with `--input-format`, such as `jsonl` or `csv`")
+        .hint(format!("name its format with {INPUT_FORMAT}, such as `jsonl` or `csv`"))
 }
 
 pub(super) fn cut_off(name: &str) -> Problem {
@@ -37,7 +38,7 @@ pub(super) fn encrypted(name: &str) -> Problem {
 
 pub(super) fn encrypted_columns(name: &str) -> Problem {
     unreadable(format!("columns of the input file are encrypted: `{name}`"))
-        .hint("read the others with `--columns`, or write it again without encryption, with the tool that has its keys")
+        .hint(format!("read the others with {COLUMNS}, or write it again without encryption, with the tool that has its keys"))
 }
 
 pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
@@ -48,9 +49,12 @@ pub(super) fn bad_footer(name: &str, cause: impl Display) -> Problem {
 
 /// The read came as far as `row` and no further.
 pub(super) fn stopped(name: &str, row: u64, cause: impl Display) -> Problem {
-    unreadable(format!("input file cannot be read any further after row {row}: `{name}`"))
-        .cause(cause)
-        .hint("the file is damaged: write or fetch it again, and go on with `--resume --accept-changes`")
+    unreadable(format!("input file cannot be read any further after row {row}: `{name}`")).cause(cause).hint(
+        format!(
+            "the file is damaged: write or fetch it again, and go on with {resume_changed}",
+            resume_changed = RESUME.and(ACCEPT_CHANGES)
+        ),
+    )
 }
 
 pub(super) fn changed(name: &str) -> Problem {

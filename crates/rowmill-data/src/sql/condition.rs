@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, RowSource};
 use rowmill_sql::{NamedTable, Query, QueryText, Table, Wanted};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{SQL, WHERE};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use super::handoff::{Handoff, WorkedSource};
 use super::query::SqlSettings;
@@ -76,13 +77,16 @@ impl WhereDataset {
             tap: None,
             ..DatasetTable::clone(&rows)
         };
-        let text = QueryText { text: self.condition.clone(), flag: "--where" };
+        let text = QueryText { text: self.condition.clone(), setting: WHERE };
         let others = vec![NamedTable { name: "input", table: Arc::new(others) }];
         let named = NamedTable { name: ROWS, table: rows.clone() };
         let query = Query::condition(text, named, others, &self.temp)?;
         if query.copies(ROWS) {
-            return Err(Problem::new(ProblemCode::InvalidQuery, "`--where` cannot be looked at row by row")
-                .hint("write it as a query with `--sql`"));
+            return Err(Problem::new(
+                ProblemCode::InvalidQuery,
+                format!("{WHERE} cannot be looked at row by row"),
+            )
+            .hint(format!("write it as a query with {SQL}")));
         }
         Ok(Filter { query, rows, tap })
     }
@@ -140,7 +144,7 @@ impl Dataset for WhereDataset {
         self.input.own_id()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.input.notice()
     }
 }

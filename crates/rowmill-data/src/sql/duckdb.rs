@@ -5,7 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
-use rowmill_types::{Problem, ProblemCode, Row};
+use rowmill_types::settings::{SQL, SQL_ENGINE};
+use rowmill_types::{Problem, ProblemCode, Row, Words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,8 +89,10 @@ fn found_duckdb() -> Result<DuckDbAccess, Problem> {
     if answers(Command::new("python3").args(["-c", "import duckdb"])) {
         return Ok(DuckDbAccess::PythonPackage);
     }
-    let message =
-        "`--sql-engine duckdb` found neither the program `duckdb` nor the package `duckdb` of `python3`";
+    let message = format!(
+        "{sql_engine} found neither the program `duckdb` nor the package `duckdb` of `python3`",
+        sql_engine = SQL_ENGINE.to("duckdb")
+    );
     Err(Problem::new(ProblemCode::NoSqlEngine, message)
         .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
 }
@@ -111,7 +114,11 @@ fn view_statement(input: &DuckDbInput<'_>) -> Result<String, Problem> {
         Format::Csv | Format::Tsv => format!("read_csv({shared}{})", csv_settings(input)),
         Format::Parquet => format!("read_parquet({shared})"),
         other => {
-            let message = format!("`--sql-engine duckdb` cannot read inputs of the format {}", other.name());
+            let message = format!(
+                "{sql_engine} cannot read inputs of the format {}",
+                other.name(),
+                sql_engine = SQL_ENGINE.to("duckdb")
+            );
             return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
         }
     };
@@ -172,7 +179,7 @@ impl DuckDbDataset {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Problem::new(ProblemCode::InvalidQuery, format!("`--sql` cannot be run: {}", last_words(&said)))
+        Err(Problem::new(ProblemCode::InvalidQuery, format!("{SQL} cannot be run: {}", last_words(&said)))
             .hint("correct the query; it runs in your own DuckDB"))
     }
 
@@ -213,7 +220,7 @@ impl RunningDuckDb {
         let said = String::from_utf8_lossy(&said);
         Err(Problem::new(
             ProblemCode::QueryFailed,
-            format!("`--sql` failed while it ran: {}", last_words(&said)),
+            format!("{SQL} failed while it ran: {}", last_words(&said)),
         )
         .hint("correct the query; it runs in your own DuckDB"))
     }
@@ -283,7 +290,7 @@ impl Dataset for DuckDbDataset {
         self.input.identity()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.input.notice()
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Column, Dataset, InputIdentity, Part, Position, Room, RowSource};
-use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::settings::COLUMNS;
+use rowmill_types::{Problem, ProblemCode, Row, SourceRow, Words};
 
 use super::field_name::FieldName;
 use super::wanted::{WantedColumn, check_columns};
@@ -18,15 +19,15 @@ use super::wanted::{WantedColumn, check_columns};
 /// input cannot be read.
 pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
     if columns.is_empty() {
-        return Err(Problem::new(ProblemCode::InvalidQuery, "`--columns` names no column")
-            .hint("name some, such as `--columns id,text`"));
+        return Err(Problem::new(ProblemCode::InvalidQuery, format!("{COLUMNS} names no column"))
+            .hint(format!("name some, such as {columns}", columns = COLUMNS.to("id,text"))));
     }
     let mut named = HashSet::new();
     if let Some(again) = columns.iter().find(|name| !named.insert(name.as_str())) {
-        let message = format!("`--columns` names `{again}` twice");
+        let message = format!("{COLUMNS} names `{again}` twice");
         return Err(Problem::new(ProblemCode::InvalidQuery, message).hint("name each column once"));
     }
-    let wanted: Vec<_> = columns.iter().map(|name| WantedColumn::of_flag("--columns", name)).collect();
+    let wanted: Vec<_> = columns.iter().map(|name| WantedColumn::of_setting(COLUMNS, name)).collect();
     check_columns(&*input, &wanted)
         .map_err(|problem| Problem { code: ProblemCode::InvalidQuery, ..problem })?;
     let names = columns.iter().map(|name| FieldName::new(name)).collect();
@@ -84,7 +85,7 @@ impl Dataset for ColumnsDataset {
         self.names.iter().any(|name| *name.name == *own).then_some(own)
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.input.notice()
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Position, Room, RowSource};
 use rowmill_sql::{NamedTable, Query, QueryText, ResultColumn};
-use rowmill_types::{Problem, SourceRow};
+use rowmill_types::settings::SQL;
+use rowmill_types::{Problem, SourceRow, Words};
 
 use super::handoff::{Handoff, WorkedSource};
 use super::record::RecordWriter;
@@ -63,7 +64,7 @@ impl SqlDataset {
             handoff: handoff.clone(),
             tap: None,
         };
-        let text = QueryText { text: self.sql.clone(), flag: "--sql" };
+        let text = QueryText { text: self.sql.clone(), setting: SQL };
         Query::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
     }
 }
@@ -103,7 +104,7 @@ impl Dataset for SqlDataset {
         Ok(Some(query.columns().iter().map(column).collect()))
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.input.notice()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use rowmill_core::ports::RowSource;
 use rowmill_sql::{Column, FieldText, Scan, SqlType, Value, column_value, text_value};
+use rowmill_types::settings::TYPES;
 use rowmill_types::{BadRow, Problem, ProblemCode, Row};
 
 use super::batches::{RowBatch, RowBatches, batches};
@@ -181,6 +182,6 @@ fn broken_type(row: u64, json: &str, column: &Column, shape: &Shape) -> Problem 
     let message = format!("row {row} of the input has {value} in `{name}`, which is {kind} as {source}");
     let written = written_name(name);
     Problem::new(ProblemCode::ColumnTypeBroken, message).hint(format!(
-        "`--types {name}=text` reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values"
+        "{types} reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values", types = TYPES.to(format_args!("{name}=text"))
     ))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{ColumnKind, Dataset};
 use rowmill_sql::{Column, FieldText, SqlType, nearest};
+use rowmill_types::settings::TYPES;
 use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +98,7 @@ impl Shape {
             let named = |column: &Column| column.name.eq_ignore_ascii_case(name);
             let at = self.columns.iter().position(named).ok_or_else(|| self.unknown(name))?;
             let kind = SqlType::named(type_name).ok_or_else(|| {
-                let message = format!("`--types` gives `{name}` the type `{type_name}`, which there is not");
+                let message = format!("{TYPES} gives `{name}` the type `{type_name}`, which there is not");
                 Problem::new(ProblemCode::InvalidTypes, message).hint(
                     "there are text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, and lists such as bigint[]",
                 )
@@ -116,7 +117,7 @@ impl Shape {
         let names = || self.columns.iter().map(|column| column.name.as_str());
         let near = nearest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let listed: Vec<_> = names().take(12).map(|name| format!("`{name}`")).collect();
-        let message = format!("`--types` names `{name}`, which the input does not have");
+        let message = format!("{TYPES} names `{name}`, which the input does not have");
         Problem::new(ProblemCode::InvalidTypes, message).hint(format!("{near}columns: {}", listed.join(", ")))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Column, Dataset, InputIdentity, Position, Room, RowSource};
 use rowmill_sql::nearest;
-use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{Problem, ProblemCode, Row, Setting, SourceRow, Words};
 
 use super::sample::{SampleEnd, sample};
 
@@ -28,14 +28,14 @@ pub struct WantedColumn {
     /// Its name.
     pub name: String,
     /// Who names it, and how: `` the template names `{{x}}` ``.
-    pub named_by: String,
+    pub named_by: Words,
 }
 
 impl WantedColumn {
-    /// A column that a flag names.
+    /// A column that a setting names.
     #[must_use]
-    pub fn of_flag(flag: &str, name: &str) -> Self {
-        Self { name: name.to_owned(), named_by: format!("`{flag}` names `{name}`") }
+    pub fn of_setting(setting: Setting, name: &str) -> Self {
+        Self { name: name.to_owned(), named_by: format!("{setting} names `{name}`").into() }
     }
 
     fn is_of_template(&self) -> bool {
@@ -45,7 +45,7 @@ impl WantedColumn {
     /// A column that a placeholder of the template names.
     #[must_use]
     pub fn of_template(name: &str) -> Self {
-        Self { name: name.to_owned(), named_by: format!("the template names `{{{{{name}}}}}`") }
+        Self { name: name.to_owned(), named_by: format!("the template names `{{{{{name}}}}}`").into() }
     }
 }
 
@@ -129,7 +129,7 @@ pub fn empty_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Result<Vec
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("columns with values: {}", listed.join(", ")),
         };
-        format!("{named_by}, which is empty in all of the first {rows} rows; {other}")
+        format!("{}, which is empty in all of the first {rows} rows; {other}", named_by.marked())
     };
     // A row or two say little of the others, and where no column has a value, no other was meant.
     let says_something = rows >= LEAST_ROWS && !with_values.is_empty();
@@ -182,7 +182,7 @@ impl SeenColumns {
         let near = nearest(name, self.names.iter().map(String::as_str));
         let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let listed = if self.names.is_empty() { "none".to_owned() } else { self.listed() };
-        let message = format!("{named_by}, which no row has");
+        let message = format!("{}, which no row has", named_by.marked());
         Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}")))
     }
 
@@ -217,7 +217,7 @@ impl Dataset for CheckedStream {
         self.input.identity()
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         self.input.notice()
     }
 

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rowmill_types::BadRow;
+use rowmill_types::{BadRow, Words};
 
 use super::sample::SAMPLE_ROWS;
 
 /// Tells the user something that is no problem, but should not go unseen.
-pub type Notice = Arc<dyn Fn(String) + Send + Sync>;
+pub type Notice = Arc<dyn Fn(Words) + Send + Sync>;
 
 /// Tells each thing once, however often the rows are read.
 pub(crate) struct Watch {
@@ -34,7 +34,7 @@ impl Watch {
     }
 
     pub(crate) fn tell(&self, text: String) {
-        (self.notice)(text);
+        (self.notice)(text.into());
     }
 
     /// Rows were left out of a query because they are none.

@@ -1,6 +1,7 @@
 //! Whether envelopes hold the input rows that a table is to have.
 
 use rowmill_core::record::EnvelopeHead;
+use rowmill_types::settings::{FLATTEN, INCLUDE_INPUT, OVERWRITE};
 use rowmill_types::{Problem, ProblemCode, grouped};
 
 use super::cells::Envelope;
@@ -30,11 +31,11 @@ pub fn check_input_rows(
     }
     let message = format!(
         "{} of the {} rows that a resume leaves as they are do not hold their input row, which \
-         `--flatten` and `--include-input` need; nothing was sent",
+         {FLATTEN} and {INCLUDE_INPUT} need; nothing was sent",
         grouped(lacking),
         grouped(rows)
     );
-    Err(Problem::new(ProblemCode::RunUnusable, message).hint(
-        "leave `--flatten` and `--include-input` out, as the run began; or `--overwrite` to send every row again",
-    ))
+    Err(Problem::new(ProblemCode::RunUnusable, message).hint(format!(
+        "leave {FLATTEN} and {INCLUDE_INPUT} out, as the run began; or {OVERWRITE} to send every row again"
+    )))
 }

@@ -1,5 +1,6 @@
 //! The first pass over the envelopes: which columns there are and what they hold.
 
+use rowmill_types::settings::{FLATTEN, INCLUDE_INPUT};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::cells::{Envelope, Field, fields};
@@ -79,7 +80,7 @@ impl Survey {
             self.rows_without_input, self.rows
         );
         Err(Problem::new(ProblemCode::RunUnusable, message)
-            .hint("leave `--flatten` out, or run again with `--include-input`"))
+            .hint(format!("leave {FLATTEN} out, or run again with {INCLUDE_INPUT}")))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rowmill_types::settings::{OUTPUT, OUTPUT_DIR, OVERWRITE, RESUME};
 use rowmill_types::{Problem, ProblemCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ impl TableTarget {
     /// It exists and must not, its folder cannot be made, or it is of the wrong kind.
     pub fn check(&self, claim: Claim) -> Result<(), Problem> {
         match self {
-            Self::File(path) => OutputFile::check(path, "--output", claim),
+            Self::File(path) => OutputFile::check(path, OUTPUT, claim),
             Self::Stdout => StandardOutput::check(),
             Self::Folder { path, .. } => check_folder(path, claim),
         }
@@ -64,16 +65,17 @@ impl TableTarget {
 fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
-        let message = format!("`{shown}`, given to `--output-dir`, is not a folder");
+        let message = format!("`{shown}`, given to {OUTPUT_DIR}, is not a folder");
         return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
     }
-    check_folder_of(path, "--output-dir")?;
+    check_folder_of(path, OUTPUT_DIR)?;
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN_NAMES);
     if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
         let message = format!("output folder `{shown}` is not empty");
-        return Err(Problem::new(ProblemCode::OutputExists, message)
-            .hint("use `--resume` to go on with it, or `--overwrite` to replace what rowmill put there"));
+        return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
+            "use {RESUME} to go on with it, or {OVERWRITE} to replace what rowmill put there"
+        )));
     }
     Ok(())
 }

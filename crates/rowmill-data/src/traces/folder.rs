@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::record::{EnvelopeHead, TraceSettings};
+use rowmill_types::settings::{EXPORT_TRACES, OVERWRITE, RESUME};
 use rowmill_types::{Problem, ProblemCode, make_private_folder};
 use serde::Deserialize;
 
@@ -17,7 +18,6 @@ use crate::output::{
     Claim, LineSink, Part, cannot_write, check_folder_of, check_takes_files, each_replaced, settle_lines,
 };
 
-const FLAG: &str = "--export-traces";
 const MANIFEST: &str = "manifest.jsonl";
 const SPANS: &str = "spans.jsonl";
 const DRAFT: &str = ".trace.rowmill-new";
@@ -59,21 +59,22 @@ impl TraceFolder {
     pub fn check(path: &Path, claim: Claim) -> Result<(), Problem> {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
-            let message = format!("`{shown}`, given to `{FLAG}`, is not a folder");
+            let message = format!("`{shown}`, given to {EXPORT_TRACES}, is not a folder");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("name a folder for the traces"));
         }
-        check_folder_of(path, FLAG)?;
+        check_folder_of(path, EXPORT_TRACES)?;
         if let Some(file) = foreign_file(path) {
-            let message = format!("`{}` is in the way of `{FLAG}`: rowmill did not write it", file.display());
+            let message =
+                format!("`{}` is in the way of {EXPORT_TRACES}: rowmill did not write it", file.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
                 .hint("name another folder, or move the file away"));
         }
         let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
         if claim == Claim::New && Self::files(path).iter().any(has_lines) {
             let message = format!("the folder `{shown}` holds the traces of an earlier run");
-            return Err(Problem::new(ProblemCode::OutputExists, message).hint(
-                "use `--resume` to go on with that run, `--overwrite` to replace them, or name another folder",
-            ));
+            return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
+                "use {RESUME} to go on with that run, {OVERWRITE} to replace them, or name another folder"
+            )));
         }
         Ok(())
     }

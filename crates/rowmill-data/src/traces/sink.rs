@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Published, Sink};
 use rowmill_core::record::{RowTrace, TraceSettings, TracedError, TracedId};
+use rowmill_types::settings::EXPORT_TRACES;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ impl Sink for TraceSink {
         let row = row.map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "the trace in a record of the ledger cannot be read")
                 .cause(error)
-                .hint("leave `--export-traces` out to go on without traces")
+                .hint(format!("leave {EXPORT_TRACES} out to go on without traces"))
         })?;
         let (name, records) = self.write_file(&row)?;
         self.write_spans(&row)?;

@@ -38,7 +38,7 @@ fn row(value: &Value) -> Row {
 async fn load(spec: AttachmentSpec, value: &Value) -> Result<Vec<Attachment>, String> {
     attachments(spec).load(&row(value)).await.map_err(|error| {
         assert_eq!((error.kind, error.attempts), (ErrorKind::Attachment, None));
-        error.message
+        error.message.to_string()
     })
 }
 

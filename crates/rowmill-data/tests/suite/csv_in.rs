@@ -75,7 +75,7 @@ fn first(spec: &InputSpec) -> (String, Option<String>) {
     let data = dataset(spec).unwrap();
     let mut rows = Vec::new();
     data.open().unwrap().read(&mut rows, ROOM).unwrap();
-    (rows[0].as_ref().unwrap().text().to_owned(), data.notice())
+    (rows[0].as_ref().unwrap().text().to_owned(), data.notice().map(|notice| notice.to_string()))
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn other_delimiters_are_recognised_and_told_once() {
         assert_eq!(
             notice.unwrap(),
             format!(
-                "`{}` has {told} between its columns and is read so; `--delimiter ,` would read it with commas",
+                "`{}` has {told} between its columns and is read so; `delimiter: ,` would read it with commas",
                 path.display()
             )
         );
@@ -115,7 +115,7 @@ fn a_named_delimiter_counts_and_is_refused_for_other_formats() {
     let problem = dataset(&spec).unwrap_err();
     assert_eq!(problem.code, ProblemCode::Usage);
     let name = path.display();
-    assert_eq!(problem.message, format!("`--delimiter` is for CSV and TSV, and `{name}` is read as jsonl"));
+    assert_eq!(problem.message, format!("`delimiter` is for CSV and TSV, and `{name}` is read as jsonl"));
     let spec = InputSpec { format: Some(Format::Tsv), ..spec };
     assert!(dataset(&spec).is_ok());
 }

@@ -171,7 +171,7 @@ async fn refusals_are_told_apart() {
         machine.hub.page("/rows.csv", Page { status, ..Page::default() });
         let problem = machine.refused(&at(&machine, "/rows.csv?key=secret")).await;
         let expected = format!("`{}` was answered with status {status}", at(&machine, "/rows.csv"));
-        assert_eq!((problem.code, problem.message), (code, expected));
+        assert_eq!((problem.code, problem.message.as_str()), (code, expected.as_str()));
         assert!(problem.hint.unwrap().contains(hint));
         assert_eq!(machine.asked().len(), 1);
     }

@@ -4,7 +4,7 @@ use crate::remote_support::{Machine, bytes, header};
 use rowmill_data::{FetchStep, Fetcher, Purpose, load_text};
 use rowmill_http::HttpClient;
 use rowmill_testkit::hub::{Damage, FileKind, Host};
-use rowmill_types::ProblemCode;
+use rowmill_types::{ProblemCode, Setting};
 
 const SET: &str = "datasets/o/n";
 const ROWS: &[u8] = b"{\"n\":1}\n";
@@ -332,15 +332,18 @@ async fn texts_come_from_repositories_of_every_kind() {
         ("o/n", "hf://o/n/p/t.md"),
     ] {
         machine.hub.put(repository, "p/t.md", format!("\u{feff}from {repository}"), FileKind::Small);
-        assert_eq!(load_text(address, "--template", &fetcher).await.unwrap(), format!("from {repository}"));
+        assert_eq!(
+            load_text(address, Setting::Template.into(), &fetcher).await.unwrap(),
+            format!("from {repository}")
+        );
     }
     for (address, why) in [
         ("hf://datasets/o/n", "names a repository and no file"),
         ("hf://o/n/missing.md", "`o/n` has no file `missing.md`"),
     ] {
-        let problem = load_text(address, "--template", &fetcher).await.unwrap_err();
+        let problem = load_text(address, Setting::Template.into(), &fetcher).await.unwrap_err();
         assert_eq!(problem.code, ProblemCode::TextUnreadable);
-        assert!(problem.message.starts_with("text for `--template` cannot be had: "), "{}", problem.message);
+        assert!(problem.message.starts_with("text for `template` cannot be had: "), "{}", problem.message);
         assert!(problem.message.contains(why), "{}", problem.message);
     }
 }

@@ -127,7 +127,7 @@ fn packed_input_that_is_damaged_says_so() {
 fn what_is_packed_must_be_text() {
     for (bytes, kind, hint) in [
         (gzip(b"PK\x03\x04\x14"), "a ZIP archive or a spreadsheet", "unpack"),
-        (zstd(b"PAR1\x15\x04"), "a Parquet file", "--input-format parquet"),
+        (zstd(b"PAR1\x15\x04"), "a Parquet file", "`input_format: parquet`"),
         (gzip(b"\xff\xfe{\x00"), "UTF-16", "iconv"),
         (gzip(&gzip(b"{}")), "packed twice, with gzip inside", "unpack"),
         (gzip(&zstd(b"{}")), "packed twice, with zstd inside", "unpack"),

@@ -176,7 +176,7 @@ fn a_pattern_that_cannot_be_used_is_refused_with_the_reason() {
             "*.*",
             ProblemCode::InputFormat,
             "the files of `*.*` are of several kinds: `a.jsonl` and `b.csv`",
-            "--input-format",
+            "`input_format`",
         ),
     ] {
         let (found_code, found_message, found_hint) = told(pattern);

@@ -4,21 +4,22 @@ use std::path::Path;
 
 use rowmill_data::{FetchSettings, Fetcher, load_text};
 use rowmill_http::HttpClient;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Setting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 async fn load(source: &str) -> Result<String, Problem> {
     let settings = FetchSettings::from_environment(&|_| None);
     let http = HttpClient::new(&|_| None);
-    load_text(source, "--template", &Fetcher { settings: &settings, http: &http, told: &|_| {} }).await
+    load_text(source, Setting::Template.into(), &Fetcher { settings: &settings, http: &http, told: &|_| {} })
+        .await
 }
 
 async fn refused(source: &str) -> String {
     let problem = load(source).await.unwrap_err();
     assert_eq!(problem.code, ProblemCode::TextUnreadable);
     assert!(problem.hint.is_some());
-    problem.message
+    problem.message.to_string()
 }
 
 fn file(folder: &Path, bytes: &[u8]) -> String {
@@ -57,18 +58,18 @@ async fn files_are_read_as_text_without_a_byte_order_mark() {
 async fn what_cannot_be_read_from_a_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").display().to_string();
-    assert_eq!(refused(&missing).await, format!("file not found for `--template`: `{missing}`"));
+    assert_eq!(refused(&missing).await, format!("file not found for `template`: `{missing}`"));
     let here = folder.path().display().to_string();
-    assert_eq!(refused(&here).await, format!("path for `--template` is not a file: `{here}`"));
+    assert_eq!(refused(&here).await, format!("path for `template` is not a file: `{here}`"));
     let path = file(folder.path(), b"ab\xff");
-    assert_eq!(refused(&path).await, format!("text for `--template` is not valid UTF-8 at byte 3: `{path}`"));
+    assert_eq!(refused(&path).await, format!("text for `template` is not valid UTF-8 at byte 3: `{path}`"));
     let path = file(folder.path(), &vec![b'x'; 16 * 1024 * 1024 + 1]);
-    assert_eq!(refused(&path).await, format!("text for `--template` is longer than 16 MiB: `{path}`"));
+    assert_eq!(refused(&path).await, format!("text for `template` is longer than 16 MiB: `{path}`"));
 }
 
 #[tokio::test]
 async fn other_kinds_of_addresses_are_refused() {
-    assert_eq!(refused("ftp://host/a").await, "text for `--template` cannot be read from `ftp://`");
+    assert_eq!(refused("ftp://host/a").await, "text for `template` cannot be read from `ftp://`");
     assert!(refused("file://host/x").await.contains("cannot be used"));
     assert!(refused("http://").await.contains("cannot be used"));
 }
@@ -83,8 +84,8 @@ async fn an_address_gives_its_body() {
 async fn an_answer_that_is_no_success_is_told_without_secrets() {
     let (host, loaded) = load_answer("404 Not Found\r\ncontent-length: 2", b"no").await;
     let problem = loaded.unwrap_err();
-    let expected = format!("text for `--template` was answered with status 404: `http://{host}/a.txt`");
-    assert_eq!((problem.code, problem.message), (ProblemCode::TextUnreadable, expected));
+    let expected = format!("text for `template` was answered with status 404: `http://{host}/a.txt`");
+    assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::TextUnreadable, expected.as_str()));
 }
 
 #[tokio::test]
@@ -101,6 +102,6 @@ async fn an_address_where_nobody_answers_is_told() {
     let host = listener.local_addr().unwrap();
     drop(listener);
     let problem = load(&format!("http://{host}/x")).await.unwrap_err();
-    assert_eq!(problem.message, format!("no answer for `--template` from `http://{host}/x`"));
+    assert_eq!(problem.message, format!("no answer for `template` from `http://{host}/x`"));
     assert!(problem.cause.is_some());
 }

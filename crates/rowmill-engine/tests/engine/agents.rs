@@ -153,7 +153,7 @@ async fn a_row_never_spends_more_than_it_may() {
     let used: u64 = 10 * model.seen().len() as u64;
     assert!(used <= 680 && !model.seen().is_empty(), "{used}");
     let message = watched.envelopes()[0]["error"]["message"].to_string();
-    assert!(message.contains("of 680 (`--max-row-tokens`)"), "{message}");
+    assert!(message.contains("of 680 (`max_row_tokens`)"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -362,7 +362,7 @@ async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["Timeout".to_owned()], 1));
     assert_eq!((end.tally.calls, end.tally.unknown_calls), (1, 0));
     let message = watched.envelopes()[0]["error"]["message"].clone();
-    assert_eq!(message, "the 5 s of `--row-timeout` were used up before the next call");
+    assert_eq!(message, "the 5 s of `row_timeout` were used up before the next call");
 }
 
 /// Hooks of which those of the second row wait until the first row has ended.

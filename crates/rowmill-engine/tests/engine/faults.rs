@@ -230,7 +230,7 @@ async fn the_time_of_a_row_cuts_its_calls_and_leaves_no_wait_that_is_longer() {
     assert_eq!(watched.envelopes()[3]["error"]["attempts"], 2, "waits between tries count");
     assert!(end.duration < seconds(35.0), "{:?}", end.duration);
     let message = watched.envelopes()[0]["error"]["message"].to_string();
-    assert!(message.contains("10 s") && message.contains("--row-timeout"), "{message}");
+    assert!(message.contains("10 s") && message.contains("`row_timeout`"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

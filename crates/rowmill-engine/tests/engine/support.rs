@@ -26,7 +26,7 @@ use rowmill_engine::{
     StopRules, Voice, Worker,
 };
 use rowmill_testkit::FakeDataset;
-use rowmill_types::{AttachmentRules, Problem, ProblemCode};
+use rowmill_types::{AttachmentRules, Problem, ProblemCode, Vocabulary};
 use serde_json::Value;
 
 /// What happened, in order, as short lines such as `ledger 3` and `output 3`.
@@ -291,6 +291,7 @@ impl Bench {
                 row_timeout: None,
                 answers: None,
                 include_input: false,
+                vocabulary: Vocabulary::NEUTRAL,
                 traces: None,
                 redactor: Redactor::default(),
             },

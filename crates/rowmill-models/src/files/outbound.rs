@@ -112,9 +112,11 @@ impl Files {
     /// with the next try.
     pub(crate) fn judge(&self, error: CallError, uploaded: &Uploaded) -> CallError {
         if error.status == Some(413) {
-            let message =
-                format!("the request with its files is too large for the provider: {}", error.message);
-            return CallError { failure: CallFailure::Refused, message, ..error };
+            let message = format!(
+                "the request with its files is too large for the provider: {}",
+                error.message.marked()
+            );
+            return CallError { failure: CallFailure::Refused, message: message.into(), ..error };
         }
         let words = error.message.to_lowercase();
         let is_lost = matches!(error.status, Some(400 | 403 | 404))
@@ -128,8 +130,9 @@ impl Files {
         for entry in lost {
             uploads.forget(entry);
         }
-        let message = format!("the provider no longer has the file that was uploaded: {}", error.message);
-        CallError { failure: CallFailure::Server, message, ..error }
+        let message =
+            format!("the provider no longer has the file that was uploaded: {}", error.message.marked());
+        CallError { failure: CallFailure::Server, message: message.into(), ..error }
     }
 
     /// Deletes what was uploaded.

@@ -229,9 +229,9 @@ fn about(file: &Attachment, error: CallError) -> CallError {
             "the file `{}` ({} bytes) is too large for the provider: {}",
             file.name,
             file.bytes.len(),
-            error.message
+            error.message.marked()
         ),
-        _ => format!("the file `{}` could not be uploaded: {}", file.name, error.message),
+        _ => format!("the file `{}` could not be uploaded: {}", file.name, error.message.marked()),
     };
-    CallError { failure, message, ..error }
+    CallError { failure, message: message.into(), ..error }
 }

@@ -1,5 +1,6 @@
 //! `FROM`: tables, subqueries, lists and joins.
 
+use rowmill_types::settings::{SAMPLE, TYPES};
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, ObjectName, Spanned as _,
     TableAlias, TableFactor, TableWithJoins,
@@ -92,9 +93,8 @@ impl Binder<'_> {
                 return Ok(());
             }
             TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
-                return Err(
-                    Refusal::new("samples are not taken here", place).hint("`--sample N` takes a sample")
-                );
+                return Err(Refusal::new("samples are not taken here", place)
+                    .hint(format!("{sample} takes a sample", sample = SAMPLE.to("N"))));
             }
             _ => {
                 return Err(Refusal::new("this cannot stand in `FROM` here", place)
@@ -143,8 +143,10 @@ impl Binder<'_> {
         let SqlType::List(item) = &list.kind else {
             let refusal = Refusal::new(format!("`unnest` takes a list, not {}", list.kind), list.place);
             return Err(match list.kind {
-                SqlType::Json => refusal
-                    .hint("the column has values of several kinds; `--types x=JSON[]` reads it as a list"),
+                SqlType::Json => refusal.hint(format!(
+                    "the column has values of several kinds; {types} reads it as a list",
+                    types = TYPES.to("x=JSON[]")
+                )),
                 _ => refusal,
             });
         };

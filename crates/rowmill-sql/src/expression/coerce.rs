@@ -1,5 +1,7 @@
 //! Bringing expressions to types: what DuckDB casts without being told, and nothing else.
 
+use rowmill_types::settings::TYPES;
+
 use super::evaluate::evaluate;
 use super::refusal::{Bound, Refusal, TextPlace};
 use super::typed::{CastMode, Node, Operator, Typed};
@@ -130,9 +132,10 @@ fn cannot_meet(met: &SqlType, value: &Typed, purpose: &str) -> Refusal {
         (SqlType::Varchar, other) | (other, SqlType::Varchar) if other.is_moment() => {
             refusal.hint(format!("write `TRY_CAST(x AS {other})` for the text"))
         }
-        (SqlType::Json, _) | (_, SqlType::Json) => refusal.hint(
-            "the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say `--types x=text`",
-        ),
+        (SqlType::Json, _) | (_, SqlType::Json) => refusal.hint(format!(
+            "the column has values of several kinds: write `TRY_CAST(x AS DOUBLE)`, or say {types}",
+            types = TYPES.to("x=text")
+        )),
         (SqlType::TimestampTz, _) | (_, SqlType::TimestampTz) => {
             refusal.hint("write `x AT TIME ZONE 'UTC'`, or quote a time with its distance from UTC")
         }
@@ -176,7 +179,7 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         let refusal = Refusal::new(format!("values of type {met} cannot be compared"), left.place);
         return Err(match met {
             SqlType::Json => refusal.hint(
-                "take a value out with `x ->> '$.name'`, or write `TRY_CAST(x AS DOUBLE)`; `--types x=text` reads the column as text",
+                format!("take a value out with `x ->> '$.name'`, or write `TRY_CAST(x AS DOUBLE)`; {types} reads the column as text", types = TYPES.to("x=text")),
             ),
             _ => refusal.hint("write `CAST(x AS VARCHAR)`"),
         });

@@ -150,7 +150,7 @@ fn a_wrong_query_shows_the_place_and_what_was_perhaps_meant() {
             "write one query",
         ),
         ("SELECT \"Ada\" FROM input", "no such column: Ada", "strings stand between single quotes"),
-        ("SELECT * FROM data", "no such table: data", "the rows of `--input` are the table `input`"),
+        ("SELECT * FROM data", "no such table: data", "the rows of `input` are the table `input`"),
         (
             "SELECT regexp_match(name, 'x') FROM input",
             "no such function: regexp_match\n    SELECT regexp_match(name, 'x') FROM input\n           ^",

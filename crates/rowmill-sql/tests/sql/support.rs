@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rowmill_sql::{
     Column, FieldText, NamedTable, Query, QueryText, Scan, SqlType, Table, Value, Wanted, column_value,
 };
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Setting};
 
 /// A part of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +184,7 @@ fn temp() -> PathBuf {
 }
 
 pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<Query, Problem> {
-    let text = QueryText { text: sql.into(), flag: "--sql" };
+    let text = QueryText { text: sql.into(), setting: Setting::Sql };
     Query::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rowmill_core::fingerprint::digest;
+use rowmill_types::settings::WORK_DIR;
 use rowmill_types::{Problem, ProblemCode, make_private_folder};
 
 use super::header::{FORMAT, FileHeader};
@@ -77,7 +78,7 @@ impl WorkFolder {
                 format!("cannot make the work folder `{}`", path.display()),
             )
             .cause(error)
-            .hint("choose another one with `--work-dir`")
+            .hint(format!("choose another one with {WORK_DIR}"))
         })?;
         Ok(Self { path: path.to_owned() })
     }
@@ -99,7 +100,7 @@ impl WorkFolder {
             Err(TryLockError::WouldBlock) => {
                 let message = format!("another run has its ledger in `{}`", self.path.display());
                 Err(Problem::new(ProblemCode::OutputBusy, message)
-                    .hint("wait for it, or choose another folder with `--work-dir`"))
+                    .hint(format!("wait for it, or choose another folder with {WORK_DIR}")))
             }
             // Where folders cannot be locked, the lock of the output has to do.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(FolderLock(file)),

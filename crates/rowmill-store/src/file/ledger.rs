@@ -13,6 +13,8 @@ use rowmill_core::ledger::write_group;
 use rowmill_core::ports::{
     Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, RecordId, RecordReader,
 };
+use rowmill_types::actions::RUN_AGAIN;
+use rowmill_types::settings::WORK_DIR;
 use rowmill_types::{Problem, ProblemCode};
 
 use super::WorkFolder;
@@ -233,9 +235,9 @@ impl RecordReader for FileReader {
 pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "the disk is full: make room and run again with `--resume`; everything answered so far is kept"
+            format!("the disk is full: make room and {RUN_AGAIN}; everything answered so far is kept")
         }
-        _ => "check the folder, or choose another one with `--work-dir`",
+        _ => format!("check the folder, or choose another one with {WORK_DIR}"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
         .cause(error)

@@ -117,7 +117,7 @@ pub fn check_dataset(dataset: &dyn Dataset, facts: &DatasetFacts) -> Vec<String>
     let mut suite = Suite::default();
     suite.check("what the input is", || same_identity(dataset));
     suite.check("counting rows before they are read", || {
-        dataset.count().map(drop).map_err(|problem| problem.message)
+        dataset.count().map(drop).map_err(|problem| problem.to_string())
     });
     let mut read = None;
     suite.check("reading everything", || {
@@ -207,12 +207,12 @@ fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> Checked {
 }
 
 fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
-    let Some(count) = dataset.count().map_err(|problem| problem.message)? else { return Ok(()) };
+    let Some(count) = dataset.count().map_err(|problem| problem.to_string())? else { return Ok(()) };
     require(count == rows.len() as u64, || format!("{count} rows are told, and {} were read", rows.len()))
 }
 
 fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> Checked {
-    let Some(columns) = dataset.columns().map_err(|problem| problem.message)? else { return Ok(()) };
+    let Some(columns) = dataset.columns().map_err(|problem| problem.to_string())? else { return Ok(()) };
     let mut names = HashSet::new();
     for column in &columns {
         require(names.insert(&column.name), || format!("`{}` is declared twice", column.name))?;

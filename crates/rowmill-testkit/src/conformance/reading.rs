@@ -143,7 +143,7 @@ fn passes_the_end(dataset: &dyn Dataset, all: u64) -> Checked {
 }
 
 fn skip(source: &mut dyn RowSource, count: u64, expected: u64) -> Checked {
-    let passed = source.skip(count).map_err(|problem| problem.message)?;
+    let passed = source.skip(count).map_err(|problem| problem.to_string())?;
     require(passed == expected, || format!("`skip({count})` says {passed} instead of {expected}"))
 }
 

@@ -256,7 +256,7 @@ async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> 
         require(id.position() >= before, || "a record is said to stand before earlier events".into())?;
         kept.push((*id, line.clone()));
     }
-    let trouble = appended.trouble.map(|problem| problem.message);
+    let trouble = appended.trouble.map(|problem| problem.to_string());
     require(trouble.is_none(), || format!("there is trouble: {}", trouble.unwrap_or_default()))
 }
 

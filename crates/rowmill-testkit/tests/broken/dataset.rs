@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rowmill_core::ports::{Column, ColumnKind, Dataset, InputIdentity, Part, Position, Room, RowSource};
 use rowmill_testkit::FakeDataset;
 use rowmill_testkit::conformance::{DatasetFacts, Numbering, check_dataset};
-use rowmill_types::{BadRow, ErrorKind, Field, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{BadRow, ErrorKind, Field, Problem, ProblemCode, Row, SourceRow, Words};
 
 use super::assert_told;
 
@@ -172,7 +172,7 @@ impl Dataset for Broken {
         Some("id")
     }
 
-    fn notice(&self) -> Option<String> {
+    fn notice(&self) -> Option<Words> {
         assert!(self.manner != Manner::PanicsAtNotice, "nothing to say");
         None
     }

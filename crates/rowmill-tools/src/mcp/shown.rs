@@ -51,8 +51,8 @@ impl Shown {
     /// The same problem, with nothing in it that must not be shown.
     pub(super) fn clean_problem(&self, problem: Problem) -> Problem {
         Problem {
-            message: self.clean(&problem.message),
-            cause: problem.cause.map(|cause| self.clean(&cause)),
+            message: problem.message.edited(|text| self.clean(text)),
+            cause: problem.cause.map(|cause| cause.edited(|text| self.clean(text))),
             ..problem
         }
     }

@@ -39,7 +39,7 @@ impl TokenClient {
             body.extend_from_slice(&chunk);
         }
         if gives_secrets {
-            learn_tokens(&self.redactor, &body).map_err(|problem| problem.message)?;
+            learn_tokens(&self.redactor, &body).map_err(|problem| problem.to_string())?;
         }
         let mut answer = http::Response::new(body);
         *answer.status_mut() = response.status();

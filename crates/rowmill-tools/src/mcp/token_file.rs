@@ -27,7 +27,8 @@ impl TokenFile {
     fn read(&self) -> io::Result<Option<StoredCredentials>> {
         match std::fs::read(&self.path) {
             Ok(text) => {
-                learn_tokens(&self.redactor, &text).map_err(|problem| io::Error::other(problem.message))?;
+                learn_tokens(&self.redactor, &text)
+                    .map_err(|problem| io::Error::other(problem.to_string()))?;
                 serde_json::from_slice(&text).map(Some).map_err(io::Error::other)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -196,7 +196,7 @@ fn offered(name: &str) -> String {
 }
 
 fn redacted(redactor: &Redactor, mut problem: Problem) -> Problem {
-    problem.message = redactor.redact(&problem.message).into_owned();
-    problem.cause = problem.cause.map(|cause| redactor.redact(&cause).into_owned());
+    problem.message = problem.message.edited(|text| redactor.redact(text).into_owned());
+    problem.cause = problem.cause.map(|cause| cause.edited(|text| redactor.redact(text).into_owned()));
     problem
 }

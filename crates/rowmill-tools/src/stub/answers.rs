@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
+use rowmill_types::settings::STUB;
 use rowmill_types::{Problem, ProblemCode, RowId, ToolOutput, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +53,7 @@ impl StubTool {
         let text = std::fs::read_to_string(Path::new(source)).map_err(|error| {
             problem(format!("the answers for the tool `{name}` cannot be read: `{source}`"))
                 .cause(error)
-                .hint("check the path given to `--stub`, or give the answer itself with `text:`")
+                .hint(format!("check the path given to {STUB}, or give the answer itself with `text:`"))
         })?;
         let mut stub = Self::empty(name, source);
         for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {

@@ -112,7 +112,7 @@ pub(crate) fn with_fast_agent_config(
             format!("; without meaning here: {}", ignored.join(", "))
         };
         let text = format!("taken from `{}`: {}{left}", config.path.display(), taken.join(", "));
-        tell(Notice::Info(text));
+        tell(Notice::info(text));
     }
     Ok(spec)
 }

@@ -8,7 +8,7 @@ use rowmill_cards::{
     parse_messages, unfilled_problem,
 };
 use rowmill_core::variables::Variables;
-use rowmill_data::{Fetcher, load_text};
+use rowmill_data::{Fetcher, TextName, load_text};
 use rowmill_types::{Problem, Secret};
 
 use super::fast_agent_config::config_files;
@@ -202,14 +202,14 @@ async fn complete_card(
     let mut texts = Vec::new();
     for include in card.includes() {
         let text = match include.from {
-            IncludeFrom::Url(url) => load_text(&url, "{{url:…}}", fetcher).await,
+            IncludeFrom::Url(url) => load_text(&url, TextName::OfCard("{{url:…}}"), fetcher).await,
             IncludeFrom::File { path, optional } => {
                 let path = finder.find(&include.placeholder, &path);
                 found.files.push(path.clone());
                 if optional && !path.exists() {
                     Ok(String::new())
                 } else {
-                    load_text(&path.to_string_lossy(), "{{file:…}}", fetcher).await
+                    load_text(&path.to_string_lossy(), TextName::OfCard("{{file:…}}"), fetcher).await
                 }
             }
         };
@@ -224,7 +224,7 @@ async fn complete_card(
     found.unfilled.extend(filled.unfilled.into_iter().map(|one| (card.name.clone(), one)));
     for path in card.messages.clone() {
         let name = path.to_string_lossy();
-        let read = match load_text(&name, "messages", fetcher).await {
+        let read = match load_text(&name, TextName::OfCard("messages"), fetcher).await {
             Ok(text) => parse_messages(&text, MessageForm::of(&name), &name),
             Err(problem) => Err(problem),
         };
@@ -244,15 +244,15 @@ async fn complete_card(
 
 /// Says which card a problem comes from, and the line of a placeholder.
 fn at_placeholder(card: &Card, placeholder: &str, problem: Problem) -> Problem {
-    let message = card.placeholder_problem(placeholder, problem.message.clone()).message;
-    let hint = "relative paths begin at the card's folder, or else at the current one".to_owned();
+    let message = card.placeholder_problem(placeholder, problem.message.marked()).message;
+    let hint = "relative paths begin at the card's folder, or else at the current one".into();
     let hint = if placeholder.starts_with("{{url:") { problem.hint.clone() } else { Some(hint) };
     Problem { message, hint, ..problem }
 }
 
 /// Says which card a problem comes from, and the line of what it names.
 fn at_name(card: &Card, (field, name): (&str, &str), problem: Problem) -> Problem {
-    let message = card.problem((field, name), problem.message.clone()).message;
+    let message = card.problem((field, name), problem.message.marked()).message;
     Problem { message, ..problem }
 }
 

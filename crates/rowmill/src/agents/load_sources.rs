@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rowmill_cards::{CardForm, has_front_matter};
 use rowmill_data::{Fetcher, load_text, local_path, shown_source};
+use rowmill_types::settings::AGENT_CARD;
 use rowmill_types::{Problem, ProblemCode};
-
-/// The flag, for messages.
-const FLAG: &str = "--agent-card";
 
 /// The text of a card.
 #[derive(Debug)]
@@ -29,7 +27,7 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
     for source in sources {
         // What is no path is an address, or something that only the loader of texts can say more about.
         let Some(path) = local_path(source) else {
-            let text = load_text(source, FLAG, fetcher).await?;
+            let text = load_text(source, AGENT_CARD.into(), fetcher).await?;
             found.push(Found { shown: shown_source(source), text, folder: None });
             continue;
         };
@@ -44,7 +42,7 @@ pub(super) async fn find(sources: &[String], fetcher: &Fetcher<'_>) -> Result<Ve
                 continue;
             }
             let shown = file.to_string_lossy().into_owned();
-            let text = load_text(&shown, FLAG, fetcher).await?;
+            let text = load_text(&shown, AGENT_CARD.into(), fetcher).await?;
             let is_markdown = CardForm::of(&shown) == Some(CardForm::Markdown);
             if skip == Skip::WithoutFrontMatter && is_markdown && !has_front_matter(&text) {
                 continue;
@@ -75,7 +73,7 @@ enum Skip {
 /// The files of a folder that may be cards, in the order of their names.
 pub(crate) fn cards_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     let unreadable = |error: std::io::Error| {
-        let message = format!("folder for `{FLAG}` cannot be read: `{}`", folder.display());
+        let message = format!("folder for {AGENT_CARD} cannot be read: `{}`", folder.display());
         Problem::new(ProblemCode::TextUnreadable, message).cause(error).hint("check its permissions")
     };
     let mut files = Vec::new();

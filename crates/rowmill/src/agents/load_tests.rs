@@ -93,7 +93,7 @@ fn a_single_page_without_front_matter_is_no_card() {
     };
     assert_eq!(message("readme.md"), "`PATH`: there is no front matter");
     assert_eq!(message("SKILL.md"), "`PATH`: `SKILL.md` describes a skill, not an agent");
-    assert_eq!(message("none.md"), "file not found for `--agent-card`: `PATH`");
+    assert_eq!(message("none.md"), "file not found for `agent_card`: `PATH`");
     let (_kept, sources) = folder(&[("readme.md", "# To be read")]);
     let problem = load_with(&sources, None, &[]).unwrap_err();
     assert_eq!(problem.message, format!("there is no agent card in `{}`", sources[0]));
@@ -192,7 +192,7 @@ fn all_that_is_wrong_with_a_folder_of_cards_is_told_at_once() {
          `c.yaml`, line 2: `cwd` names a folder that is not there: `nowhere`\n    \
          help: relative paths begin at the card's folder, or else at the current one\n  \
          the instruction names what nobody gave: `{{env}}` (`b.md`, line 5)\n    help: say what stands there: \
-         --var \"env=Working folder: $PWD. Platform: $(uname -sm).\"; the date and the machine are not filled in by \
+         var: \"env=Working folder: $PWD. Platform: $(uname -sm).\"; the date and the machine are not filled in by \
          themselves, because every day and every machine would then ask something else"
     );
 }

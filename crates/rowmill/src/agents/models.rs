@@ -1,6 +1,7 @@
 //! Which model a card asks, and how.
 
 use rowmill_cards::{Card, RequestParams, ServiceTier};
+use rowmill_types::settings::MODEL;
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::lanes::{Access, Maker};
@@ -30,7 +31,10 @@ pub(super) fn model_of(
         Some(model) => resolved(maker, model, card),
         None if !speaks => Ok(String::new()),
         None => Err(Problem::new(ProblemCode::InvalidCard, format!("`{}` names no model", card.source))
-            .hint("put `model:` into the card, or use `--model`; `--model simulated` needs no key")),
+            .hint(format!(
+                "put `model:` into the card, or use {MODEL}; {model} needs no key",
+                model = MODEL.to("simulated")
+            ))),
     }
 }
 
@@ -55,7 +59,7 @@ fn resolved(maker: &Maker<'_>, model: &str, card: &Card) -> Result<String, Probl
     let of_card = |mut problem: Problem| {
         if card.model.as_deref() == Some(model) {
             let line = card.model_line.map(|line| format!(", line {line}")).unwrap_or_default();
-            problem.message = format!("`{}`{line}: {}", card.source, problem.message);
+            problem.message = format!("`{}`{line}: {}", card.source, problem.message.marked()).into();
         }
         problem
     };

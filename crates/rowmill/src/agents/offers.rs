@@ -12,6 +12,7 @@ use rowmill_tools::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, Mcp, McpSettings, Moment, Names, ParallelLimits,
     PythonSettings, PythonTools, Shell, Skills,
 };
+use rowmill_types::settings::PYTHON_PROCESSES;
 use rowmill_types::{Problem, ToolSpec, grouped};
 
 use super::load::LoadedCards;
@@ -168,7 +169,7 @@ impl Offers {
             .with_redactor(with.redactor.clone())
             .with_person(with.maker.person());
         let mcp = Mcp::start(all, settings).await?;
-        mcp.notices().into_iter().for_each(|text| with.maker.tell(Notice::Info(text)));
+        mcp.notices().into_iter().for_each(|text| with.maker.tell(Notice::info(text)));
         mcp.limits().for_each(|(tools, most)| self.limits.add(tools, most));
         let mut names = Vec::new();
         for (member, views) in seen.iter().enumerate() {
@@ -248,13 +249,13 @@ fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<Notice> {
         && spec.agents.python_processes.is_none()
     {
         let rows = grouped(rows as u64);
-        notices.push(Notice::Info(format!(
+        notices.push(Notice::info(format!(
             "Python functions run in {most} processes at most, so {most} of {rows} rows can use them at once; \
-             `--python-processes` changes that"
+             {PYTHON_PROCESSES} changes that"
         )));
     }
     if !settings.without.is_empty() {
-        notices.push(Notice::Info(format!(
+        notices.push(Notice::info(format!(
             "Python functions do not get `{}`; name under `python_env` in `rowmill.toml` what they need",
             settings.without.join("`, `")
         )));

@@ -7,6 +7,7 @@ use rowmill_core::agent::{Route, Tool};
 use rowmill_core::fingerprint::digest;
 use rowmill_core::validate::ResultSchema;
 use rowmill_tools::{Filter, Names, StubTool, Stubs};
+use rowmill_types::settings::{DENY, PASSTHROUGH, STUB};
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::json;
 
@@ -32,8 +33,15 @@ impl Routes {
         let mut stubs = Vec::new();
         for entry in &flags.stubs {
             let Some((tool, source)) = entry.split_once('=').filter(|(tool, _)| !tool.is_empty()) else {
-                return Err(Problem::new(ProblemCode::Usage, format!("`--stub {entry}` names no answers"))
-                    .hint("write it as `--stub tool=answers.jsonl` or `--stub tool=text:…`"));
+                return Err(Problem::new(
+                    ProblemCode::Usage,
+                    format!("{stub} names no answers", stub = STUB.to(entry)),
+                )
+                .hint(format!(
+                    "write it as {stub} or {or_text}",
+                    stub = STUB.to("tool=answers.jsonl"),
+                    or_text = STUB.to("tool=text:…")
+                )));
             };
             stubs.push(StubTool::read(tool, source)?);
         }
@@ -83,11 +91,12 @@ impl Routes {
     ) -> Result<(), Problem> {
         let names = |tools: &[Offer]| tools.iter().map(|offer| offer.spec.name.clone()).collect::<Vec<_>>();
         let all: Vec<String> = offers.tools.iter().flat_map(|tools| names(tools)).collect();
-        for (flag, patterns) in [("--deny", &flags.deny), ("--passthrough", &flags.passthrough)] {
+        for (setting, patterns) in [(DENY, &flags.deny), (PASSTHROUGH, &flags.passthrough)] {
             for pattern in patterns {
                 let filter = Filter::Only(vec![pattern.clone()]);
                 if !all.iter().any(|name| filter.admits(name)) {
-                    let message = format!("`{flag} {pattern}` names a tool that no agent has");
+                    let message =
+                        format!("{given} names a tool that no agent has", given = setting.to(pattern));
                     return Err(
                         Problem::new(ProblemCode::Usage, message).hint(listed("the agents have", &all))
                     );

@@ -56,7 +56,7 @@ pub(super) fn servers(
             };
             let made = server(spec, &config, (&connect.name, Path::new("")), environment);
             let mut server = made.map_err(|problem| {
-                let place = card.problem(("mcp_connect", &connect.name), problem.message.clone());
+                let place = card.problem(("mcp_connect", &connect.name), problem.message.marked());
                 Problem { message: place.message, ..problem }
             })?;
             server.from_variables.extend_from_slice(from_variables);

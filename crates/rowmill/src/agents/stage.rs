@@ -65,7 +65,8 @@ pub(super) fn plain(
     (schema, traced): (Option<ResultSchema>, bool),
 ) -> Result<Stage, Problem> {
     let Lanes { model, lanes, identity, rules, secrets } = maker.lanes(asks)?;
-    let cast = Cast::plain(schema, spec.repairs)?.with_turns(spec.agents.turns);
+    let cast =
+        Cast::plain(schema, spec.repairs)?.with_turns(spec.agents.turns).with_vocabulary(maker.vocabulary());
     let redactor = maker.environment().redactor()?;
     redactor.learn(&secrets)?;
     Ok(Stage {
@@ -103,7 +104,9 @@ pub(crate) async fn stage(
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
-    let cast = cast(spec, &members, &routes, &mut offers, schema)?.with_transcripts(traced);
+    let cast = cast(spec, &members, &routes, &mut offers, schema)?
+        .with_transcripts(traced)
+        .with_vocabulary(maker.vocabulary());
     let (host, recorder) = host(spec, hosts, std::mem::take(&mut offers.limits), &cast)?;
     let mut stage = Stage {
         voices: Vec::new(),

@@ -68,8 +68,8 @@ impl<T, A, U> Chooser<T, A, U> {
 
     async fn crew(&self, worker: Worker) -> Result<Arc<Crew>, RowError> {
         let failed = |problem: rowmill_types::Problem| {
-            let cause = problem.cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            RowError::new(ErrorKind::Function, format!("{}{cause}", problem.message))
+            let cause = problem.cause.map(|cause| format!(": {}", cause.marked())).unwrap_or_default();
+            RowError::new(ErrorKind::Function, format!("{}{cause}", problem.message.marked()))
         };
         if Arc::strong_count(&worker.inner) == 1 {
             // Nobody else has it, so no other item can be given it.

@@ -12,7 +12,6 @@ use super::failure::ItemError;
 use super::progress::Progress;
 use super::shelf::{Shelf, index};
 use super::turnstile::Turnstile;
-use super::words;
 
 /// The result of an item on its way out, with its place.
 pub(super) type Delivered<U> = (usize, Result<U, ItemError>);
@@ -111,7 +110,7 @@ impl<T, A, U> Collector<T, A, U> {
         }
         let result = match (error, output) {
             (None, Some((output, counts))) => Ok((output, counts)),
-            (Some(error), _) => Err(ItemError::Failed { index, error: words::row_error(error) }),
+            (Some(error), _) => Err(ItemError::Failed { index, error: error.clone() }),
             (None, None) => Err(ItemError::NotRun { index }),
         };
         self.deliver(index, result);

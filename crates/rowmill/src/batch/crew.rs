@@ -15,6 +15,7 @@ use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, ToolSpec};
 use serde_json::json;
 
 use super::tools::{ReadyTools, Tools};
+use super::vocabulary::LIBRARY;
 use super::worker::{Asked, Brief, Inner, Worker};
 use crate::agent_flags::AgentFlags;
 use crate::agents::{Stage, StageSettings, stage, with_fast_agent_config};
@@ -141,7 +142,8 @@ impl Scene {
         };
         let member = Member { name: String::new(), description: String::new(), kind: Kind::Agent(agent) };
         let cast = Cast::new(vec![member], cast_tools, 0, self.result_schema()?)?;
-        let cast = cast.with_turns(self.work.agents.turns).with_repairs(self.work.repairs);
+        let cast =
+            cast.with_turns(self.work.agents.turns).with_repairs(self.work.repairs).with_vocabulary(LIBRARY);
         let (mut voices, mut identity, mut name) = (Vec::new(), String::new(), String::new());
         for index in 0..cast.voices().len() {
             let brief = Brief {

@@ -221,7 +221,7 @@ impl<U> Error for BatchError<U> {}
 /// Why a batch ended early, for a person.
 fn told(cause: &StopCause) -> String {
     match cause {
-        StopCause::Problem(problem) => problem.message.clone(),
+        StopCause::Problem(problem) => problem.message.to_string(),
         StopCause::Interrupted => "it was stopped".into(),
         StopCause::MaxErrors(most) => format!("{most} items failed"),
         StopCause::ErrorRate { failed, ended, allowed } => {

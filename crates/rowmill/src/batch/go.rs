@@ -24,7 +24,7 @@ use super::settings::Settings;
 use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
-use super::words;
+use super::vocabulary::LIBRARY;
 use crate::notices::tell_replaced;
 use crate::run::{Control, close_answers};
 use crate::work::PlanParts;
@@ -159,13 +159,14 @@ fn control(settings: &Settings, observer: Arc<dyn Observer>) -> Control {
         observer,
         notice: Arc::new(move |notice| {
             if let Some(hear) = &hear {
-                hear(words::notice(notice));
+                hear(notice.worded(LIBRARY));
             }
         }),
         stop: settings.stop.child(),
         limits: settings.limits.for_run(),
         person: None,
         environment: settings.environment.clone(),
+        vocabulary: LIBRARY,
     }
 }
 
@@ -233,6 +234,7 @@ where
         finish: Some(maps.finish),
         answers: staff.answers(settings, control)?,
         redactor,
+        vocabulary: control.vocabulary,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
     let answers = worker.answers.clone();

@@ -29,7 +29,7 @@ mod tool_functions;
 mod tool_hosts;
 mod tools;
 mod turnstile;
-mod words;
+mod vocabulary;
 mod worker;
 
 pub use builder::{Batch, IntoPrompt};

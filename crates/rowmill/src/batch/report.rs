@@ -7,7 +7,7 @@ use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::{Money, Usage};
 
 use super::collect::Counts;
-use super::words;
+use super::vocabulary::LIBRARY;
 
 /// What a batch came to, for this batch only.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl BatchReport {
             spent: end.spent.cost,
             duration: end.duration,
             stopped: end.stopped.map(|cause| match cause {
-                StopCause::Problem(problem) => StopCause::Problem(words::problem(problem)),
+                StopCause::Problem(problem) => StopCause::Problem(problem.worded(LIBRARY)),
                 other => other,
             }),
             numbers: end.tally.numbers(end.duration),

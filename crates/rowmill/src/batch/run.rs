@@ -12,7 +12,7 @@ use super::maps::CountsFn;
 use super::policy::OnFailure;
 use super::report::{BatchReport, First, Results};
 use super::turnstile::Turnstile;
-use super::words;
+use super::vocabulary::LIBRARY;
 use rowmill_engine::StopCause;
 
 impl<T, A, U, P> Batch<T, A, U, P>
@@ -172,7 +172,7 @@ pub(super) fn cause<P: OnFailure>(
 }
 
 pub(super) fn not_started<U>(problem: Problem) -> BatchError<U> {
-    BatchError::new(BatchCause::Problem(words::problem(problem)), Vec::new(), None)
+    BatchError::new(BatchCause::Problem(problem.worded(LIBRARY)), Vec::new(), None)
 }
 
 pub(super) fn internal() -> Problem {

@@ -56,12 +56,14 @@ impl SeenPaths {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_types::settings::ATTACH;
+
     use super::*;
 
     #[test]
     fn of_many_files_their_folders_are_remembered_and_few_of_those() {
         let attached = AttachedFiles::default();
-        let add = |path: String| attached.add(&[ReadPath::new("`--attach`", path)]);
+        let add = |path: String| attached.add(&[ReadPath::new(ATTACH, path)]);
         (0..MOST_NAMED).for_each(|file| add(format!("/few/{file}.txt")));
         assert_eq!(attached.paths().len(), MOST_NAMED);
         (0..10 * MOST_NAMED).for_each(|file| add(format!("/many/{file}.txt")));

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rowmill_data::output::names_open_file;
 use rowmill_data::{InputSpec, would_read};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::settings::{INPUT, RESUME};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use super::identity::{FileIdentity, full_path};
 use super::reads::{ReadPath, reads};
@@ -55,9 +56,10 @@ pub(crate) fn check_still_apart(spec: &RunSpec, work_folder: &Path) -> Result<()
         return Ok(());
     }
     check_apart(&reads(spec), &links, None).map_err(|problem| {
-        let message = format!("{}; it was replaced while the run went on", problem.message);
-        Problem { message, ..problem }
-            .hint("remove the link, then the same command with `--resume` goes on; every answer is kept")
+        let message = format!("{}; it was replaced while the run went on", problem.message.marked());
+        Problem { message: message.into(), ..problem }.hint(format!(
+            "remove the link, then the same command with {RESUME} goes on; every answer is kept"
+        ))
     })
 }
 
@@ -84,14 +86,14 @@ impl<'w> Written<'w> {
     fn check_read(&self, read: &ReadPath) -> Result<(), Problem> {
         let same = FileIdentity::of(&read.path).and_then(|identity| self.first.get(&identity));
         if let Some(write) = same.and_then(|&at| self.writes.get(at)) {
-            return Err(same_path(write.flag, &write.path, &read.flag, &read.path));
+            return Err(same_path((&write.named_by, &write.path), (&read.named_by, &read.path)));
         }
         // A link counts where it stands, and where it leads.
         let is_link = fs::symlink_metadata(&read.path).is_ok_and(|found| found.is_symlink());
         let target = is_link.then(|| full_path(&read.path));
         let places = std::iter::once(read.path.as_path()).chain(target.as_deref());
         match places.into_iter().find_map(|path| self.folder_of(path)) {
-            Some(folder) => Err(could_replace(folder, &read.flag, &read.path)),
+            Some(folder) => Err(could_replace(folder, &read.named_by, &read.path)),
             None => Ok(()),
         }
     }
@@ -102,7 +104,7 @@ impl<'w> Written<'w> {
         };
         match self.first.get(identity).and_then(|&first| self.writes.get(first)) {
             Some(other) if clash(write, other) => {
-                Err(same_path(write.flag, &write.path, other.flag, &other.path))
+                Err(same_path((&write.named_by, &write.path), (&other.named_by, &other.path)))
             }
             _ => Ok(()),
         }
@@ -113,7 +115,7 @@ impl<'w> Written<'w> {
             return Ok(());
         }
         match self.folder_of(&full_path(&write.path)) {
-            Some(folder) => Err(could_replace(folder, write.flag, &write.path)),
+            Some(folder) => Err(could_replace(folder, &write.named_by, &write.path)),
             None => Ok(()),
         }
     }
@@ -137,10 +139,11 @@ impl<'w> Written<'w> {
 
 /// Whether two writes of one file are a mistake. Standard output may be named by several flags.
 fn clash(one: &WrittenPath, other: &WrittenPath) -> bool {
-    one.flag != other.flag && !(names_open_file(&one.path) && names_open_file(&other.path))
+    one.named_by != other.named_by && !(names_open_file(&one.path) && names_open_file(&other.path))
 }
 
-fn same_path(second: &str, path: &Path, first: &str, other: &Path) -> Problem {
+fn same_path((second, path): (&Words, &Path), (first, other): (&Words, &Path)) -> Problem {
+    let (second, first) = (second.marked(), first.marked());
     let what = if path.is_dir() { "folder" } else { "file" };
     let mut message = format!("{second} must not point to the same {what} as {first}: `{}`", path.display());
     if path != other {
@@ -149,14 +152,14 @@ fn same_path(second: &str, path: &Path, first: &str, other: &Path) -> Problem {
     Problem::new(ProblemCode::SamePath, message).hint("give each its own path")
 }
 
-fn could_replace(folder: &WrittenPath, flag: &str, path: &Path) -> Problem {
+fn could_replace(folder: &WrittenPath, named_by: &Words, path: &Path) -> Problem {
+    let (writer, named_by) = (folder.named_by.marked(), named_by.marked());
     let message = format!(
-        "{} writes files to `{}` and could replace that of {flag}: `{}`",
-        folder.flag,
+        "{writer} writes files to `{}` and could replace that of {named_by}: `{}`",
         folder.path.display(),
         path.display()
     );
-    Problem::new(ProblemCode::SamePath, message).hint(format!("give {} a folder of its own", folder.flag))
+    Problem::new(ProblemCode::SamePath, message).hint(format!("give {writer} a folder of its own"))
 }
 
 /// An input that takes in what the run writes would read its own results when the run is resumed.
@@ -165,7 +168,11 @@ fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem>
         return Ok(());
     };
     let (given, shown) = (input.location.name(), write.path.display());
-    let message = format!("`--input {given}` would also read what {} writes: `{shown}`", write.flag);
+    let message = format!(
+        "{input} would also read what {} writes: `{shown}`",
+        write.named_by.marked(),
+        input = INPUT.to(given)
+    );
     Err(Problem::new(ProblemCode::SamePath, message).hint(elsewhere(input, write)))
 }
 

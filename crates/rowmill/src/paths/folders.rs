@@ -46,7 +46,7 @@ impl MadeFolders {
             }
             let (folder, mode) = match &write.kind {
                 WrittenKind::File => (path.parent().unwrap_or(Path::new("")), OPEN_TO_ALL),
-                WrittenKind::Folder(_) if write.flag == DEFAULT_WORK_FOLDER => continue,
+                WrittenKind::Folder(_) if write.named_by == DEFAULT_WORK_FOLDER => continue,
                 WrittenKind::Folder(names) if names.private => (path.as_path(), PRIVATE),
                 WrittenKind::Folder(_) => (path.as_path(), OPEN_TO_ALL),
                 WrittenKind::FileOfFolder => continue,
@@ -55,10 +55,18 @@ impl MadeFolders {
                 continue;
             }
             folders.make_one(folder, mode).map_err(|error| {
-                let message = format!("the folder `{}` of {} cannot be made", folder.display(), write.flag);
+                let message = format!(
+                    "the folder `{}` of {} cannot be made",
+                    folder.display(),
+                    write.named_by.marked()
+                );
                 Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
             })?;
-            folders.notices.push(format!("made the folder `{}` for {}", folder.display(), write.flag));
+            folders.notices.push(format!(
+                "made the folder `{}` for {}",
+                folder.display(),
+                write.named_by.marked()
+            ));
         }
         Ok(folders)
     }

@@ -1,15 +1,20 @@
 //! What a run reads.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::Variables;
 use rowmill_data::{Location, local_files, local_path};
+use rowmill_types::{Setting, Words};
 
 use crate::agents::{LoadedCards, cards_in, server_files};
 use crate::environment::Environment;
 use crate::spec::{Prompt, RunSpec, Schema};
+use rowmill_types::settings::{
+    AGENT_CARD, INPUT, INSTRUCTION, JSON_SCHEMA, SCHEMA_MODEL, STUB, TEMPLATE, VAR_FILE, VARS_JSON,
+};
 
 /// So many files of an input are kept by their names with the run; of more, their folders.
 pub(super) const MOST_NAMED: usize = 1000;
@@ -18,14 +23,14 @@ pub(super) const MOST_NAMED: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct ReadPath {
     /// The flag that names it, as messages show it.
-    pub(crate) flag: String,
+    pub(crate) named_by: Words,
     /// Where it is.
     pub(crate) path: PathBuf,
 }
 
 impl ReadPath {
-    pub(crate) fn new(flag: &str, path: impl Into<PathBuf>) -> Self {
-        Self { flag: flag.to_owned(), path: path.into() }
+    pub(crate) fn new(named_by: impl Display, path: impl Into<PathBuf>) -> Self {
+        Self { named_by: named_by.to_string().into(), path: path.into() }
     }
 }
 
@@ -41,38 +46,38 @@ pub(crate) fn reads(spec: &RunSpec) -> Vec<ReadPath> {
 fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     let mut reads = Vec::new();
     let texts = [
-        ("`--template`", if let Prompt::Source(source) = &spec.prompt { Some(source) } else { None }),
-        ("`--instruction`", spec.instruction.as_ref()),
-        ("`--json-schema`", if let Schema::Source(source) = &spec.schema { Some(source) } else { None }),
+        (TEMPLATE, if let Prompt::Source(source) = &spec.prompt { Some(source) } else { None }),
+        (INSTRUCTION, spec.instruction.as_ref()),
+        (JSON_SCHEMA, if let Schema::Source(source) = &spec.schema { Some(source) } else { None }),
     ];
-    let mut add = |flag: &str, source: &str| {
-        reads.extend(local_path(source).map(|path| ReadPath::new(flag, path)));
+    let mut add = |setting: Setting, source: &str| {
+        reads.extend(local_path(source).map(|path| ReadPath::new(setting, path)));
     };
-    for (flag, source) in texts {
-        source.into_iter().for_each(|source| add(flag, source));
+    for (setting, source) in texts {
+        source.into_iter().for_each(|source| add(setting, source));
     }
     if let Some(path) = &spec.variables.json {
-        add("`--vars-json`", &path.to_string_lossy());
+        add(VARS_JSON, &path.to_string_lossy());
     }
     // An entry without a `=` is told when variables are read.
     for (_, path) in spec.variables.files.iter().filter_map(|entry| Variables::parse_file_pair(entry).ok()) {
-        add("`--var-file`", path);
+        add(VAR_FILE, path);
     }
     for (_, answers) in spec.work.agents.stubs.iter().filter_map(|stub| stub.split_once('=')) {
         if !answers.starts_with("text:") {
-            add("`--stub`", answers);
+            add(STUB, answers);
         }
     }
     for source in &spec.work.agents.cards {
         let Some(path) = local_path(source) else { continue };
         // A folder that cannot be read is told when its cards are.
         let files = if path.is_dir() { cards_in(&path).unwrap_or_default() } else { vec![path] };
-        reads.extend(files.into_iter().map(|file| ReadPath::new("`--agent-card`", file)));
+        reads.extend(files.into_iter().map(|file| ReadPath::new(AGENT_CARD, file)));
     }
     if let Schema::PythonModel(name) = &spec.schema {
         let module = name.split(':').next().unwrap_or_default().replace('.', "/");
         let files = [format!("{module}.py"), format!("{module}/__init__.py")];
-        reads.extend(files.map(|file| ReadPath::new("`--schema-model`", file)));
+        reads.extend(files.map(|file| ReadPath::new(SCHEMA_MODEL, file)));
     }
     reads.extend(spec.config_files.iter().map(|path| ReadPath::new("the configuration", path)));
     reads
@@ -127,13 +132,13 @@ pub(crate) fn made_from_files(kept: &[String]) -> Vec<ReadPath> {
 
 fn input_files(spec: &RunSpec) -> Vec<ReadPath> {
     match &spec.input.location {
-        Location::Stdin => vec![ReadPath::new("`--input -`", "/dev/stdin")],
-        Location::File(path) if !path.is_dir() => vec![ReadPath::new("`--input`", path)],
+        Location::Stdin => vec![ReadPath::new(INPUT.to("-"), "/dev/stdin")],
+        Location::File(path) if !path.is_dir() => vec![ReadPath::new(INPUT, path)],
         Location::File(_) | Location::Pattern(_) | Location::Files(_) => {
             // What is wrong with the input is told when it is opened.
             let list = local_files(&spec.input).ok().flatten();
             let files = list.into_iter().flat_map(|(list, _)| list.files);
-            files.map(|file| ReadPath::new("`--input`", Path::new(&file.path))).collect()
+            files.map(|file| ReadPath::new(INPUT, Path::new(&file.path))).collect()
         }
         Location::Web(_) | Location::Hub(_) => Vec::new(),
     }

@@ -1,13 +1,19 @@
 //! What a run writes.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_store::answers::SqliteAnswers;
 use rowmill_store::file::WorkFolder;
+use rowmill_types::Words;
 
 use crate::spec::{Output, RunSpec};
+use rowmill_types::settings::{
+    ARCHIVE_INPUTS, CACHE, ERROR_OUTPUT, EXPORT_TRACES, OUTPUT, OUTPUT_DIR, RECORD_TOOLS, SUMMARY_OUTPUT,
+    TELEMETRY_OUTPUT, WORK_DIR,
+};
 
 /// What a work folder is called that nobody named.
 pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
@@ -16,7 +22,7 @@ pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
 #[derive(Debug)]
 pub(crate) struct WrittenPath {
     /// The flag that names it, as messages show it.
-    pub(crate) flag: &'static str,
+    pub(crate) named_by: Words,
     /// Where it is.
     pub(crate) path: PathBuf,
     /// What it is.
@@ -46,32 +52,37 @@ pub(crate) struct FolderNames {
 }
 
 impl WrittenPath {
-    fn file(flag: &'static str, path: &Path) -> Self {
-        Self { flag, path: path.to_owned(), kind: WrittenKind::File }
+    fn file(named_by: impl Display, path: &Path) -> Self {
+        Self { named_by: named_by.to_string().into(), path: path.to_owned(), kind: WrittenKind::File }
     }
 
     /// A folder for prompts, answers and the like, which may be private.
-    fn folder(flag: &'static str, path: &Path, owns: fn(&str) -> bool, samples: &[&str]) -> Self {
+    fn folder(named_by: impl Display, path: &Path, owns: fn(&str) -> bool, samples: &[&str]) -> Self {
         let samples = samples.iter().map(|&name| name.to_owned()).collect();
         let names = FolderNames { owns, samples, private: true };
-        Self { flag, path: path.to_owned(), kind: WrittenKind::Folder(names) }
+        Self {
+            named_by: named_by.to_string().into(),
+            path: path.to_owned(),
+            kind: WrittenKind::Folder(names),
+        }
     }
 }
 
 /// Everything that a run with this work folder writes. A new flag that writes belongs here.
 pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
     let mut writes = match &spec.output {
-        Output::File(path) => vec![WrittenPath::file("`--output`", path)],
+        Output::File(path) => vec![WrittenPath::file(OUTPUT, path)],
         Output::Stdout => vec![standard_output()],
         Output::Table(table) => vec![table_target(&table.target)],
     };
     let sides = [
-        ("`--error-output`", &spec.error_output),
-        ("`--telemetry-output`", &spec.telemetry_output),
-        ("`--summary-output`", &spec.summary_output),
+        (ERROR_OUTPUT, &spec.error_output),
+        (TELEMETRY_OUTPUT, &spec.telemetry_output),
+        (SUMMARY_OUTPUT, &spec.summary_output),
     ];
-    writes
-        .extend(sides.into_iter().filter_map(|(flag, path)| Some(WrittenPath::file(flag, path.as_deref()?))));
+    writes.extend(
+        sides.into_iter().filter_map(|(setting, path)| Some(WrittenPath::file(setting, path.as_deref()?))),
+    );
     if let Some(path) = &spec.traces {
         writes.extend(traces(path));
     }
@@ -79,25 +90,27 @@ pub(crate) fn writes(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPath> {
         writes.extend(archive(path));
     }
     if let Some(path) = &spec.work.cache {
-        let flag = "`--cache`";
         let owns = |name: &str| name.starts_with("answers.sqlite");
-        writes.push(WrittenPath::folder(flag, path, owns, &["answers.sqlite"]));
-        writes.extend(files_of_folder(flag, SqliteAnswers::files_in(path)));
+        writes.push(WrittenPath::folder(CACHE, path, owns, &["answers.sqlite"]));
+        writes.extend(files_of_folder(CACHE, SqliteAnswers::files_in(path)));
     }
     if let Some(path) = &spec.work.agents.record_tools {
         writes.extend(recordings(path));
     }
-    let flag = if spec.work_dir.is_some() { "`--work-dir`" } else { DEFAULT_WORK_FOLDER };
+    let named_by = match spec.work_dir {
+        Some(_) => WORK_DIR.to_string(),
+        None => DEFAULT_WORK_FOLDER.to_owned(),
+    };
     let samples = ["run.json", "ledger-1.jsonl", "envelopes.jsonl"];
-    writes.push(WrittenPath::folder(flag, work_folder, WorkFolder::owns, &samples));
-    writes.extend(files_of_folder(flag, WorkFolder::files_in(work_folder)));
+    writes.push(WrittenPath::folder(&named_by, work_folder, WorkFolder::owns, &samples));
+    writes.extend(files_of_folder(named_by, WorkFolder::files_in(work_folder)));
     writes
 }
 
 /// Where a table goes.
 pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
     match target {
-        TableTarget::File(path) => WrittenPath::file("`--output`", path),
+        TableTarget::File(path) => WrittenPath::file(OUTPUT, path),
         TableTarget::Stdout => standard_output(),
         TableTarget::Folder { path, .. } => {
             // Values name the files, and any value may come.
@@ -105,47 +118,49 @@ pub(crate) fn table_target(target: &TableTarget) -> WrittenPath {
             let samples =
                 ["value.jsonl", "value.csv", "value.tsv", "value.parquet"].map(str::to_owned).to_vec();
             let kind = WrittenKind::Folder(FolderNames { owns, samples, private: false });
-            WrittenPath { flag: "`--output-dir`", path: path.clone(), kind }
+            WrittenPath { named_by: OUTPUT_DIR.to_string().into(), path: path.clone(), kind }
         }
     }
 }
 
 fn standard_output() -> WrittenPath {
-    WrittenPath::file("`--output -`", Path::new("/dev/stdout"))
+    WrittenPath::file(OUTPUT.to("-"), Path::new("/dev/stdout"))
 }
 
 fn traces(path: &Path) -> Vec<WrittenPath> {
-    let flag = "`--export-traces`";
     let samples = ["manifest.jsonl", "spans.jsonl", "row-000001__id-1__worker.codex.jsonl"];
-    let mut writes = vec![WrittenPath::folder(flag, path, TraceFolder::owns, &samples)];
-    writes.extend(files_of_folder(flag, TraceFolder::files(path)));
+    let mut writes = vec![WrittenPath::folder(EXPORT_TRACES, path, TraceFolder::owns, &samples)];
+    writes.extend(files_of_folder(EXPORT_TRACES, TraceFolder::files(path)));
     writes
 }
 
 /// Copies have their digest for a name and replace nothing; only the index is written in place.
 fn archive(path: &Path) -> Vec<WrittenPath> {
-    let flag = "`--archive-inputs`";
     let copies = ["pdf", "png", "jpg", "txt", "md", "html"].map(|ending| format!("ab/ab12.{ending}"));
     let samples: Vec<&str> = copies.iter().map(String::as_str).chain(["index.jsonl"]).collect();
-    let mut writes = vec![WrittenPath::folder(flag, path, |name| name == "index.jsonl", &samples)];
-    writes.extend(files_of_folder(flag, [path.join("index.jsonl")]));
+    let mut writes = vec![WrittenPath::folder(ARCHIVE_INPUTS, path, |name| name == "index.jsonl", &samples)];
+    writes.extend(files_of_folder(ARCHIVE_INPUTS, [path.join("index.jsonl")]));
     writes
 }
 
 /// A tool's answers are added to the file with its name.
 fn recordings(path: &Path) -> Vec<WrittenPath> {
-    let flag = "`--record-tools`";
     let owns = |name: &str| name.ends_with(".jsonl");
-    let mut writes = vec![WrittenPath::folder(flag, path, owns, &["tool.jsonl"])];
+    let mut writes = vec![WrittenPath::folder(RECORD_TOOLS, path, owns, &["tool.jsonl"])];
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let there = entries.filter(|entry| owns(&entry.file_name().to_string_lossy()));
-    writes.extend(files_of_folder(flag, there.map(|entry| entry.path())));
+    writes.extend(files_of_folder(RECORD_TOOLS, there.map(|entry| entry.path())));
     writes
 }
 
 fn files_of_folder(
-    flag: &'static str,
+    named_by: impl Display,
     files: impl IntoIterator<Item = PathBuf>,
 ) -> impl Iterator<Item = WrittenPath> {
-    files.into_iter().map(move |path| WrittenPath { flag, path, kind: WrittenKind::FileOfFolder })
+    let named_by = Words::from(named_by.to_string());
+    files.into_iter().map(move |path| WrittenPath {
+        named_by: named_by.clone(),
+        path,
+        kind: WrittenKind::FileOfFolder,
+    })
 }

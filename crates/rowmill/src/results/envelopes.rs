@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use rowmill_store::file::WorkFolder;
+use rowmill_types::settings::OUTPUT;
 use rowmill_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,7 +32,7 @@ pub fn envelopes_of(output: &Path) -> Result<PathBuf, Problem> {
     let found = std::fs::metadata(output).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Problem::new(ProblemCode::InputNotFound, format!("output file not found: `{shown}`"))
-                .hint("give the path that the run had as `--output`")
+                .hint(format!("give the path that the run had as {OUTPUT}"))
         }
         _ => unreadable(output, &error),
     })?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rowmill_core::ports::Room;
 use rowmill_data::output::result_rows;
 use rowmill_data::{SqlSettings, sql_dataset};
-use rowmill_types::{Problem, ProblemCode, Row};
+use rowmill_types::{Problem, ProblemCode, Row, Words};
 
 use super::envelopes_of;
 use crate::environment::Environment;
@@ -19,7 +19,7 @@ const ROOM: Room = Room { rows: 1024, bytes: 1 << 20 };
 #[derive(Clone)]
 pub struct QuerySurroundings {
     /// Is told what the query cannot see.
-    pub notice: Arc<dyn Fn(String) + Send + Sync>,
+    pub notice: Arc<dyn Fn(Words) + Send + Sync>,
     /// Names the folder for temporary files.
     pub environment: Environment,
 }

@@ -6,6 +6,7 @@ use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::stats::Spread;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
+use rowmill_types::settings::TELEMETRY_OUTPUT;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{Distribution, Values};
@@ -98,8 +99,9 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
             Ok(telemetry) => sums.add(&telemetry),
             Err(error) => {
                 let mut problem = lines.no_envelope(&error);
-                problem.message = format!("line {} of `{}` is no telemetry", lines.number, path.display());
-                return Err(problem.hint("give the file that the run had as `--telemetry-output`"));
+                problem.message =
+                    format!("line {} of `{}` is no telemetry", lines.number, path.display()).into();
+                return Err(problem.hint(format!("give the file that the run had as {TELEMETRY_OUTPUT}")));
             }
         }
     }

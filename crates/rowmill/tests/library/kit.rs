@@ -178,7 +178,7 @@ impl<T: Clone> Notes<T> {
 #[track_caller]
 pub(crate) fn raised<U>(error: &BatchError<U>) -> (usize, String) {
     match error.cause() {
-        BatchCause::Item(ItemError::Failed { index, error }) => (*index, error.message.clone()),
+        BatchCause::Item(ItemError::Failed { index, error }) => (*index, error.message.to_string()),
         other => unreachable!("{other:?}"),
     }
 }

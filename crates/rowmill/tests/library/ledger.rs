@@ -36,7 +36,7 @@ async fn broken_off(simulator: &Simulator, folder: &Path) {
 }
 
 fn told(code: ProblemCode, message: String, hint: &str) -> Problem {
-    Problem { code, message, cause: None, hint: Some(hint.to_owned()) }
+    Problem::new(code, message).hint(hint)
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ async fn notices_go_to_the_program_and_nowhere_else() {
     let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker("generic.m?wibble=1").at(&simulator);
     let batch = batch.on_notice(move |notice| {
         let (Notice::Info(text) | Notice::Warning(text) | Notice::SignIn(text)) = notice;
-        noted.add(text);
+        noted.add(text.to_string());
     });
     // Whether the setting is told of or refused, it is not passed over in silence.
     let refused = batch.run().await.err().map(|error| error.to_string()).unwrap_or_default();

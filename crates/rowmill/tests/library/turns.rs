@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rowmill::{Batch, ErrorKind, ItemError, ReturnError, Tools, Worker};
+use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError, Tools, Worker};
 use rowmill_testkit::{Answer, Script, Simulator};
 use rowmill_types::ToolOutput;
 use serde_json::json;
@@ -46,8 +46,22 @@ async fn turns_that_are_used_up_are_a_failure_and_not_none() {
         let Err(ItemError::Failed { error, .. }) = result else { unreachable!("{result:?}") };
         assert_eq!(error.kind, ErrorKind::TurnLimit);
         assert_eq!(error.raw_text.as_deref(), Some("at 2"));
+        assert_eq!(error.message, "no result after 2 model calls (`Batch::turns`)");
     }
     assert_eq!(simulator.stats().requests, 4);
+}
+
+#[tokio::test]
+async fn the_ledger_of_a_batch_names_the_method_that_limits_turns() {
+    let (simulator, steps) = (stepping(5), Arc::default());
+    let folder = tempfile::tempdir().unwrap();
+    let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
+    let batch = batch.turns(2).ledger(LedgerFolder::new(folder.path().join("ledger")));
+    batch.on_failure(ReturnError).run().await.unwrap();
+    let files = std::fs::read_dir(folder.path().join("ledger")).unwrap().flatten().map(|entry| entry.path());
+    let written: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    assert!(written.contains("no result after 2 model calls (`Batch::turns`)"), "{written}");
+    assert!(!written.contains("--turns"), "{written}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use rowmill::{AliasEntry, AliasSource, ModelString, alias_origin};
 use serde_json::{Value, json};
 
 use super::{Answer, Known};
+use crate::vocabulary::FLAGS;
 
 /// Every alias with the model that it stands for.
 pub(super) fn aliases(known: &Known) -> Answer {
@@ -33,7 +34,7 @@ pub(super) fn aliases(known: &Known) -> Answer {
 /// Why an alias cannot be used, in a few words.
 fn problem_of(known: &Known, entry: &AliasEntry<'_>) -> Option<String> {
     let problem = ModelString::parse(entry.name, &known.providers).err()?;
-    let message = problem.message;
+    let message = problem.message.render(FLAGS);
     Some(message.rsplit_once(", and ").map_or_else(|| message.clone(), |(_, why)| why.to_owned()))
 }
 

@@ -95,7 +95,7 @@ fn named(cast: &Cast, member: usize, error: RowError) -> RowError {
     if error.message.starts_with(&format!("{name} ")) {
         return error;
     }
-    RowError { message: format!("{name}: {}", error.message), ..error }
+    RowError { message: format!("{name}: {}", error.message.marked()).into(), ..error }
 }
 
 /// Reads an answer that satisfies the schema of its form.

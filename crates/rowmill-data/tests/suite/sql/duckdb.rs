@@ -76,7 +76,7 @@ fn compare(input: &Input, types: &[(&str, &str)]) {
             Ok(dataset) => {
                 texts(&*dataset).iter().map(|text| plain_row(serde_json::from_str(text).unwrap())).collect()
             }
-            Err(problem) => vec![problem.message],
+            Err(problem) => vec![problem.to_string()],
         };
         let mut theirs: Vec<String> = answer.rows.into_iter().map(plain_row).collect();
         if !query.ordered {

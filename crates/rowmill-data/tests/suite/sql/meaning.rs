@@ -213,7 +213,7 @@ fn kinds_that_come_behind_the_first_rows_are_passed_on_as_they_are_and_never_com
     let problem = read_all(&mut *compared.open().unwrap()).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ColumnTypeBroken);
     assert!(problem.message.contains("row 20481 of the input has true in `x`"), "{}", problem.message);
-    assert!(problem.hint.unwrap().contains("--types x=text"));
+    assert!(problem.hint.unwrap().contains("`types: x=text`"));
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_value_that_breaks_the_type_of_its_column_is_named_with_its_row_and_the_reme
         "{}",
         problem.message
     );
-    assert!(problem.hint.as_ref().unwrap().contains("--types x=text"), "{:?}", problem.hint);
+    assert!(problem.hint.as_ref().unwrap().contains("`types: x=text`"), "{:?}", problem.hint);
     // A column that is only passed on is not looked at.
     assert_eq!(input.rows("SELECT id FROM input WHERE id > 7"), [r#"{"id":8}"#]);
     let typed = input

@@ -64,7 +64,7 @@ fn a_condition_that_is_none_is_refused_with_its_place() {
     ] {
         let problem = input.filtered(condition).unwrap_err();
         assert_eq!(problem.code, ProblemCode::InvalidQuery, "{condition}");
-        assert!(problem.message.contains("`--where`"), "{}", problem.message);
+        assert!(problem.message.contains("`where`"), "{}", problem.message);
         assert!(problem.message.contains(message), "{condition}: {}", problem.message);
     }
 }
@@ -92,7 +92,7 @@ fn columns_are_taken_in_the_order_that_they_are_named_in() {
             "did you mean `split`? the input has: `id`, `split`, `x`",
         ),
         (&["id", "id"], "names `id` twice", "once"),
-        (nothing, "names no column", "--columns id,text"),
+        (nothing, "names no column", "`columns: id,text`"),
     ] {
         let problem = columns_dataset(input.dataset(), &names(wrong)).unwrap_err();
         assert!(problem.message.contains(message), "{}", problem.message);

@@ -41,7 +41,7 @@ impl Input {
 
     pub(crate) fn notice(&self) -> Notice {
         let heard = self.heard.clone();
-        Arc::new(move |text| heard.lock().unwrap().push(text))
+        Arc::new(move |text| heard.lock().unwrap().push(text.to_string()))
     }
 
     pub(crate) fn heard(&self) -> Vec<String> {

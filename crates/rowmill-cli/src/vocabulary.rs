@@ -1,0 +1,84 @@
+//! How people at a command line are told of settings: by their flags.
+
+use rowmill::wording::{Action, ActionMention, SettingMention, Vocabulary};
+
+/// The words of the command line.
+pub const FLAGS: Vocabulary = Vocabulary { name_settings, describe_action };
+
+/// Flags have the names of settings, with dashes.
+fn name_settings(mention: &SettingMention) -> String {
+    let mut flags = Vec::new();
+    for (setting, value) in &mention.settings {
+        flags.push(format!("--{}", setting.name().replace('_', "-")));
+        flags.extend(value.clone());
+    }
+    mention.quote(&flags.join(" "))
+}
+
+fn describe_action(mention: &ActionMention) -> String {
+    match mention.action {
+        Action::RunAgain => "run again with `--resume`".to_owned(),
+        Action::RunAgainChanged => "run again with `--resume --accept-changes`".to_owned(),
+        Action::SendRegardless => "`--keep-going` sends all rows regardless".to_owned(),
+        Action::SetPrices => "at the top of `rowmill.toml`".to_owned(),
+        Action::ListSettings => "`rowmill run --help` lists every flag with examples".to_owned(),
+        Action::ExportResults => {
+            let folder = mention.value.as_deref().unwrap_or("FOLDER");
+            format!("`rowmill export {folder} --output results.jsonl` writes")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rowmill::wording::actions::EXPORT_RESULTS;
+    use rowmill::wording::settings::{ACCEPT_CHANGES, INPUT, INPUT_FORMAT, RESUME, VAR};
+    use rowmill::wording::{Setting, Words};
+    use rowmill::{ErrorKind, ProblemCode};
+
+    use super::*;
+
+    fn flags_of(command: &clap::Command, flags: &mut BTreeSet<String>) {
+        flags.extend(command.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned));
+        command.get_subcommands().for_each(|command| flags_of(command, flags));
+    }
+
+    #[test]
+    fn every_setting_that_messages_name_is_a_flag() {
+        let mut flags = BTreeSet::new();
+        flags_of(&crate::command(), &mut flags);
+        for setting in Setting::ALL {
+            let said = Words::from(setting.to_string()).render(FLAGS);
+            let flag = said.trim_matches('`').trim_start_matches("--");
+            assert!(flags.contains(flag), "there is no {said}");
+        }
+    }
+
+    #[test]
+    fn every_setting_that_explains_a_problem_or_an_error_is_told_as_its_flag() {
+        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
+        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
+        for text in problems.chain(kinds) {
+            // A setting has another name here than it has for nobody in particular.
+            let (told, neutral) = (text.render(FLAGS), text.to_string());
+            assert_eq!(told.contains("--"), told != neutral, "{told}");
+        }
+        let told = ErrorKind::TurnLimit.next().render(FLAGS);
+        assert!(told.starts_with("Raise `--turns` or"), "{told}");
+    }
+
+    #[test]
+    fn settings_are_told_as_they_are_typed() {
+        for (marked, expected) in [
+            (RESUME.to_string(), "`--resume`"),
+            (RESUME.and(ACCEPT_CHANGES).to_string(), "`--resume --accept-changes`"),
+            (INPUT.to("-").and(INPUT_FORMAT.to("jsonl")).to_string(), "`--input - --input-format jsonl`"),
+            (VAR.to("'tone=dry'").bare().to_string(), "--var 'tone=dry'"),
+            (EXPORT_RESULTS.of("'a b'").to_string(), "`rowmill export 'a b' --output results.jsonl` writes"),
+        ] {
+            assert_eq!(Words::from(marked).render(FLAGS), expected);
+        }
+    }
+}

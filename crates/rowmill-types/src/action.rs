@@ -1,0 +1,78 @@
+//! What messages advise, where entry points have more than another name for it.
+
+use std::fmt;
+
+use crate::mark::{Mark, MarkedPart};
+
+macro_rules! action_table {
+    ($($(#[$doc:meta])* $variant:ident $constant:ident $name:literal;)*) => {
+        /// Something that a message advises to do. In `format!` it leaves a mark that [`crate::Words`] turns into
+        /// the words that the entry point has for it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Action { $($(#[$doc])* $variant,)* }
+
+        impl Action {
+            /// Every action.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name that stands in marks.
+            pub(crate) const fn name(self) -> &'static str { match self { $(Self::$variant => $name,)* } }
+        }
+
+        /// The actions as constants, to stand in the text of a message: `format!("make room and {RUN_AGAIN}")`.
+        pub mod actions {
+            use super::Action;
+
+            $($(#[$doc])* pub const $constant: Action = Action::$variant;)*
+        }
+    };
+}
+
+action_table! {
+    /// `run again`, in a way that goes on with what is kept.
+    RunAgain RUN_AGAIN "do:run_again";
+    /// `run again`, going on with what is kept although something was changed.
+    RunAgainChanged RUN_AGAIN_CHANGED "do:run_again_changed";
+    /// Having rows sent although the first ones all failed alike; a whole clause.
+    SendRegardless SEND_REGARDLESS "do:send_regardless";
+    /// Where prices are set, after `put its price`.
+    SetPrices SET_PRICES "do:set_prices";
+    /// Where all settings are listed; a whole clause.
+    ListSettings LIST_SETTINGS "do:list_settings";
+    /// Writing the results of the run in the folder that is the action's value to a file; a clause up to its object.
+    ExportResults EXPORT_RESULTS "do:export_results";
+}
+
+impl Action {
+    /// The action done to something.
+    #[must_use]
+    pub fn of(self, value: impl fmt::Display) -> ActionMention {
+        ActionMention { action: self, value: Some(value.to_string()) }
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|action| action.name() == name)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ActionMention { action: *self, value: None }.fmt(out)
+    }
+}
+
+/// An action that a message advises, with what it is done to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionMention {
+    /// What to do.
+    pub action: Action,
+    /// To what, where the action needs it.
+    pub value: Option<String>,
+}
+
+impl fmt::Display for ActionMention {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = MarkedPart { name: self.action.name(), value: self.value.as_deref().map(Into::into) };
+        Mark { parts: vec![part], is_bare: false }.fmt(out)
+    }
+}

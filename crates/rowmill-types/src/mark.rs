@@ -1,0 +1,105 @@
+//! How settings and actions stand in a text until it becomes [`crate::Words`].
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Characters for private use, which no keyboard types. A text that has them all the same keeps them.
+const START: char = '\u{E000}';
+const END: char = '\u{E001}';
+/// Stands before a value.
+const VALUE: char = '\u{E002}';
+/// Stands between two names.
+const NEXT: char = '\u{E003}';
+/// Stands before a mark's first name if the mark has no backticks.
+const BARE: char = '\u{E004}';
+/// Stands before a character of a value that would else have a meaning.
+const ESCAPE: char = '\u{E005}';
+
+/// A mark in a text: names, and values where they have them.
+#[derive(Debug)]
+pub(crate) struct Mark<'t> {
+    pub(crate) parts: Vec<MarkedPart<'t>>,
+    pub(crate) is_bare: bool,
+}
+
+/// A name in a mark.
+#[derive(Debug)]
+pub(crate) struct MarkedPart<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) value: Option<Cow<'t, str>>,
+}
+
+impl fmt::Display for Mark<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_char(START)?;
+        if self.is_bare {
+            out.write_char(BARE)?;
+        }
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
+                out.write_char(NEXT)?;
+            }
+            out.write_str(part.name)?;
+            let Some(value) = &part.value else { continue };
+            out.write_char(VALUE)?;
+            for letter in value.chars() {
+                if (START..=ESCAPE).contains(&letter) {
+                    out.write_char(ESCAPE)?;
+                }
+                out.write_char(letter)?;
+            }
+        }
+        out.write_char(END)
+    }
+}
+
+/// Whether a text may have marks.
+pub(crate) fn may_have_marks(text: &str) -> bool {
+    text.contains(START)
+}
+
+/// The text up to what may be the first mark, and the text behind its first character.
+pub(crate) fn split_at_mark(text: &str) -> Option<(&str, &str)> {
+    text.split_once(START)
+}
+
+/// The character that a text has where it has no mark.
+pub(crate) const NO_MARK: char = START;
+
+/// The mark whose start was just passed, and the text behind it.
+pub(crate) fn read_mark(text: &str) -> Option<(Mark<'_>, &str)> {
+    let (is_bare, mut rest) = text.strip_prefix(BARE).map_or((false, text), |rest| (true, rest));
+    let mut parts = Vec::new();
+    loop {
+        let at = rest.find([END, VALUE, NEXT])?;
+        let (name, behind) = rest.split_at(at);
+        rest = behind;
+        let value = match rest.strip_prefix(VALUE) {
+            Some(behind) => {
+                let (value, behind) = read_value(behind)?;
+                rest = behind;
+                Some(value)
+            }
+            None => None,
+        };
+        parts.push(MarkedPart { name, value });
+        if let Some(behind) = rest.strip_prefix(END) {
+            return Some((Mark { parts, is_bare }, behind));
+        }
+        rest = rest.strip_prefix(NEXT)?;
+    }
+}
+
+/// A value, and the text from its end.
+fn read_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut value = String::new();
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            END | NEXT => return Some((value.into(), text.get(at..)?)),
+            ESCAPE => value.push(letters.next()?.1),
+            _ => value.push(letter),
+        }
+    }
+    None
+}

@@ -1,0 +1,44 @@
+//! How an entry point calls settings and actions.
+
+use crate::{Action, ActionMention, SettingMention};
+
+/// The words that an entry point has for what messages name: flags, methods, fields of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Vocabulary {
+    /// Names settings, backticks and all; [`SettingMention::quote`] knows whether there are any.
+    pub name_settings: fn(&SettingMention) -> String,
+    /// Says what to do.
+    pub describe_action: fn(&ActionMention) -> String,
+}
+
+impl Vocabulary {
+    /// The words of nobody: settings have the names that they have in specs.
+    pub const NEUTRAL: Self = Self { name_settings, describe_action };
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::NEUTRAL
+    }
+}
+
+fn name_settings(mention: &SettingMention) -> String {
+    let name = |(setting, value): &(crate::Setting, Option<String>)| match value {
+        Some(value) => mention.quote(&format!("{}: {value}", setting.name())),
+        None => mention.quote(setting.name()),
+    };
+    mention.settings.iter().map(name).collect::<Vec<_>>().join(" and ")
+}
+
+fn describe_action(mention: &ActionMention) -> String {
+    match mention.action {
+        Action::RunAgain => "run again with `resume`".to_owned(),
+        Action::RunAgainChanged => "run again with `resume` and `accept_changes`".to_owned(),
+        Action::SendRegardless => "`keep_going` sends all rows regardless".to_owned(),
+        Action::SetPrices => "at the top of `rowmill.toml`".to_owned(),
+        Action::ListSettings => "the description of the settings lists them all".to_owned(),
+        Action::ExportResults => {
+            format!("an export of {} writes", mention.value.as_deref().unwrap_or("the run"))
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Texts for people that name settings, each in the words of the entry point that the user came in by.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::mark::{Mark, NO_MARK, may_have_marks, read_mark, split_at_mark};
+use crate::{Action, ActionMention, Setting, SettingMention, Vocabulary};
+
+/// A text for a person. Settings and actions that were formatted into it are kept apart, so that every entry point
+/// can say them in its own words. Read as a `str`, it has the names that settings have in specs.
+///
+/// ```
+/// # use rowmill_types::{Words, settings::RESUME};
+/// let hint = Words::from(format!("go on with {RESUME}"));
+/// assert_eq!(hint, "go on with `resume`");
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    text: Box<str>,
+    mentions: Box<[PlacedMention]>,
+}
+
+/// Something that is named in a text, and where its neutral words stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PlacedMention {
+    start: usize,
+    end: usize,
+    mention: Mention,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Mention {
+    Settings(SettingMention),
+    Action(ActionMention),
+}
+
+impl Words {
+    /// A text that is taken as it is, such as one that was written down before.
+    pub fn plain(text: impl Into<Box<str>>) -> Self {
+        Self { text: text.into(), mentions: Box::default() }
+    }
+
+    /// A text of a table, in which `{max_cost}` stands for a setting, `{resume accept_changes}` for two at once,
+    /// `{extract: text}` for one with a value, and `{do:run_again}` for an action.
+    #[must_use]
+    pub fn from_template(template: &str) -> Self {
+        let mut marked = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some((before, behind)) = rest.split_once('{') {
+            marked.push_str(before);
+            let Some((named, behind)) = behind.split_once('}') else {
+                marked.push('{');
+                rest = behind;
+                continue;
+            };
+            match Mention::of_template(named) {
+                Some(mention) => marked.push_str(&mention.to_string()),
+                None => marked.extend(["{", named, "}"]),
+            }
+            rest = behind;
+        }
+        marked.push_str(rest);
+        marked.into()
+    }
+
+    /// The text with the names that settings have in specs.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The text in the words of an entry point.
+    #[must_use]
+    pub fn render(&self, vocabulary: Vocabulary) -> String {
+        self.with_mentions(|mention| mention.render(vocabulary))
+    }
+
+    /// The text in the words of an entry point, for those who only pass it on.
+    #[must_use]
+    pub fn worded(self, vocabulary: Vocabulary) -> Self {
+        if self.mentions.is_empty() { self } else { Self::plain(self.render(vocabulary)) }
+    }
+
+    /// The text with a mark for everything that it names, to become part of a longer one.
+    #[must_use]
+    pub fn marked(&self) -> String {
+        self.with_mentions(Mention::to_string)
+    }
+
+    /// The text with some of it changed; what it names is still named.
+    #[must_use]
+    pub fn edited(&self, edit: impl FnOnce(&str) -> String) -> Self {
+        edit(&self.marked()).into()
+    }
+
+    fn with_mentions(&self, said: impl Fn(&Mention) -> String) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        let mut from = 0;
+        for placed in &self.mentions {
+            out.push_str(self.text.get(from..placed.start).unwrap_or_default());
+            out.push_str(&said(&placed.mention));
+            from = placed.end;
+        }
+        out.push_str(self.text.get(from..).unwrap_or_default());
+        out
+    }
+}
+
+impl Mention {
+    fn of_mark(mark: Mark<'_>) -> Option<Self> {
+        if let [only] = mark.parts.as_slice()
+            && let Some(action) = Action::of_name(only.name)
+        {
+            let value = only.value.as_deref().map(str::to_owned);
+            return Some(Self::Action(ActionMention { action, value }));
+        }
+        let setting = |part: crate::mark::MarkedPart<'_>| {
+            Some((Setting::of_name(part.name)?, part.value.map(Cow::into_owned)))
+        };
+        let settings = mark.parts.into_iter().map(setting).collect::<Option<_>>()?;
+        Some(Self::Settings(SettingMention { settings, is_bare: mark.is_bare }))
+    }
+
+    fn of_template(named: &str) -> Option<Self> {
+        if let Some(action) = Action::of_name(named) {
+            return Some(Self::Action(ActionMention { action, value: None }));
+        }
+        let setting = |name: &str| Setting::of_name(name);
+        let (names, value) =
+            named.split_once(": ").map_or((named, None), |(names, value)| (names, Some(value)));
+        let mut settings: Vec<_> =
+            names.split(' ').map(|name| Some((setting(name)?, None))).collect::<Option<_>>()?;
+        if let Some((_, last)) = settings.last_mut() {
+            *last = value.map(str::to_owned);
+        }
+        Some(Self::Settings(SettingMention { settings, is_bare: false }))
+    }
+
+    fn render(&self, vocabulary: Vocabulary) -> String {
+        match self {
+            Self::Settings(mention) => (vocabulary.name_settings)(mention),
+            Self::Action(mention) => (vocabulary.describe_action)(mention),
+        }
+    }
+}
+
+impl fmt::Display for Mention {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(mention) => mention.fmt(out),
+            Self::Action(mention) => mention.fmt(out),
+        }
+    }
+}
+
+impl From<&str> for Words {
+    fn from(marked: &str) -> Self {
+        if !may_have_marks(marked) {
+            return Self::plain(marked);
+        }
+        let (mut text, mut mentions, mut rest) = (String::with_capacity(marked.len()), Vec::new(), marked);
+        while let Some((before, behind)) = split_at_mark(rest) {
+            text.push_str(before);
+            let found = read_mark(behind).and_then(|(mark, behind)| Some((Mention::of_mark(mark)?, behind)));
+            let Some((mention, behind)) = found else {
+                text.push(NO_MARK);
+                rest = behind;
+                continue;
+            };
+            let start = text.len();
+            text.push_str(&mention.render(Vocabulary::NEUTRAL));
+            mentions.push(PlacedMention { start, end: text.len(), mention });
+            rest = behind;
+        }
+        text.push_str(rest);
+        Self { text: text.into(), mentions: mentions.into() }
+    }
+}
+
+impl From<String> for Words {
+    fn from(marked: String) -> Self {
+        if may_have_marks(&marked) { marked.as_str().into() } else { Self::plain(marked) }
+    }
+}
+
+impl From<&String> for Words {
+    fn from(marked: &String) -> Self {
+        marked.as_str().into()
+    }
+}
+
+impl From<Cow<'_, str>> for Words {
+    fn from(marked: Cow<'_, str>) -> Self {
+        marked.into_owned().into()
+    }
+}
+
+impl Deref for Words {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&*self.text, out)
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.text, out)
+    }
+}
+
+impl PartialEq<str> for Words {
+    fn eq(&self, other: &str) -> bool {
+        &*self.text == other
+    }
+}
+
+impl PartialEq<&str> for Words {
+    fn eq(&self, other: &&str) -> bool {
+        &*self.text == *other
+    }
+}
+
+impl PartialEq<String> for Words {
+    fn eq(&self, other: &String) -> bool {
+        &*self.text == other.as_str()
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::plain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actions::{EXPORT_RESULTS, RUN_AGAIN};
+    use crate::settings::{ACCEPT_CHANGES, INPUT, ON_QUOTA, RESUME, VAR};
+    use crate::{ErrorKind, ExitCode, ProblemCode};
+
+    /// Says settings in capitals, and actions as their names.
+    const LOUD: Vocabulary = Vocabulary {
+        name_settings: |mention| {
+            let said = |(setting, value): &(Setting, Option<String>)| {
+                format!("{}={}", setting.name().to_uppercase(), value.as_deref().unwrap_or("?"))
+            };
+            mention.quote(&mention.settings.iter().map(said).collect::<Vec<_>>().join("+"))
+        },
+        describe_action: |mention| {
+            format!("<{:?} {}>", mention.action, mention.value.as_deref().unwrap_or(""))
+        },
+    };
+
+    #[test]
+    fn what_a_text_names_is_said_in_the_words_of_who_asks() {
+        for (marked, neutral, loud) in [
+            (format!("go on with {RESUME}!"), "go on with `resume`!", "go on with `RESUME=?`!"),
+            (
+                RESUME.and(ACCEPT_CHANGES).to_string(),
+                "`resume` and `accept_changes`",
+                "`RESUME=?+ACCEPT_CHANGES=?`",
+            ),
+            (format!("({})", ON_QUOTA.to("wait")), "(`on_quota: wait`)", "(`ON_QUOTA=wait`)"),
+            (VAR.to("'a=b'").bare().to_string(), "var: 'a=b'", "VAR='a=b'"),
+            (format!("then {RUN_AGAIN}"), "then run again with `resume`", "then <RunAgain >"),
+            (EXPORT_RESULTS.of("x").to_string(), "an export of x writes", "<ExportResults x>"),
+            ("no setting".to_owned(), "no setting", "no setting"),
+        ] {
+            let words = Words::from(marked.clone());
+            assert_eq!(words, neutral);
+            assert_eq!((words.to_string().as_str(), format!("{words:?}")), (neutral, format!("{neutral:?}")));
+            assert_eq!(words.render(LOUD), loud);
+            assert_eq!(words.clone().worded(LOUD), Words::plain(loud));
+            assert_eq!(words.marked(), marked);
+        }
+    }
+
+    #[test]
+    fn a_text_that_becomes_part_of_another_keeps_what_it_names() {
+        let hint = Words::from(format!("use {RESUME}"));
+        let longer = Words::from(format!("{}, or else {INPUT}", hint.marked()));
+        assert_eq!(longer.render(LOUD), "use `RESUME=?`, or else `INPUT=?`");
+        assert_eq!(hint.edited(|text| text.replace("use", "try")).render(LOUD), "try `RESUME=?`");
+    }
+
+    #[test]
+    fn characters_for_private_use_in_texts_of_users_come_out_as_they_went_in() {
+        let all = "\u{E000}\u{E001}\u{E002}\u{E003}\u{E004}\u{E005}\u{E000}";
+        for text in [all, "\u{E000}no_setting\u{E001}", "\u{E000}resume", "\u{E001}\u{E000}\u{E002}x\u{E001}"]
+        {
+            assert_eq!(Words::from(text), text);
+            let around = Words::from(format!("{text} {RESUME} {text}"));
+            assert_eq!(around.render(LOUD), format!("{text} `RESUME=?` {text}"));
+            let value = Words::from(INPUT.to(text).and(RESUME).to_string());
+            assert_eq!(value.render(LOUD), format!("`INPUT={text}+RESUME=?`"));
+        }
+    }
+
+    #[test]
+    fn written_down_a_text_has_no_marks_and_read_again_it_is_as_it_was() {
+        let words = Words::from(format!("use {RESUME}"));
+        let written = serde_json::to_string(&words).unwrap();
+        assert_eq!(written, "\"use `resume`\"");
+        assert_eq!(serde_json::from_str::<Words>(&written).unwrap(), Words::plain("use `resume`"));
+        let marked = serde_json::to_string(&RESUME.to_string()).unwrap();
+        assert_eq!(serde_json::from_str::<Words>(&marked).unwrap().render(LOUD), RESUME.to_string());
+    }
+
+    #[test]
+    fn every_name_in_the_tables_of_errors_is_one_that_there_is() {
+        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
+        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
+        let exits = ExitCode::ALL.iter().map(|code| code.meaning());
+        for text in problems.chain(kinds).chain(exits) {
+            assert!(!text.contains(['{', '}']) && !text.contains("--"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_names_settings_and_leaves_other_braces_alone() {
+        let words = Words::from_template("{resume accept_changes extract: text}, {do:run_again}, {x} {y");
+        assert_eq!(words.render(LOUD), "`RESUME=?+ACCEPT_CHANGES=?+EXTRACT=text`, <RunAgain >, {x} {y");
+    }
+}

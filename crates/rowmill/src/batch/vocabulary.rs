@@ -1,0 +1,192 @@
+//! How programs are told of settings: by the methods that set them.
+
+use rowmill_types::{Action, ActionMention, Setting, SettingMention, Vocabulary};
+
+/// The words of the library.
+pub(super) const LIBRARY: Vocabulary = Vocabulary { name_settings, describe_action };
+
+fn name_settings(mention: &SettingMention) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (setting, value) in &mention.settings {
+        let name = match (method(*setting), value) {
+            (Some(method), Some(value)) if *setting == Setting::Model => format!("{method}({value:?})"),
+            // What a method is to be given is told by its own description.
+            (Some(method), _) => method.to_owned(),
+            (None, Some(value)) => format!("{}: {value}", setting.name()),
+            (None, None) => setting.name().to_owned(),
+        };
+        if *setting == Setting::AcceptChanges && mention.settings.len() > 1 {
+            // Its method is another way to resume.
+            names.retain(|name| Some(name.as_str()) != method(Setting::Resume));
+        }
+        names.push(name);
+    }
+    names.iter().map(|name| mention.quote(name)).collect::<Vec<_>>().join(" and ")
+}
+
+/// The method that sets something, where batches have it.
+fn method(setting: Setting) -> Option<&'static str> {
+    Some(match setting {
+        Setting::AcceptChanges => "LedgerFolder::resume_changed",
+        Setting::Agent => "Worker::agent",
+        Setting::AgentCard => "Worker::card",
+        Setting::Cache => "Batch::cache",
+        Setting::Deadline => "Batch::deadline",
+        Setting::Id | Setting::IdField => "Batch::id",
+        Setting::Instruction => "Worker::instruction",
+        Setting::JsonSchema => "Batch::typed",
+        Setting::KeepGoing => "Batch::stop_on_same_failure",
+        Setting::MaxCost => "Batch::max_cost",
+        Setting::MaxErrors => "Batch::max_errors",
+        Setting::MaxOutage => "Batch::max_outage",
+        Setting::MaxRowCost | Setting::MaxRowTokens => "Batch::item_budget",
+        Setting::MaxTokens => "Batch::max_tokens",
+        Setting::Model => "Worker::model",
+        Setting::OnQuota => "Batch::on_quota",
+        Setting::Overwrite => "LedgerFolder::replace",
+        Setting::Parallel => "Batch::concurrency",
+        Setting::Prompt | Setting::Template => "Batch::prompt",
+        Setting::Repairs => "Batch::repairs",
+        Setting::Resume => "LedgerFolder::resume",
+        Setting::RowTimeout => "Batch::item_timeout",
+        Setting::Rpm | Setting::Tpm => "Batch::rates",
+        Setting::Timeout => "Batch::timeout",
+        Setting::Turns => "Batch::turns",
+        Setting::Var => "Worker::variable",
+        Setting::WorkDir => "Batch::ledger",
+        Setting::ArchiveInputs
+        | Setting::Attach
+        | Setting::Columns
+        | Setting::ConnectTimeout
+        | Setting::Delimiter
+        | Setting::Deny
+        | Setting::ErrorOutput
+        | Setting::ExportTraces
+        | Setting::Extract
+        | Setting::FirstByteTimeout
+        | Setting::Flatten
+        | Setting::IdleTimeout
+        | Setting::IncludeInput
+        | Setting::Input
+        | Setting::InputFormat
+        | Setting::Limit
+        | Setting::Offset
+        | Setting::Output
+        | Setting::OutputDir
+        | Setting::OutputFormat
+        | Setting::Passthrough
+        | Setting::PythonProcesses
+        | Setting::RecordTools
+        | Setting::RemovedRows
+        | Setting::RetryUnknown
+        | Setting::Sample
+        | Setting::SampleCalls
+        | Setting::SchemaModel
+        | Setting::SplitBy
+        | Setting::Sql
+        | Setting::SqlEngine
+        | Setting::Stub
+        | Setting::SummaryOutput
+        | Setting::TelemetryOutput
+        | Setting::Types
+        | Setting::VarFile
+        | Setting::VarsJson
+        | Setting::Where => return None,
+    })
+}
+
+fn describe_action(mention: &ActionMention) -> String {
+    match mention.action {
+        Action::RunAgain => "run again (with `LedgerFolder::resume` nothing is paid for twice)".to_owned(),
+        Action::RunAgainChanged => {
+            "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)".to_owned()
+        }
+        Action::SendRegardless => {
+            "without `Batch::stop_on_same_failure` all items are sent regardless".to_owned()
+        }
+        Action::SetPrices => {
+            "with `Batch::prices`, or at the top of a `rowmill.toml` that `Batch::config` is given".to_owned()
+        }
+        Action::ListSettings => "the documentation of `Batch` and `Worker` lists every setting".to_owned(),
+        Action::ExportResults => {
+            format!("`rowmill::export` of {} writes", mention.value.as_deref().unwrap_or("the run"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_types::actions::{RUN_AGAIN, RUN_AGAIN_CHANGED, SEND_REGARDLESS, SET_PRICES};
+    use rowmill_types::settings::{ACCEPT_CHANGES, MAX_COST, MODEL, ON_QUOTA, RESUME, SQL, VAR};
+    use rowmill_types::{ErrorKind, Problem, ProblemCode, Words};
+
+    use super::*;
+
+    fn said(marked: String) -> String {
+        Words::from(marked).render(LIBRARY)
+    }
+
+    #[test]
+    fn programs_are_told_of_methods_where_people_are_told_of_flags() {
+        let told = Problem::new(ProblemCode::UnknownPrice, format!("{MAX_COST} needs the price"))
+            .hint(format!("set the key and {RUN_AGAIN}"))
+            .worded(LIBRARY);
+        assert_eq!(told.message, "`Batch::max_cost` needs the price");
+        assert_eq!(
+            told.hint.as_deref(),
+            Some("set the key and run again (with `LedgerFolder::resume` nothing is paid for twice)")
+        );
+    }
+
+    #[test]
+    fn what_a_program_does_differently_is_said_differently() {
+        for (marked, expected) in [
+            (
+                RUN_AGAIN_CHANGED.to_string(),
+                "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)",
+            ),
+            (
+                SEND_REGARDLESS.to_string(),
+                "without `Batch::stop_on_same_failure` all items are sent regardless",
+            ),
+            (
+                SET_PRICES.to_string(),
+                "with `Batch::prices`, or at the top of a `rowmill.toml` that `Batch::config` is given",
+            ),
+            (RESUME.and(ACCEPT_CHANGES).to_string(), "`LedgerFolder::resume_changed`"),
+            (ON_QUOTA.to("wait").to_string(), "`Batch::on_quota`"),
+            (MODEL.to("simulated").to_string(), "`Worker::model(\"simulated\")`"),
+            (VAR.to("'tone=…'").bare().to_string(), "Worker::variable"),
+            (SQL.to_string(), "`sql`"),
+        ] {
+            assert_eq!(said(marked), expected);
+        }
+    }
+
+    #[test]
+    fn no_setting_and_no_action_is_told_as_a_flag() {
+        for text in
+            Setting::ALL.iter().map(ToString::to_string).chain(Action::ALL.iter().map(ToString::to_string))
+        {
+            let told = said(text);
+            assert!(told.contains('`') && !told.contains("--"), "{told}");
+        }
+    }
+
+    #[test]
+    fn no_problem_and_no_error_of_an_item_is_explained_with_a_flag() {
+        let problems = ProblemCode::ALL.iter().flat_map(|code| [code.what(), code.next()]);
+        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.what(), kind.next()]);
+        for text in problems.chain(kinds) {
+            let told = text.render(LIBRARY);
+            assert!(!told.contains("--"), "{told}");
+        }
+        let told = ErrorKind::TurnLimit.next().render(LIBRARY);
+        assert!(told.starts_with("Raise `Batch::turns` or"), "{told}");
+    }
+
+    #[test]
+    fn what_names_no_setting_is_left_as_it_is() {
+        assert_eq!(said("a -- b".into()), "a -- b");
+    }
+}
