@@ -268,22 +268,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let table_redactor = control.environment.redactor()?;
-    let ended = Ended {
-        end,
-        model,
-        agent,
-        started,
-        variables,
-        header,
-        known_by,
-        found,
-        resumed,
-        limits,
-        ledger,
-        table_redactor,
-    };
-    let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
+    let ended =
+        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let environment = control.environment.clone();
+    let (_, report) = blocking(spec, move |spec| finish(spec, (&place, &environment), output, ended)).await?;
     drop(locks);
     Ok(report)
 }
