@@ -54,8 +54,7 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
     check_summary(&flags, &output)?;
     let (stop_rules, timeouts, rates) = (stop_rules(&flags), timeouts(&flags), rates(&flags, file)?);
     let (input, selection, existing) = (input(&flags)?, selection(&flags), existing(&flags));
-    let budget = BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens };
-    let (show, keep_temp) = (show(&flags, &output, &selection, budget), keep_temp(&flags));
+    let (show, keep_temp) = (show(&flags, &output, &selection, budget(&flags)), keep_temp(&flags));
     let model_given = flags.model.as_ref().is_some_and(|name| !name.is_empty());
     let model = model(flags.model, defaults, !flags.agents.agent_card.is_empty())?;
     let agents = flags.agents.spec(model_given, file);
@@ -69,7 +68,7 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
         max_outage: flags.max_outage.unwrap_or(usual.max_outage),
         fallback_models: fallback_models(flags.fallback_model, defaults),
         stop_rules,
-        budget,
+        budget: show.budget,
         dedupe: flags.dedupe,
         cache: flags.cache.or_else(|| Some(beside(file, defaults.cache.as_deref()?))),
         prime: !flags.no_prime,
@@ -114,6 +113,10 @@ fn resolve(flags: CommonFlags, output: Output, file: &ConfigFile) -> Result<Reso
 fn work_of_config(file: &ConfigFile) -> WorkSpec {
     let (providers, aliases) = (file.config.providers.clone(), file.config.alias_config());
     WorkSpec { providers, aliases, prices: file.config.prices.clone(), ..WorkSpec::default() }
+}
+
+fn budget(flags: &CommonFlags) -> BudgetLimits {
+    BudgetLimits { cost: flags.max_cost, tokens: flags.max_tokens }
 }
 
 fn durability(is_asked_for: bool) -> Durability {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use rowmill_core::limits::{Parallel, RateFlags};
 use rowmill_core::ports::{OpenLedger, Retention};
-use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{Envelopes, OutputFile, READER_ENDED, names_open_file};
@@ -19,6 +18,7 @@ use rowmill_types::actions::EXPORT_RESULTS;
 use rowmill_types::settings::{RESUME, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode, Vocabulary};
 
+use crate::environment::Environment;
 use crate::ids::KnownBy;
 use crate::paths::check_still_apart;
 use crate::prepare::claim;
@@ -45,8 +45,6 @@ pub(crate) struct Ended {
     pub(crate) limits: RateFlags,
     /// The ledger, to which nobody appends any more.
     pub(crate) ledger: OpenLedger,
-    /// Takes secrets of the environment out of values that become names of files.
-    pub(crate) table_redactor: Redactor,
     /// How the summary names settings.
     pub(crate) vocabulary: Vocabulary,
 }
@@ -61,7 +59,7 @@ impl Ended {
 /// Settles the files of a run and reports it.
 pub(crate) fn finish(
     spec: &RunSpec,
-    place: &RunPlace,
+    (place, environment): (&RunPlace, &Environment),
     output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
@@ -75,7 +73,7 @@ pub(crate) fn finish(
     let apart = check_still_apart(spec, place.folder.path());
     let may_write_summary = apart.is_ok();
     if intact {
-        match apart.and_then(|()| tidy(spec, place, output.as_deref(), &ended)) {
+        match apart.and_then(|()| tidy(spec, (place, environment), output.as_deref(), &ended)) {
             Ok(tidied) => (kept, changes) = tidied,
             Err(problem) => ended.end.stopped = Some(StopCause::Problem(problem)),
         }
@@ -111,7 +109,7 @@ pub(crate) fn finish(
 /// folder still holds something, and what was done to the output.
 fn tidy(
     spec: &RunSpec,
-    place: &RunPlace,
+    (place, environment): (&RunPlace, &Environment),
     output: Option<&OutputFile>,
     ended: &Ended,
 ) -> Result<(bool, OutputChanges), Problem> {
@@ -122,7 +120,7 @@ fn tidy(
     if let Some(output) = output {
         changes = put_in_order(spec, place, output, ended)?;
         if let Output::Table(table) = &spec.output {
-            make_table(spec, table, output, ended)?;
+            make_table(spec, table, output, (&ended.header, environment))?;
         }
     }
     let kept = retain(spec, place, output, ended)?;
@@ -212,11 +210,11 @@ fn make_table(
     spec: &RunSpec,
     table: &TableOutput,
     output: &OutputFile,
-    Ended { header, table_redactor, .. }: &Ended,
+    (header, environment): (&RunHeader, &Environment),
 ) -> Result<(), Problem> {
     remove_leftovers(&table.target);
     let input = if spec.include_input { InputPart::Kept } else { InputPart::LeftOut };
-    let settings = table.settings(input, header.schema.clone(), table_redactor.clone());
+    let settings = table.settings(input, header.schema.clone(), environment.redactor()?);
     draft(&Envelopes::settled(output.path()), &settings, &table.target)?.publish(claim(spec.existing))
 }
 

@@ -27,7 +27,7 @@ use crate::columns::wanted_columns;
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
 use crate::files::files;
 use crate::inputs::{self, warnings};
-use crate::lanes::{alias_notice, keyless, known_providers, max_output, priced, setup};
+use crate::lanes::{alias_notice, identity, keyless, known_providers, max_output, priced, setup};
 use crate::paths::{check_apart, reads, writes};
 use crate::plan_experience::{Experience, experience};
 use crate::plan_reach::{Reach, ReachObserver};
@@ -291,14 +291,13 @@ async fn count(
     let fixed = fixed_tokens(&counter, setup.instruction.as_deref(), schema.as_deref());
     // A look ahead keeps no copies of what it looks at.
     let looked_at = RunSpec { files: FileFlags { archive: None, ..spec.files.clone() }, ..spec.clone() };
-    let http = control.environment.http_client();
-    let files = files(&looked_at, &*rows.dataset, attachment_rules(setup), (&http, &control.environment))?;
+    let (http, rules) = (control.environment.http_client(), attachment_rules(setup));
+    let files = files(&looked_at, &*rows.dataset, rules, (&http, &control.environment))?;
     let reach = ReachObserver::new(control.observer.clone());
     let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
     let lane = counting_lane(setup, model.clone());
-    let identity = crate::lanes::identity(setup);
     let folder = WorkFolder::open(home.path())?;
-    let store = answers(&spec, &folder, identity, warnings(control))?;
+    let store = answers(&spec, &folder, identity(setup), warnings(control))?;
     let voices = vec![Voice { lanes: vec![Arc::new(lane)], files: attachment_rules(setup) }];
     let crew = Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None };
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };

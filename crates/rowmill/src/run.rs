@@ -301,7 +301,6 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let table_redactor = control.environment.redactor()?;
     let vocabulary = control.vocabulary;
     let ended = Ended {
         end,
@@ -315,10 +314,10 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
         resumed,
         limits,
         ledger,
-        table_redactor,
         vocabulary,
     };
-    let (_, report) = blocking(spec, move |spec| finish(spec, &place, output, ended)).await?;
+    let environment = control.environment.clone();
+    let (_, report) = blocking(spec, move |spec| finish(spec, (&place, &environment), output, ended)).await?;
     drop(locks);
     Ok(report)
 }

@@ -279,7 +279,7 @@ impl RunSpec {
     #[must_use]
     pub fn new(input: InputSpec, output: Output) -> Self {
         Self {
-            version: SpecVersion::default(),
+            version: SpecVersion,
             input,
             query: Query::default(),
             selection: Selection::default(),
