@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,10 @@ const BRIEF: Duration = Duration::from_micros(100);
 /// How many calls in a row have to be brief before others may be made beside the work on items. Each
 /// time that proves wrong, so many times as many are needed, up to the last number.
 const ENOUGH: (u32, u32, u32) = (16, 8, 1 << 20);
+
+/// How long whoever gives a call up waits until nothing of it runs: brief ones are through by then, and
+/// those that compute must not hold up the loop.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Calls functions of the program.
 pub(super) struct FunctionRunner {
@@ -72,11 +76,12 @@ impl FunctionRunner {
         let state = CallState {
             stage: Stage::Queued(Box::pin(async { make().await })),
             is_woken: false,
+            is_running: false,
             longest: Duration::ZERO,
             listener: Waker::noop().clone(),
         };
         let (runner, runtime) = (Arc::clone(self), Handle::current());
-        let call = Arc::new(Call { state: Mutex::new(state), runner, runtime });
+        let call = Arc::new(Call { state: Mutex::new(state), paused: Condvar::new(), runner, runtime });
         self.queue(Arc::clone(&call) as _, &call.runtime);
         CallEnd(call).await
     }
@@ -145,6 +150,8 @@ impl FunctionRunner {
 /// A call that is made away from the loop.
 struct Call<R> {
     state: Mutex<CallState<R>>,
+    /// Told when it does not run any more.
+    paused: Condvar,
     runner: Arc<FunctionRunner>,
     runtime: Handle,
 }
@@ -153,6 +160,8 @@ struct CallState<R> {
     stage: Stage<R>,
     /// Whether what it waited for came while it was running.
     is_woken: bool,
+    /// Whether a thread is at it, wanted or not.
+    is_running: bool,
     /// For how long it computed without waiting, at most.
     longest: Duration,
     /// Who is told of its end.
@@ -174,7 +183,10 @@ impl<R: Send + 'static> QueuedCall for Call<R> {
         let mut future = {
             let mut state = locked(&self.state);
             match std::mem::replace(&mut state.stage, Stage::Running) {
-                Stage::Queued(future) => future,
+                Stage::Queued(future) => {
+                    state.is_running = true;
+                    future
+                }
                 other => {
                     state.stage = other;
                     return;
@@ -208,11 +220,13 @@ impl<R: Send + 'static> Call<R> {
         let mut state = locked(&self.state);
         if matches!(state.stage, Stage::GivenUp) {
             drop(state);
-            return drop(future);
+            drop(future);
+            return self.pause(&mut locked(&self.state));
         }
         state.longest = state.longest.max(took);
         let is_woken = std::mem::take(&mut state.is_woken);
         state.stage = if is_woken { Stage::Queued(future) } else { Stage::Waiting(future) };
+        self.pause(&mut state);
         drop(state);
         if is_woken {
             self.runner.queue(Arc::clone(self) as _, &self.runtime);
@@ -223,12 +237,19 @@ impl<R: Send + 'static> Call<R> {
         let mut state = locked(&self.state);
         if matches!(state.stage, Stage::GivenUp) {
             drop(state);
-            return drop(ended);
+            drop(ended);
+            return self.pause(&mut locked(&self.state));
         }
         state.stage = Stage::Ended(ended);
+        self.pause(&mut state);
         let listener = state.listener.clone();
         drop(state);
         listener.wake();
+    }
+
+    fn pause(&self, state: &mut CallState<R>) {
+        state.is_running = false;
+        self.paused.notify_all();
     }
 }
 
@@ -274,9 +295,16 @@ impl<R> Future for CallEnd<R> {
 
 impl<R> Drop for CallEnd<R> {
     fn drop(&mut self) {
-        // Dropped without the lock, because the program's own code runs then.
-        let stage = std::mem::replace(&mut locked(&self.0.state).stage, Stage::GivenUp);
-        drop(stage);
+        let mut state = locked(&self.0.state);
+        let stage = std::mem::replace(&mut state.stage, Stage::GivenUp);
+        if matches!(stage, Stage::Running) {
+            let paused = self.0.paused.wait_timeout_while(state, GRACE, |state| state.is_running);
+            drop(paused.unwrap_or_else(PoisonError::into_inner));
+        } else {
+            // Dropped without the lock, because the program's own code runs then.
+            drop(state);
+            drop(stage);
+        }
     }
 }
 

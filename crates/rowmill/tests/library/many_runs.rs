@@ -5,10 +5,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, select};
 use rowmill::{Batch, Item, Limits, Worker};
 use rowmill_testkit::Simulator;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use crate::kit::{At, MODEL, answered, ask, echoing};
@@ -121,15 +122,27 @@ fn a_function_that_computes_holds_up_neither_its_own_batch_nor_another() {
     assert_eq!((slow.unwrap().items, quick.unwrap().items.len()), (vec![7], 500));
 }
 
+/// Items that never come; it tells when it is asked for them.
+struct Silent(Arc<Notify>, mpsc::Receiver<usize>);
+
+impl Iterator for Silent {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.0.notify_one();
+        self.1.recv().ok()
+    }
+}
+
 #[test]
 fn a_runtime_that_ends_does_not_wait_for_an_iterator_that_gives_nothing() {
-    let (sender, receiver) = mpsc::channel::<usize>();
+    let ((sender, receiver), asked) = (mpsc::channel(), Arc::new(Notify::new()));
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    sender.send(1).unwrap();
-    let first = runtime.block_on(async {
-        Batch::over(receiver).worker_fn(async |item: Item<usize>| Ok(*item)).first().await.unwrap().result
+    let items = Silent(Arc::clone(&asked), receiver);
+    runtime.block_on(async {
+        let run = Box::pin(Batch::over(items).worker_fn(async |item: Item<usize>| Ok(*item)).run());
+        drop(select(run, Box::pin(asked.notified())).await);
     });
-    assert_eq!(first, Some((0, 1)));
     drop(runtime);
     drop(sender);
 }
