@@ -111,7 +111,10 @@ fn text(letters: &mut impl Iterator<Item = char>) -> String {
     while let Some(letter) = letters.next() {
         match letter {
             '"' => break,
-            '\\' => drop(letters.next()),
+            '\\' => {
+                letters.next();
+                text.push(' ');
+            }
             _ => text.push(letter),
         }
     }
