@@ -136,9 +136,7 @@ impl<'a> Turn<'a> {
                 // What the provider is to blame for does not use up the row's time.
                 self.row.take_back_work(self.took);
                 self.leave_lane_that_is_down();
-                if !self.step_aside(request, &error, blame).await {
-                    return Err(self.row.given_back(None));
-                }
+                self.step_aside(request, &error, blame).await?;
                 continue;
             }
             self.failed += 1;
@@ -163,9 +161,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Lets this row alone wait, where it was refused alone, or nobody said when to come back;
-    /// `false` if the run stops meanwhile.
-    async fn step_aside(&self, request: &Request, error: &CallError, blame: Blame) -> bool {
+    /// Lets this row alone wait, where it was refused alone, or nobody said when to come back. The row is given
+    /// back if the run stops meanwhile, or the provider lets nothing through for too long.
+    async fn step_aside(&self, request: &Request, error: &CallError, blame: Blame) -> Result<(), NoAnswer> {
         let base = self.row.shared.worker.retry.base;
         let wait = match blame {
             Blame::StrayRefusal(Some(asked)) => {
@@ -173,12 +171,20 @@ impl<'a> Turn<'a> {
             }
             Blame::StrayRefusal(None) => base,
             _ if error.fault() == (Fault::Throttled { after: None }) => base,
-            _ => return true,
+            _ => return Ok(()),
         };
+        let gate = self.lane_at(self.lane).map(|lane| &lane.gate);
+        let wait = gate.map_or(wait, |gate| gate.longest_wait(wait));
         // A row with tools keeps what they hold for it, and so its place.
         let gives_place = matches!(blame, Blame::StrayRefusal(_)) && self.row.crew.tools.is_none();
         let _aside = gives_place.then(|| self.row.shared.aside.step());
-        self.pause(error, wait).await
+        if !self.pause(error, wait).await {
+            return Err(self.row.given_back(None));
+        }
+        match gate.map(|gate| gate.check_refused()) {
+            Some(Err(problem)) => Err(self.row.given_back(Some(Halt::Problem(problem)))),
+            _ => Ok(()),
+        }
     }
 
     fn lane_at(&self, index: usize) -> Option<&'a Arc<Lane>> {
@@ -201,6 +207,7 @@ impl<'a> Turn<'a> {
         };
         let worker = &self.row.shared.worker;
         if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
+            let wait = self.lane_at(self.lane).map_or(wait, |lane| lane.gate.longest_wait(wait));
             let left = self.row.time_left();
             return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
         }

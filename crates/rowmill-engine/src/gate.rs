@@ -186,6 +186,20 @@ impl Gate {
         if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) }
     }
 
+    /// As much of a wait that the provider asks of one call as is waited for.
+    pub(crate) fn longest_wait(&self, asked: Duration) -> Duration {
+        if self.max_outage.is_zero() { asked } else { asked.min(self.max_outage) }
+    }
+
+    /// Whether it still makes sense to wait for a provider that refused a call of which nobody else heard.
+    ///
+    /// # Errors
+    ///
+    /// It has let nothing through for too long.
+    pub(crate) fn check_refused(&self) -> Result<(), Problem> {
+        self.check_patience(&Wait { until: None, reason: WaitReason::Throttled })
+    }
+
     /// How much longer this is waited for, where that has an end of its own.
     fn patience_left(&self, wait: &Wait) -> Option<Duration> {
         let breaker = locked(&self.lane.breaker);

@@ -39,7 +39,7 @@ pub use fault::{CallError, CallFailure, Fault};
 pub use grouped::grouped;
 pub use money::Money;
 pub use open_files::open_files_used_up;
-pub use private_folder::make_private_folder;
+pub use private_folder::{make_private_folder, private_file_options};
 pub use problem::Problem;
 pub use problem_code::ProblemCode;
 pub use rate::{RateLimits, RateWindow};

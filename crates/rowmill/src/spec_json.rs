@@ -132,9 +132,8 @@ fn read<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, Problem> {
 }
 
 fn invalid(message: String) -> Problem {
-    Problem::new(ProblemCode::InvalidSpec, message).hint(
-        "docs/run-spec.md tells what a spec may say; `rowmill run … --print-spec` prints one that works",
-    )
+    Problem::new(ProblemCode::InvalidSpec, message)
+        .hint("docs/run-spec.md tells what a spec may say, and how to have one written that works")
 }
 
 #[cfg(test)]

@@ -264,3 +264,23 @@ fn what_a_run_keeps_beside_its_output_is_for_its_owner_alone() {
         assert_eq!(mode & 0o777, 0o700, "{folder}");
     }
 }
+
+#[test]
+fn what_a_run_keeps_in_folders_that_others_can_look_into_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = with_rows();
+    for folder in ["work", "cache", "traces"] {
+        fs::create_dir(place.path(folder)).unwrap();
+        fs::set_permissions(place.path(folder), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let folders = ["--work-dir", "work", "--keep-temp", "--cache", "cache", "--export-traces", "traces"];
+    place.run(&[IO, &folders, ASK].concat()).ok();
+    for folder in ["work", "cache", "traces"] {
+        let files = place.names(folder);
+        assert!(!files.is_empty(), "{folder}");
+        for file in files {
+            let found = fs::metadata(place.path(folder).join(&file)).unwrap();
+            assert!(found.is_dir() || found.permissions().mode() & 0o077 == 0, "{folder}/{file}");
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! Keeps what was sent, by its digest.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rowmill_types::Attachment;
+use rowmill_types::{Attachment, private_file_options};
 use serde::Serialize;
 
 use crate::media::ending_of;
@@ -74,7 +74,8 @@ impl Archive {
     fn append(&self, line: &Line<'_>) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        private_file(&self.folder.join("index.jsonl"))?.write_all(&text)
+        let path = self.folder.join("index.jsonl");
+        private_file_options().append(true).create(true).open(path)?.write_all(&text)
     }
 }
 
@@ -90,15 +91,4 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
-}
-
-#[cfg(unix)]
-fn private_file(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
 }

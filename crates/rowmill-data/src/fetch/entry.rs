@@ -11,12 +11,12 @@
 //! A file that came whole is never changed or removed, because a run may be reading it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, private_file_options};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -164,11 +164,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Opens a file that only its owner can read, without changing what it holds.
 pub(super) fn private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file_options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 /// What is told when the cache cannot be written.

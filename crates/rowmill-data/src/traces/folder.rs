@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rowmill_core::record::{EnvelopeHead, TraceSettings};
 use rowmill_types::settings::{EXPORT_TRACES, OVERWRITE, RESUME};
-use rowmill_types::{Problem, ProblemCode, make_private_folder};
+use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_options};
 use serde::Deserialize;
 
 use super::name::is_file_name;
@@ -112,7 +112,7 @@ impl TraceFolder {
         if spans.exists() {
             OpenOptions::new().append(true).open(&spans).map_err(|error| cannot_write(&spans, &error))?;
         }
-        let mut options = OpenOptions::new();
+        let mut options = private_file_options();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(&manifest).map_err(|error| cannot_write(&manifest, &error))?;
         match file.try_lock() {
@@ -153,6 +153,8 @@ impl TraceFolder {
         }
         let open = |path: &Path| {
             let length = keep(path).map_err(|error| cannot_write(path, &error))?;
+            let made = private_file_options().append(true).create(true).open(path);
+            made.map_err(|error| cannot_write(path, &error))?;
             LineSink::append(path, Part::Envelopes, length)
         };
         let (manifest, spans) = (open(&manifest)?, open(&spans)?);

@@ -100,6 +100,30 @@ async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
+    const TEN_DAYS: f64 = 864_000.0;
+    // All rows at once, and one row that is left alone.
+    for rows in [300, 1] {
+        let model = down(if rows == 1 { 0.0..1e9 } else { 20.0..1e9 }, || refused(Some(TEN_DAYS)));
+        let mut bench = Bench::new(rows, model.clone());
+        let settings = LaneSettings { max_outage: seconds(40.0), ..LANE };
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
+        let (plan, _watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
+        assert_eq!(problem.code, ProblemCode::ProviderDown);
+        assert!(end.duration < seconds(200.0), "{rows}: {:?}", end.duration);
+    }
+    // What the provider cannot do is asked again as long as there are tries.
+    let model = down(0.0..1e9, || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() });
+    let mut bench = Bench::new(1, model.clone());
+    let settings = LaneSettings { max_outage: seconds(40.0), ..LANE };
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+    let (plan, _watched) = bench.split();
+    assert!(run(plan).await.unwrap().duration < seconds(400.0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_their_tries() {
     for (retries, error) in [(0, refused(None)), (2, refused(Some(3.0)))] {
         // If rows waited without end, they would all be answered in the end.

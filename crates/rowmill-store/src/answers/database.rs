@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rowmill_core::ports::{AskedKey, KeptAnswer};
-use rowmill_types::{Problem, ProblemCode, Usage};
+use rowmill_types::{Problem, ProblemCode, Usage, private_file_options};
 use rusqlite::{
     Connection, Error, ErrorCode, OpenFlags, OptionalExtension, Row, Statement, TransactionBehavior, params,
 };
@@ -102,6 +102,9 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // SQLite would make it readable for everybody whom the umask lets; its other files follow this one. What
+        // cannot be made here is told by SQLite.
+        drop(private_file_options().append(true).create(true).open(path));
         let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
             connection.busy_timeout(PATIENCE)?;
             let known = prepare(&connection)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::fingerprint::digest;
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{Problem, ProblemCode, make_private_folder};
+use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_options};
 
 use super::header::{FORMAT, FileHeader};
 use super::ledger::cannot_write;
@@ -306,7 +306,8 @@ impl WorkFolder {
         // Plain data is always JSON, so the fallback is never used.
         let bytes = serde_json::to_vec_pretty(header).unwrap_or_default();
         // Forced to disk before it counts: after a power failure an empty header would make answers unreachable.
-        let written = File::create(&path).and_then(|mut file| {
+        let opened = private_file_options().write(true).create(true).truncate(true).open(&path);
+        let written = opened.and_then(|mut file| {
             file.write_all(&bytes)?;
             file.sync_all()
         });

@@ -1,6 +1,6 @@
 //! Appending to the ledger, with a reserve for the day the disk is full.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use rowmill_core::ports::{
 };
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, private_file_options};
 
 use super::WorkFolder;
 use super::header::FileHeader;
@@ -66,7 +66,7 @@ impl FileLedger {
         let path = folder.ledger(header);
         let failed = |error: std::io::Error| cannot_write(&path, &error);
         let mut file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            private_file_options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
         let reserve = folder.reserve();
         let reserve_bytes = (room.rows * TYPICAL_RECORD).clamp(LEAST_RESERVE, MOST_RESERVE);
