@@ -1,5 +1,7 @@
 //! Tests that need other privileges than they may have here.
 
+#![expect(clippy::expect_used, reason = "tests end where they cannot be made")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;

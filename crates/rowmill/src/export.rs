@@ -11,7 +11,7 @@ use rowmill_data::output::Claim;
 use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{JSON_SCHEMA, OVERWRITE, WORK_DIR};
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use crate::all_envelopes::all_envelopes;
 use crate::environment::Environment;
@@ -52,7 +52,7 @@ pub struct ExportReport {
     /// Files that were written.
     pub files: u64,
     /// What a person should know: folders that were made.
-    pub notices: Vec<String>,
+    pub notices: Vec<Words>,
 }
 
 /// Makes a table of everything that a run has done so far. Nothing of the run is changed.

@@ -45,8 +45,6 @@ pub(crate) struct Ended {
     pub(crate) limits: RateFlags,
     /// The ledger, to which nobody appends any more.
     pub(crate) ledger: OpenLedger,
-    /// How the summary names settings.
-    pub(crate) vocabulary: Vocabulary,
 }
 
 impl Ended {
@@ -59,7 +57,7 @@ impl Ended {
 /// Settles the files of a run and reports it.
 pub(crate) fn finish(
     spec: &RunSpec,
-    (place, environment): (&RunPlace, &Environment),
+    (place, environment, vocabulary): (&RunPlace, &Environment, Vocabulary),
     output: Option<Arc<OutputFile>>,
     mut ended: Ended,
 ) -> Result<RunReport, Problem> {
@@ -79,7 +77,7 @@ pub(crate) fn finish(
         }
     }
     let failed_rows = ended.failed_rows();
-    let Ended { mut end, header, model, agent, started, variables, resumed, limits, vocabulary, .. } = ended;
+    let Ended { mut end, header, model, agent, started, variables, resumed, limits, .. } = ended;
     if let Some(StopCause::Problem(problem)) =
         end.stopped.as_mut().filter(|_| kept && spec.output.is_stdout())
     {

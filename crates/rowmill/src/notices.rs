@@ -104,7 +104,7 @@ fn tell_unsent(control: &Control, counts: ResumeCounts) {
 /// Says which folders were made, and what is different from the run that goes on.
 pub(crate) fn tell_made_and_changed(
     control: &Control,
-    made: Vec<String>,
+    made: Vec<Words>,
     changes: &[Words],
     known_by: &KnownBy,
 ) {

@@ -301,23 +301,11 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     note_attached(&mut header, &attached);
     let (agent, variables) = (texts.cards.map(|cards| cards.worker), texts.variables);
     let resumed = resumed.map(|rows| rows.counts());
-    let vocabulary = control.vocabulary;
-    let ended = Ended {
-        end,
-        model,
-        agent,
-        started,
-        variables,
-        header,
-        known_by,
-        found,
-        resumed,
-        limits,
-        ledger,
-        vocabulary,
-    };
-    let environment = control.environment.clone();
-    let (_, report) = blocking(spec, move |spec| finish(spec, (&place, &environment), output, ended)).await?;
+    let ended =
+        Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let (environment, words) = (control.environment.clone(), control.vocabulary);
+    let ending = move |spec: &RunSpec| finish(spec, (&place, &environment, words), output, ended);
+    let (_, report) = blocking(spec, ending).await?;
     drop(locks);
     Ok(report)
 }

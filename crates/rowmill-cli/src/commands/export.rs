@@ -9,6 +9,7 @@ use crate::numbers::{counted, grouped};
 use crate::output_flags::OutputFlags;
 use crate::printer;
 use crate::surroundings::environment;
+use crate::vocabulary::FLAGS;
 
 /// Make a table from the results of a run, also while it goes on or after it was killed.
 ///
@@ -64,7 +65,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         Err(problem) if problem.message == READER_ENDED => return Ok(ExitCode::Ok),
         exported => exported?,
     };
-    report.notices.iter().for_each(|notice| printer::talk(notice));
+    report.notices.iter().for_each(|notice| printer::talk(&notice.render(FLAGS)));
     printer::talk(&text(&report));
     Ok(ExitCode::Ok)
 }

@@ -104,9 +104,8 @@ pub(crate) async fn stage(
         .map(|index| members.get(index).and_then(|card| own_instruction(card, &offers, index)))
         .collect();
     let (hosts, hooks) = (std::mem::take(&mut offers.hosts), offers.hooks.take());
-    let cast = cast(spec, &members, &routes, &mut offers, schema)?
-        .with_transcripts(traced)
-        .with_vocabulary(maker.vocabulary());
+    let cast = cast(spec, &members, &routes, &mut offers, schema)?.with_transcripts(traced);
+    let cast = cast.with_vocabulary(maker.vocabulary());
     let (host, recorder) = host(spec, hosts, std::mem::take(&mut offers.limits), &cast)?;
     let mut stage = Stage {
         voices: Vec::new(),

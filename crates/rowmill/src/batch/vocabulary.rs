@@ -25,6 +25,7 @@ fn name_settings(mention: &SettingMention) -> String {
 }
 
 /// The method that sets something, where batches have it.
+#[expect(clippy::too_many_lines, reason = "a table with a line for each setting")]
 fn method(setting: Setting) -> Option<&'static str> {
     Some(match setting {
         Setting::AcceptChanges => "LedgerFolder::resume_changed",

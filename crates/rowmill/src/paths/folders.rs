@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::output::link_target;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, Words};
 
 use super::writes::{DEFAULT_WORK_FOLDER, WrittenKind, WrittenPath};
 
@@ -22,7 +22,7 @@ pub(crate) struct MadeFolders {
     /// Every folder that was made, parents first.
     made: Vec<PathBuf>,
     /// What there is to tell of them.
-    notices: Vec<String>,
+    notices: Vec<Words>,
     /// Files that were not there.
     new_files: Vec<PathBuf>,
     /// The work folder with the run that is about to begin in it.
@@ -62,11 +62,8 @@ impl MadeFolders {
                 );
                 Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
             })?;
-            folders.notices.push(format!(
-                "made the folder `{}` for {}",
-                folder.display(),
-                write.named_by.marked()
-            ));
+            let user = write.named_by.marked();
+            folders.notices.push(format!("made the folder `{}` for {user}", folder.display()).into());
         }
         Ok(folders)
     }
@@ -108,7 +105,7 @@ impl MadeFolders {
     }
 
     /// Leaves everything where it is; gives what a person should know of it.
-    pub(crate) fn keep(mut self) -> Vec<String> {
+    pub(crate) fn keep(mut self) -> Vec<Words> {
         self.made.clear();
         self.work_folder = None;
         std::mem::take(&mut self.notices)
