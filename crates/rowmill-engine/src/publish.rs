@@ -165,7 +165,7 @@ impl Publishing {
                 if is_last { self.queue.finish() } else { self.publish(sent) }
             });
             if is_last || outcome.is_err() {
-                return self.end(outcome);
+                return (*self).end(outcome);
             }
         }
     }
@@ -181,8 +181,8 @@ impl Publishing {
         Ok(())
     }
 
-    fn end(self: Box<Self>, outcome: Result<(), Problem>) {
-        let Self { queue, told, progress, locks } = *self;
+    fn end(self, outcome: Result<(), Problem>) {
+        let Self { queue, told, progress, locks } = self;
         progress.failed.store(outcome.is_err(), Ordering::Release);
         progress.moved.notify_one();
         // Sinks are closed and others let in before anybody hears that everything is published.

@@ -296,7 +296,8 @@ async fn count(
     let reach = ReachObserver::new(control.observer.clone());
     let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
     let lane = counting_lane(setup, model.clone());
-    let store = answers(&spec, &WorkFolder::open(home.path())?, identity(setup), warnings(control))?;
+    let folder = WorkFolder::open(home.path())?;
+    let store = answers(&spec, &folder, identity(setup), warnings(control))?;
     let voices = vec![Voice { lanes: vec![Arc::new(lane)], files: attachment_rules(setup) }];
     let crew = Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None };
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };

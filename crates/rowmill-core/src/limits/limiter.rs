@@ -44,12 +44,11 @@ pub enum Admission {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
     share: ShareId,
-    /// Of which kinds the limits that users set were charged.
-    capped: [bool; KINDS],
+    /// Bytes of everything that was sent.
+    bytes: u32,
     sent: Duration,
     /// Which call it is, in the order in which they were sent.
     number: u64,
-    bytes: usize,
     marks: [Mark; KINDS],
 }
 
@@ -112,12 +111,12 @@ impl Limiter {
         }
         self.shares[free] = Some(Share::new(settings));
         self.follow_shares(now);
-        ShareId(free)
+        ShareId(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     /// A run calls the model no more, and none of its calls is in flight.
     pub fn leave(&mut self, share: ShareId, now: Duration) {
-        if let Some(left) = self.shares.get_mut(share.0) {
+        if let Some(left) = self.shares.get_mut(share.index()) {
             *left = None;
             self.follow_shares(now);
         }
@@ -140,7 +139,7 @@ impl Limiter {
     }
 
     fn share(&self, id: ShareId) -> Option<&Share> {
-        self.shares.get(id.0)?.as_ref()
+        self.shares.get(id.index())?.as_ref()
     }
 
     /// Calls in flight.
@@ -198,7 +197,7 @@ impl Limiter {
         if let Some(wait) = self.pause.wait(now) {
             return Admission::Wait(wait);
         }
-        let Some(share) = self.shares.get(id.0).and_then(Option::as_ref) else {
+        let Some(share) = self.shares.get(id.index()).and_then(Option::as_ref) else {
             return Admission::WaitForOwn(Wait { until: None, reason: WaitReason::Slots });
         };
         if share.is_primed_now() {
@@ -216,7 +215,7 @@ impl Limiter {
             return Admission::Wait(wait);
         }
         self.slots.begin();
-        if let Some(share) = &mut self.shares[id.0] {
+        if let Some(share) = &mut self.shares[id.index()] {
             share.begin();
         }
         let mut marks = [Mark::default(); KINDS];
@@ -232,7 +231,8 @@ impl Limiter {
             self.flying[kind].begin(mark);
         }
         self.sent += 1;
-        let charge = Charge { share: id, capped, sent: now, number: self.sent, bytes: need.bytes, marks };
+        let bytes = u32::try_from(need.bytes).unwrap_or(u32::MAX);
+        let charge = Charge { share: id, bytes, sent: now, number: self.sent, marks };
         Admission::Granted(charge)
     }
 
@@ -273,8 +273,8 @@ impl Limiter {
         now: Duration,
     ) {
         self.slots.answered(charge.sent, now);
-        if let Some(Some(share)) = self.shares.get_mut(charge.share.0) {
-            share.answered(charge.bytes, usage);
+        if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
+            share.answered(charge.bytes as usize, usage);
         }
         self.refusals.answered(charge.number);
         self.pauses = 0;
@@ -360,7 +360,8 @@ impl Limiter {
     /// is known of the limits does.
     fn is_reached(&mut self, charge: &Charge, rates: Option<&RateLimits>, now: Duration) -> bool {
         let told = rates.map(|rates| rates.windows()).unwrap_or_default();
-        let slack = self.share(charge.share).map(|share| share.slack(charge.bytes)).unwrap_or_default();
+        let slack =
+            self.share(charge.share).map(|share| share.slack(charge.bytes as usize)).unwrap_or_default();
         let mut buckets = self.learned.iter_mut().zip(&charge.marks).zip(slack).zip(told);
         buckets.any(|(((bucket, mark), slack), told)| {
             bucket.as_mut().is_some_and(|bucket| bucket.is_nearly_empty(mark, slack, (told, now)))
@@ -400,14 +401,15 @@ impl Limiter {
 
     /// Settles a call in all buckets; where it stood in those that answers told.
     fn settle(&mut self, charge: &Charge, used: Option<[Used; KINDS]>) -> [Mark; KINDS] {
-        if let Some(Some(share)) = self.shares.get_mut(charge.share.0) {
+        if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
             share.end();
         }
+        let caps = self.share(charge.share).map(Share::caps).unwrap_or_default();
         let mut marks = charge.marks;
         for (kind, mark) in marks.iter_mut().enumerate() {
             let used = used.as_ref().map(|used| used[kind]);
             self.flying[kind].end(mark);
-            if let Some(bucket) = self.set[kind].as_mut().filter(|_| charge.capped[kind]) {
+            if let Some(bucket) = self.set[kind].as_mut().filter(|_| caps[kind].is_some()) {
                 bucket.settle(*mark, used);
             }
             if let Some(bucket) = &mut self.learned[kind] {

@@ -26,7 +26,14 @@ pub struct ShareSettings {
 
 /// Which of the runs that share a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareId(pub(super) usize);
+pub struct ShareId(pub(super) u32);
+
+impl ShareId {
+    /// Its place among the shares of a limiter.
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// One of the runs that share a limiter.
 #[derive(Debug, Clone)]

@@ -35,7 +35,7 @@ fn per_minute(requests: u64) -> LaneSettings {
 }
 
 async fn both(one: Plan, other: Plan) -> (RunEnd, RunEnd) {
-    let (one, other) = tokio::join!(run(one), run(other));
+    let (one, other) = tokio::join!(Box::pin(run(one)), Box::pin(run(other)));
     (one.unwrap(), other.unwrap())
 }
 

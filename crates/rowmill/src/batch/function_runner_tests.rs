@@ -41,9 +41,10 @@ async fn functions_that_wait_for_each_other_without_letting_go_run_at_once() {
     let both = Arc::new(Barrier::new(2));
     let calls = (0..2).map(|_| {
         let both = Arc::clone(&both);
-        runner.call(move || async move { drop(both.wait()) }.boxed())
+        runner.call(move || async move { both.wait().is_leader() }.boxed())
     });
-    join_all(calls).await;
+    let leaders = join_all(calls).await;
+    assert_eq!(leaders.into_iter().filter(|is_leader| *is_leader).count(), 1);
 }
 
 #[tokio::test]
