@@ -265,6 +265,13 @@ fn cost(
     }
 }
 
+/// One agent whose only model counts.
+fn counting_crew(setup: &Setup, model: Arc<CountingModel>) -> Result<Crew, Problem> {
+    let lanes = vec![Arc::new(counting_lane(setup, model))];
+    let voices = vec![Voice { lanes, files: attachment_rules(setup) }];
+    Ok(Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None })
+}
+
 /// Runs the selection through the engine with a model that only counts; with what the answers used
 /// that are kept for its rows.
 async fn count(
@@ -295,11 +302,9 @@ async fn count(
     let files = files(&looked_at, &*rows.dataset, rules, (&http, &control.environment))?;
     let reach = ReachObserver::new(control.observer.clone());
     let model = Arc::new(CountingModel::new(counter, fixed, reach.clone()));
-    let lane = counting_lane(setup, model.clone());
     let folder = WorkFolder::open(home.path())?;
     let store = answers(&spec, &folder, identity(setup), warnings(control))?;
-    let voices = vec![Voice { lanes: vec![Arc::new(lane)], files: attachment_rules(setup) }];
-    let crew = Crew { cast: Arc::new(Cast::plain(None, 0)?), voices, tools: None };
+    let crew = counting_crew(setup, model.clone())?;
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };
     let looked_up = store.as_ref().map(|answers| Arc::new(ReadOnly::new(answers.store.clone())));
     let worker = Worker {

@@ -303,10 +303,21 @@ async fn on_stage(spec: RunSpec, control: &Control, prepared: Prepared) -> Resul
     let resumed = resumed.map(|rows| rows.counts());
     let ended =
         Ended { end, model, agent, started, variables, header, known_by, found, resumed, limits, ledger };
+    let report = finish_aside(spec, control, (place, output), ended).await?;
+    drop(locks);
+    Ok(report)
+}
+
+/// Ends the run on a thread for it.
+async fn finish_aside(
+    spec: RunSpec,
+    control: &Control,
+    (place, output): (RunPlace, Option<Arc<OutputFile>>),
+    ended: Ended,
+) -> Result<RunReport, Problem> {
     let (environment, words) = (control.environment.clone(), control.vocabulary);
     let ending = move |spec: &RunSpec| finish(spec, (&place, &environment, words), output, ended);
     let (_, report) = blocking(spec, ending).await?;
-    drop(locks);
     Ok(report)
 }
 

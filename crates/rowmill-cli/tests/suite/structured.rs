@@ -207,7 +207,7 @@ fn a_schema_that_is_not_valid_is_refused_before_the_first_call_and_names_the_pla
 /// A place with a Python module, and the machine's Python if it has one.
 fn with_python() -> Place {
     let mut place = Place::new();
-    place.set("PATH", &std::env::var("PATH").unwrap());
+    place.set("PATH", &std::env::var_os("PATH").unwrap().into_string().unwrap());
     place.write_rows(1);
     place.write(
         "shapes.py",

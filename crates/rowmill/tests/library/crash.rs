@@ -41,7 +41,7 @@ async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
 #[test]
 #[ignore = "runs in a process of its own"]
 fn a_batch_in_a_process_of_its_own() {
-    let base_url = Some(std::env::var(PROVIDER).unwrap());
+    let base_url = Some(std::env::var_os(PROVIDER).unwrap().into_string().unwrap());
     let ledger = std::env::var_os(LEDGER).unwrap();
     let config = ProviderConfig { base_url, ..ProviderConfig::default() };
     let batch = batch(LedgerFolder::new(ledger)).providers([("generic".to_owned(), config)].into());
