@@ -18,7 +18,11 @@ const PATIENT: Timeouts = Timeouts { connect: LONG, first_byte: LONG, idle: LONG
 
 /// The client that goes straight to the server, and the one for proxies.
 fn clients(timeouts: Timeouts) -> [HttpClient; 2] {
-    let proxied = |name: &str| (name == "HTTP_PROXY").then(|| "http://proxy.invalid".to_owned());
+    let proxied = |name: &str| match name {
+        "HTTP_PROXY" => Some("http://proxy.invalid".to_owned()),
+        "NO_PROXY" => Some("127.0.0.1".to_owned()),
+        _ => None,
+    };
     [HttpClient::new(&|_| None), HttpClient::new(&proxied)].map(|client| client.with_timeouts(timeouts))
 }
 

@@ -45,7 +45,7 @@ fn lacks(body: &str, variables: &str, flags: &[&str]) -> (String, String) {
 #[test]
 fn an_unknown_variable_is_told_with_the_nearest_one() {
     let message = "the instruction names what nobody gave: `{{ton}}` (`a.md`, line 6)";
-    let hint = "say what stands there: --var 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` where text is meant";
+    let hint = "say what stands there: var: 'ton=…'; did you mean `tone`? variables: `tone`, `x`; write `\\{{` where text is meant";
     assert_eq!(lacks("Be\n{{ton}}", "tone: dry", &["x=1"]), (message.to_owned(), hint.to_owned()));
 }
 
@@ -61,9 +61,9 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
     );
     assert_eq!(
         hint,
-        "say what stands there: --var \"currentDate=$(date '+%d %B %Y')\" \
-         --var \"env=Working folder: $PWD. Platform: $(uname -sm).\" --var \"workspaceRoot=$PWD\" \
-         --var 'agentCardDir=.' --var-file 'internal:x=FILE'; the date and the machine are not filled in by themselves, \
+        "say what stands there: var: \"currentDate=$(date '+%d %B %Y')\" \
+         var: \"env=Working folder: $PWD. Platform: $(uname -sm).\" var: \"workspaceRoot=$PWD\" \
+         var: 'agentCardDir=.' var_file: 'internal:x=FILE'; the date and the machine are not filled in by themselves, \
          because every day and every machine would then ask something else"
     );
     // Once they are given, text in braces is as free as it was.

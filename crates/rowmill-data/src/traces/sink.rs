@@ -1,13 +1,14 @@
 //! Writing the trace of each row as it is published.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::ports::{Published, Sink};
 use rowmill_core::record::{RowTrace, TraceSettings, TracedError, TracedId};
 use rowmill_types::settings::EXPORT_TRACES;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, private_file_options};
 use serde::Serialize;
 
 use super::codex::write_session;
@@ -61,7 +62,9 @@ impl TraceSink {
         let records = write_session(row, &self.settings, &mut self.buffer);
         let name = file_name(row, self.settings.agent());
         let path = self.folder.join(&name);
-        fs::write(&self.draft, &self.buffer)
+        let draft = private_file_options().write(true).create(true).truncate(true).open(&self.draft);
+        draft
+            .and_then(|mut draft| draft.write_all(&self.buffer))
             .and_then(|()| fs::rename(&self.draft, &path))
             .map_err(|error| cannot_write(&path, &error))?;
         Ok((Some(name), records))

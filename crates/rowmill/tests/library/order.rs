@@ -113,22 +113,27 @@ async fn max_concurrency_stands_beside_batch_size_and_first() {
 async fn order_is_that_of_the_items_whatever_ends_first() {
     let (turn, watched) = watch::channel(9_usize);
     let turn = Arc::new(turn);
-    let batch = move || {
-        let (turn, watched) = (Arc::clone(&turn), watched.clone());
-        turn.send_replace(9);
+    let batch = |next: Option<Arc<watch::Sender<usize>>>| {
+        let watched = watched.clone();
         Batch::over(0..10_usize).concurrency(10).worker_fn(move |item| {
-            let (turn, mut watched) = (Arc::clone(&turn), watched.clone());
+            let (next, mut watched) = (next.clone(), watched.clone());
             async move {
                 // The last one ends first.
                 watched.wait_for(|turn| *turn == *item).await?;
-                turn.send_replace(item.wrapping_sub(1));
+                if let Some(next) = next {
+                    next.send_replace(item.wrapping_sub(1));
+                }
                 Ok(*item)
             }
         })
     };
-    assert_eq!(batch().run().await.unwrap().into_vec(), (0..10).collect::<Vec<_>>());
-    let streamed: Vec<(usize, usize)> = batch().stream().map(Result::unwrap).collect().await;
-    assert_eq!(streamed, (0..10).rev().map(|item| (item, item)).collect::<Vec<_>>());
+    let results = batch(Some(Arc::clone(&turn))).run().await.unwrap();
+    assert_eq!(results.into_vec(), (0..10).collect::<Vec<_>>());
+    let mut streamed = batch(None).stream();
+    for item in (0..10).rev() {
+        turn.send_replace(item);
+        assert_eq!(streamed.next().await.unwrap().unwrap(), (item, item));
+    }
 }
 
 #[tokio::test]
