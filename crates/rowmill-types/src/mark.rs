@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 /// Characters for private use, which no keyboard types. A text that has them all the same keeps them.
 const START: char = '\u{E000}';
@@ -14,6 +16,12 @@ const NEXT: char = '\u{E003}';
 const BARE: char = '\u{E004}';
 /// Stands before a character of a value that would else have a meaning.
 const ESCAPE: char = '\u{E005}';
+
+/// What marks of this process begin with. Nobody can know it, so no text of a user is taken for a mark.
+fn own_sign() -> &'static str {
+    static SIGN: OnceLock<String> = OnceLock::new();
+    SIGN.get_or_init(|| format!("{:016x}", RandomState::new().hash_one(START)))
+}
 
 /// A mark in a text: names, and values where they have them.
 #[derive(Debug)]
@@ -32,6 +40,7 @@ pub(crate) struct MarkedPart<'t> {
 impl fmt::Display for Mark<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_char(START)?;
+        out.write_str(own_sign())?;
         if self.is_bare {
             out.write_char(BARE)?;
         }
@@ -68,6 +77,7 @@ pub(crate) const NO_MARK: char = START;
 
 /// The mark whose start was just passed, and the text behind it.
 pub(crate) fn read_mark(text: &str) -> Option<(Mark<'_>, &str)> {
+    let text = text.strip_prefix(own_sign())?;
     let (is_bare, mut rest) = text.strip_prefix(BARE).map_or((false, text), |rest| (true, rest));
     let mut parts = Vec::new();
     loop {

@@ -10,7 +10,7 @@ use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Sinks};
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Problem, ProblemCode};
+use rowmill_types::{Problem, ProblemCode, private_file_options};
 
 use crate::answers::restore;
 use crate::prepare;
@@ -124,6 +124,8 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
         // What may be done with the table was checked; its envelopes follow.
         Output::Table(_) => {
             let path = WorkFolder::envelopes_in(folder.path());
+            // It is no output that others may read; where it cannot be made, claiming it says why.
+            drop(private_file_options().append(true).create(true).open(&path));
             OutputFile::claim(&path, Claim::Resume).map(Some).map_err(|problem| match problem.code {
                 ProblemCode::OutputBusy => {
                     let message = format!("another run is writing to `{}`", spec.output.name());

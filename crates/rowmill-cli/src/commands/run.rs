@@ -1,6 +1,7 @@
 //! `rowmill run`: from flags to an exit code.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use rowmill::{Control, ExitCode, Problem, RunReport, StopCause};
 
@@ -14,10 +15,13 @@ use crate::{browser, open_files, printer};
 
 /// Runs the command.
 pub(crate) fn run(flags: RunFlags) -> Result<ExitCode, Problem> {
+    let own_file = flags.common.spec.clone().filter(|path| path != Path::new("-"));
     let Resolved { mut spec, show } = resolved(flags.common, flags.output)?;
     if flags.print_spec {
         return print_spec(&spec);
     }
+    // Nothing may be written over it.
+    spec.config_files.extend(own_file);
     let notice = open_files::fit(&mut spec.work);
     notice.iter().for_each(|notice| printer::talk(&printer::notice_line(notice)));
     let is_terminal = std::io::stderr().is_terminal();

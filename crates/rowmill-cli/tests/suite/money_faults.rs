@@ -2,6 +2,7 @@
 
 use crate::faults_support::{Home, PROTOCOLS};
 use rowmill_testkit::{Script, Simulator, notation};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const PRICE: &str = "input = 1.0\ncached = 0.1\ncache_write = 1.25\noutput = 4.0\nmax_output = 1000\n";
@@ -163,6 +164,30 @@ fn what_was_only_set_aside_is_not_spent_when_an_output_that_takes_nothing_more_e
         assert!(answered > 0);
         let ended = run().args(&["--resume"]).ends_with(0);
         assert_eq!(simulator.stats().answers, 200, "after {answered}: {}", ended.err);
+        let summary: Value = serde_json::from_str(&home.read("summary.json")).unwrap();
+        assert_same(summary["spent_usd"].as_f64().unwrap(), counted(&simulator), "spent");
+    }
+}
+
+#[test]
+fn what_was_only_set_aside_is_not_spent_when_ctrl_c_ends_the_run() {
+    for turns in [&[][..], &["--checkpoint-turns"]] {
+        let simulator = Simulator::start_blocking(script().hold_after(20));
+        let home = priced((0..60).map(|number| format!("row {number}")));
+        let run = || {
+            let args =
+                ["-i", "in.jsonl", "-o", "-", "--work-dir", "work", "--summary-output", "summary.json"];
+            let run = home.run_with(&args).model(&simulator, "generic.m").args(turns);
+            run.args(&["--parallel", "4", "--max-cost", "5"])
+        };
+        let mut running = run().start();
+        simulator.wait_until_blocking(|stats| stats.requests == 24);
+        running.signal(Signal::INT);
+        running.wait_for_talk("stopping: rows under way are finished");
+        simulator.release();
+        assert_eq!(running.end().code, Some(130));
+        let ended = run().args(&["--resume"]).ends_with(0);
+        assert_eq!(simulator.stats().answers, 60, "{}", ended.err);
         let summary: Value = serde_json::from_str(&home.read("summary.json")).unwrap();
         assert_same(summary["spent_usd"].as_f64().unwrap(), counted(&simulator), "spent");
     }

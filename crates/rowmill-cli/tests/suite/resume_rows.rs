@@ -132,6 +132,20 @@ fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_s
 }
 
 #[test]
+fn an_input_that_has_none_of_the_rows_any_more_does_not_drop_them_all() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    home.write("in.jsonl", &rows("a b c"));
+    home.run().on(&simulator).args(&WITH_IDS).ends_with(0);
+    let before = home.read("out.jsonl");
+    home.write("in.jsonl", "");
+    let drop = ["--resume", "--removed-rows", "drop"];
+    let ended = home.run().on(&simulator).args(&WITH_IDS).args(&drop).ends_with(1);
+    ended.says(&["no row of `out.jsonl` is in the input any more", "nothing was dropped"]);
+    assert_eq!(home.read("out.jsonl"), before);
+}
+
+#[test]
 fn rows_can_be_dropped_only_where_ids_tell_which_are_gone() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = Home::with_rows(3);

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, assert_all_ok};
-use crate::support::{KEY, Place, each, finish, scripted};
+use crate::support::{KEY, Place, each, finish, scripted, wait_for};
 
 const SHAPES: &str = r#"
 print("imported")
@@ -115,6 +115,17 @@ fn a_resume_with_another_model_code_is_refused() {
     assert_eq!(place.json("out.jsonl").len(), 2);
 }
 
+/// Whether everything was read that a server of this machine sent.
+fn is_all_read(url: &str) -> bool {
+    let port: u16 = url.trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok()).unwrap();
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().skip(1).all(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (remote, queues) = (fields[2], fields[4]);
+        !remote.ends_with(&format!(":{port:04X}")) || queues.ends_with(":00000000")
+    })
+}
+
 #[test]
 fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_again() {
     const ROWS: usize = 5;
@@ -132,6 +143,8 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     let run = || home.run().on(&simulator).args(&flags).env("PATH", &path_with_pydantic());
     let mut running = run().start();
     simulator.wait_until_blocking(|stats| stats.answers == ROWS as u64 && stats.in_flight == 0);
+    // What was sent is there once it was read, and the rows are then waiting.
+    wait_for(|| is_all_read(&simulator.url()).then_some(()));
     for told in ["stopping: rows under way are finished", "aborting: calls in flight are dropped"] {
         running.signal(Signal::INT);
         running.wait_for_talk(told);

@@ -221,6 +221,24 @@ fn a_spec_is_taken_from_standard_input_unless_the_rows_come_from_there() {
 }
 
 #[test]
+fn nothing_is_written_over_the_spec_of_a_run() {
+    let place = with_spec();
+    let spec: Value = serde_json::from_str(&place.read("spec.json")).unwrap();
+    for (field, value) in [
+        ("output", json!({"file": "own.json"})),
+        ("error_output", json!("own.json")),
+        ("telemetry_output", json!("own.json")),
+        ("summary_output", json!("own.json")),
+    ] {
+        let mut own = spec.clone();
+        own[field] = value;
+        place.write("own.json", own.to_string());
+        place.run(&["--spec", "own.json", "--overwrite"]).code(1).says("error[RM1303]").says("own.json");
+        assert_eq!(place.read("own.json"), own.to_string(), "{field}");
+    }
+}
+
+#[test]
 fn a_plan_of_a_spec_is_that_of_its_command() {
     let place = with_spec();
     let by_flags =

@@ -9,7 +9,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use rowmill_core::record::EnvelopeHead;
-use rowmill_types::{Problem, RowId};
+use rowmill_types::settings::{INPUT, OVERWRITE};
+use rowmill_types::{Problem, ProblemCode, RowId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -150,6 +151,9 @@ fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> 
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let (mut line, mut renumbered) = (Vec::new(), Vec::new());
     while let Some([place, offset, _]) = places.next()? {
+        if place == GONE && removed == RemovedRows::Drop && done.found_rows == 0 {
+            return Err(nothing_left(path));
+        }
         let number = match place {
             GONE => {
                 done.removed_rows += 1;
@@ -176,6 +180,14 @@ fn rewrite(path: &Path, mut places: Sorted, last: u64, removed: RemovedRows) -> 
     }
     finish(out, &beside, path)?;
     Ok(done)
+}
+
+/// Nobody wants an output without rows: it is rather the input that is not what was meant.
+fn nothing_left(path: &Path) -> Problem {
+    let message =
+        format!("no row of `{}` is in the input any more, so all of them would be dropped", path.display());
+    Problem::new(ProblemCode::OutputUnusable, message)
+        .hint(format!("check {INPUT}; to begin anew with it, use {OVERWRITE}; nothing was dropped"))
 }
 
 #[derive(Deserialize)]

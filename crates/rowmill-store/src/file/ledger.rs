@@ -204,7 +204,7 @@ impl WorkFolder {
 
 /// Takes room on the disk. Zeros are written, because a file with a hole takes none.
 fn set_aside(path: &Path, bytes: usize) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = private_file_options().write(true).create(true).truncate(true).open(path)?;
     std::io::copy(&mut std::io::repeat(0).take(bytes as u64), &mut file).map(drop)
 }
 

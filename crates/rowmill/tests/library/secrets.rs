@@ -59,7 +59,7 @@ fn in_a_process_of_its_own() {
         true => Ok(format!("it is {KEY}")),
         false => Err(Failure::new(format!("no luck with {KEY}"))),
     };
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = std::env::var_os(FOLDER).unwrap();
     let batch = Batch::over([true, false]).id(|item| item.to_string()).worker_fn(work);
     let batch = batch.ledger(LedgerFolder::new(folder)).on_failure(ReturnError);
     batch.run_blocking().unwrap();
