@@ -1,6 +1,7 @@
 //! Making the files of a run ours, and finding out what it begins from.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rowmill_core::ports::RunLock;
@@ -10,7 +11,7 @@ use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::{Answers, Sinks};
 use rowmill_store::file::WorkFolder;
-use rowmill_types::{Problem, ProblemCode, private_file_options};
+use rowmill_types::{Problem, ProblemCode};
 
 use crate::answers::restore;
 use crate::prepare;
@@ -124,9 +125,12 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
         // What may be done with the table was checked; its envelopes follow.
         Output::Table(_) => {
             let path = WorkFolder::envelopes_in(folder.path());
-            // It is no output that others may read; where it cannot be made, claiming it says why.
-            drop(private_file_options().append(true).create(true).open(&path));
-            OutputFile::claim(&path, Claim::Resume).map(Some).map_err(|problem| match problem.code {
+            let claimed = OutputFile::claim(&path, Claim::Resume);
+            if claimed.is_ok() {
+                // It is no output that others may read. Where that cannot be said, its folder is all that hides it.
+                drop(fs::set_permissions(&path, fs::Permissions::from_mode(0o600)));
+            }
+            claimed.map(Some).map_err(|problem| match problem.code {
                 ProblemCode::OutputBusy => {
                     let message = format!("another run is writing to `{}`", spec.output.name());
                     Problem { message: message.into(), ..problem }
