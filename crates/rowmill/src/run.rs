@@ -11,14 +11,14 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, ReadingThread, RunEnd, Stop, StopCause, Worker};
+use rowmill_engine::{Casting, Crew, Limits, Plan, ReadingThread, RunEnd, Stop, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
 use rowmill_tools::Person;
 use rowmill_types::{Problem, ProblemCode, Vocabulary, Words};
 
 use crate::agents::{self, Stage};
-use crate::answers::answers;
+use crate::answers::{AnswersEnd, answers};
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::columns::{read_columns, same_prompt_text, wanted_columns};
 use crate::environment::Environment;
@@ -407,9 +407,9 @@ async fn carry_out(
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
     let (lanes, redactor) = (plan.worker.casting.lanes(), plan.worker.redactor.clone());
-    let answers = plan.worker.answers.clone();
+    let answers = AnswersEnd::of(plan.worker.answers.as_ref());
     let mut end = rowmill_engine::run(plan).await?;
-    close_answers(answers).await?;
+    answers.wait().await?;
     if let Some(StopCause::Problem(problem)) = &mut end.stopped {
         mask(problem, &redactor);
     }
@@ -421,20 +421,6 @@ async fn carry_out(
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))
-}
-
-/// Lets a store write down what it still has, which may take a while.
-pub(crate) async fn close_answers(answers: Option<Answers>) -> Result<(), Problem> {
-    match answers {
-        Some(answers) => {
-            on_thread(move || {
-                drop(answers);
-                Ok(())
-            })
-            .await
-        }
-        None => Ok(()),
-    }
 }
 
 /// Takes back what was made for a run that cannot begin.
