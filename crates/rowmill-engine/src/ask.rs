@@ -201,13 +201,16 @@ impl<'a> Turn<'a> {
 
     /// Decides whether there is another try, here or with the next model.
     fn next_try(&mut self, request: &Request, error: &CallError, blame: Blame) -> Next {
+        let gate = self.lane_at(self.lane).map(|lane| &lane.gate);
+        let kept = |after| gate.and_then(|gate| gate.kept_wait(after));
         let fault = match error.fault() {
-            Fault::Throttled { after } if blame == Blame::Unwaited => Fault::Transient { after },
+            Fault::Throttled { after } if blame == Blame::Unwaited => Fault::Transient { after: kept(after) },
+            Fault::Transient { after } => Fault::Transient { after: kept(after) },
             fault => fault,
         };
         let worker = &self.row.shared.worker;
         if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
-            let wait = self.lane_at(self.lane).map_or(wait, |lane| lane.gate.longest_wait(wait));
+            let wait = gate.map_or(wait, |gate| gate.longest_wait(wait));
             let left = self.row.time_left();
             return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
         }

@@ -7,7 +7,7 @@ use rowmill_core::agent::Cast;
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
 use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, Spend};
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, ShareSettings, Spend};
 use rowmill_core::record::Reused;
 use rowmill_engine::{
     Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, RunEnd, Sinks,
@@ -345,16 +345,16 @@ async fn count(
 
 /// A lane without limits to a model that only counts.
 fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
-    let settings = LaneSettings {
+    let share = ShareSettings {
         parallel: Parallel::AtMost(1),
         pace: Pace::Off,
         rates: RateFlags::default(),
         max_output: None,
         reserves_output: false,
         priming: false,
-        on_quota: OnQuota::Stop,
         max_outage: Duration::MAX,
     };
+    let settings = LaneSettings { share, on_quota: OnQuota::Stop };
     let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
     Lane {
         name: setup.model.to_string(),

@@ -38,7 +38,8 @@ pub struct WorkSpec {
     pub rates: RateFlags,
     /// What happens when the quota is used up.
     pub on_quota: OnQuota,
-    /// How long a provider that lets no call through is waited for.
+    /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
+    /// what the provider asks for if that is more than a minute: rows fail when their tries are used up.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub max_outage: Duration,

@@ -154,8 +154,7 @@ mod tests {
         /// What it holds of memory.
         pub(crate) fn bytes(&self) -> usize {
             let parts = self.numbers.values().chain(self.texts.values());
-            let parts =
-                parts.map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
+            let parts = parts.map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
             parts.sum()
         }
     }
