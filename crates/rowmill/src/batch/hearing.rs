@@ -70,7 +70,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Hears what a person should know, such as settings that have no effect.
+    /// Hears what a person should know, such as settings that have no effect. It may be called from the
+    /// loop that drives the batch, so it must return at once.
     #[must_use]
     pub fn on_notice<F>(mut self, hear: F) -> Self
     where
