@@ -134,10 +134,13 @@ async fn a_run_that_waits_for_no_outage_is_held_up_by_none_that_another_run_met(
         5..1_000 => (seconds(1.0), Err(down())),
         _ => (seconds(1.0), Ok(answer("fine"))),
     }));
-    let patient = plan(&limits, &model, 200, at_most(4));
+    let mut patient = plan(&limits, &model, 200, at_most(4));
     let hasty = paced(ShareSettings { max_outage: Duration::ZERO, ..at_most(4).share });
     let mut hasty = plan(&limits, &model, 40, hasty);
     hasty.worker.retry.retries = 1;
+    for plan in [&mut patient, &mut hasty] {
+        plan.stop_rules.deadline = Some(seconds(5_000.0));
+    }
     let (patient, hasty) = both(patient, hasty).await;
     assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
     assert_eq!((hasty.tally.processed_rows, hasty.stopped), (40, None));
