@@ -19,8 +19,8 @@ use rowmill_types::{
     AttachmentRules, Money, Problem, ProblemCode, Secret, Setting, ToolSpec, Vocabulary, grouped,
 };
 
+use crate::control::{Control, Notice};
 use crate::environment::Environment as RunEnvironment;
-use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
 
 /// Answers of built-in models are short; this is more than any of them has.

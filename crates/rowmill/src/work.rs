@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent_flags::AgentFlags;
 use crate::budget_notices;
-use crate::run::Control;
+use crate::control::Control;
 
 /// What answers rows, and within which limits: the same for every way to start a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -146,9 +146,8 @@ async fn a_provider_that_asks_for_more_than_a_minute_costs_tries_if_outages_are_
     const TEN_DAYS: f64 = 864_000.0;
     let busy_for_long = || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() };
     let refused_for_long = || refused(Some(TEN_DAYS));
-    let errors: [(fn() -> CallError, &str); 2] =
-        [(busy_for_long, "ServerError"), (refused_for_long, "RateLimited")];
-    for (error, kind) in errors {
+    let errors: [fn() -> CallError; 2] = [busy_for_long, refused_for_long];
+    for (error, kind) in errors.into_iter().zip(["ServerError", "RateLimited"]) {
         let model = down(20.0..1e9, error);
         let mut bench = Bench::new(100, model.clone());
         let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });

@@ -26,8 +26,8 @@ use super::staff::Staff;
 use super::turnstile::Turnstile;
 use super::vocabulary::LIBRARY;
 use crate::answers::AnswersEnd;
+use crate::control::Control;
 use crate::notices::tell_replaced;
-use crate::run::Control;
 use crate::work::PlanParts;
 
 /// Items that may wait between a stream and the reader.

@@ -9,7 +9,7 @@ use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use super::builder::Batch;
 use super::progress::Progress;
 use crate::config::ConfigFile;
-use crate::run::Notice;
+use crate::control::Notice;
 
 /// An observer that is a function.
 struct EventFn<F>(F);

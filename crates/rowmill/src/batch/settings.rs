@@ -13,8 +13,8 @@ use rowmill_types::Money;
 use super::builder::Batch;
 use super::collect::Hooks;
 use super::ledger::LedgerFolder;
+use crate::control::Notice;
 use crate::environment::Environment;
-use crate::run::Notice;
 use crate::work::WorkSpec;
 
 /// Everything about a batch that has nothing to do with the types of its items.
