@@ -245,7 +245,7 @@ fn a_provider_that_asks_for_a_long_wait_is_not_waited_for_if_that_is_not_wanted(
         let fault = Fault::status(status).with_header("retry-after", "86400");
         let simulator = Simulator::start_blocking(Script::new().fault(When::Always, fault));
         let home = Home::with_rows(2);
-        let args = ["--retries", "2", "--retry-wait", "10ms", "--max-outage", "0"];
+        let args = ["--retries", "2", "--max-outage", "0"];
         let ended = home.run().on(&simulator).args(&args).ends_with(3);
         ended.says(&[&format!("failed: 2 {kind}")]);
         assert_eq!(simulator.stats().requests, 6, "{kind}");
