@@ -222,8 +222,9 @@ pub(crate) struct CommonFlags {
 
     /// How long to wait for a provider that is down or lets no call through, before the run stops [default: 1h].
     ///
-    /// With 0 nothing is waited for: rows fail when their tries are used up. A provider that
-    /// never answered a single call is waited for one minute at most.
+    /// With 0 nothing is waited for, not even what the provider asks for if that is more than a minute: rows fail
+    /// when their tries are used up. A provider that never answered a single call is waited for
+    /// one minute at most.
     #[arg(long, value_name = "TIME", value_parser = duration_or_none, help_heading = "Pace")]
     pub(crate) max_outage: Option<Duration>,
 

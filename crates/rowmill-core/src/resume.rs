@@ -1,6 +1,7 @@
 //! What an earlier run left, and what that means for each row.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 
 use rowmill_types::RowId;
 
@@ -119,9 +120,7 @@ impl Resume {
 
     /// Takes in rows that the ledger says were given back unsent.
     pub fn saw_released(&mut self, numbers: &[u64]) {
-        for number in numbers {
-            self.in_flight.remove(number);
-        }
+        remove_all(&mut self.in_flight, numbers);
     }
 
     /// Takes in a row that the ledger says waits for something outside of the process.
@@ -301,6 +300,13 @@ impl Resume {
         } else {
             Standing::New
         }
+    }
+}
+
+/// Takes rows out of those in flight, with one look for each: a run that stops may give back all of them.
+fn remove_all<T: Eq + Hash>(in_flight: &mut HashSet<T>, rows: &[T]) {
+    for row in rows {
+        in_flight.remove(row);
     }
 }
 

@@ -1,3 +1,6 @@
+use std::cell::Cell;
+use std::hash::Hasher;
+
 use rowmill_types::ToolOutput;
 
 use super::*;
@@ -196,4 +199,60 @@ fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again()
     }
     let counts = ResumeCounts { unknown: 2, with_turns: 1, cut_tools: 1, ..ResumeCounts::default() };
     assert_eq!(resume.counts(), counts);
+}
+
+thread_local! {
+    static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A row that counts how often anybody looks at it.
+struct Watched(u64);
+
+impl Watched {
+    fn look(&self) -> u64 {
+        LOOKS.set(LOOKS.get() + 1);
+        self.0
+    }
+}
+
+impl PartialEq for Watched {
+    fn eq(&self, other: &Self) -> bool {
+        self.look() == other.0
+    }
+}
+
+impl Eq for Watched {}
+
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.look().hash(state);
+    }
+}
+
+#[test]
+fn rows_that_are_given_back_are_looked_at_a_few_times_each_however_many_there_are() {
+    const ROWS: u64 = 10_000;
+    let rows = || (0..ROWS).map(Watched);
+    let (mut in_flight, given_back): (HashSet<_>, Vec<_>) = (rows().collect(), rows().rev().collect());
+    LOOKS.set(0);
+    remove_all(&mut in_flight, &given_back);
+    let looks = LOOKS.get();
+    assert!(in_flight.is_empty() && looks < 4 * ROWS as usize, "{looks} looks at {ROWS} rows");
+}
+
+#[test]
+fn a_resume_holds_some_twenty_bytes_for_a_row_that_only_the_ledger_has() {
+    const ROWS: u64 = 100_000;
+    let mut resume = Resume::default();
+    for number in 0..ROWS {
+        resume.saw_taken(&[number]);
+        resume.saw_turn(&RowId::Number(number), number, record(number));
+        resume.saw_ended(&head(number, true), record(number));
+    }
+    assert_eq!(resume.counts(), ResumeCounts { done: ROWS, ..ResumeCounts::default() });
+    // What was in flight has left nothing behind.
+    assert!(resume.in_flight.is_empty() && resume.turns.is_empty());
+    assert!(resume.ok.is_empty() && resume.failed.is_empty() && resume.parked.is_empty());
+    let held = resume.kept.bytes();
+    assert!(held < 22 * ROWS as usize, "{held} bytes for {ROWS} rows");
 }

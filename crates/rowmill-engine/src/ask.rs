@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::limits::{Blame, BudgetLimits, Spend};
-use rowmill_core::ports::Event;
 use rowmill_core::record::CallReport;
 use rowmill_core::validate::json_of_answer;
 use rowmill_types::settings::ROW_TIMEOUT;
@@ -20,12 +19,9 @@ use tokio::time::Instant;
 use crate::account::Halt;
 use crate::asking::{Asking, Tried, generated};
 use crate::call_report::report;
-use crate::keys::jitter;
 use crate::lane::{Lane, NoTicket, Ticket, Waiting};
 use crate::row::{RowContext, Share};
-
-/// How long the last rows of a run take a provider for down before they doubt themselves.
-const DOUBT: Duration = Duration::from_secs(60);
+use crate::tries::Next;
 
 /// Why there is no answer.
 pub(crate) enum NoAnswer {
@@ -41,17 +37,6 @@ impl From<RowError> for NoAnswer {
     fn from(error: RowError) -> Self {
         Self::Failed(error, None)
     }
-}
-
-/// What follows a failed call.
-#[derive(Clone, Copy)]
-enum Next {
-    /// Another try, after this wait.
-    After(Duration),
-    /// A try with another model.
-    Elsewhere,
-    /// Nothing: there is no answer.
-    None,
 }
 
 /// What the calls of a turn came to, besides the answer.
@@ -161,64 +146,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Lets this row alone wait, where it was refused alone, or nobody said when to come back. The row is given
-    /// back if the run stops meanwhile, or the provider lets nothing through for too long.
-    async fn step_aside(&self, request: &Request, error: &CallError, blame: Blame) -> Result<(), NoAnswer> {
-        let base = self.row.shared.worker.retry.base;
-        let wait = match blame {
-            Blame::StrayRefusal(Some(asked)) => {
-                asked + base.min(asked / 10).mul_f64(jitter(&request.key, request.attempt))
-            }
-            Blame::StrayRefusal(None) => base,
-            _ if error.fault() == (Fault::Throttled { after: None }) => base,
-            _ => return Ok(()),
-        };
-        let gate = self.lane_at(self.lane).map(|lane| &lane.gate);
-        let wait = gate.map_or(wait, |gate| gate.longest_wait(wait));
-        // A row with tools keeps what they hold for it, and so its place.
-        let gives_place = matches!(blame, Blame::StrayRefusal(_)) && self.row.crew.tools.is_none();
-        let _aside = gives_place.then(|| self.row.shared.aside.step());
-        if !self.pause(error, wait).await {
-            return Err(self.row.given_back(None));
-        }
-        match gate.map(|gate| gate.check_refused()) {
-            Some(Err(problem)) => Err(self.row.given_back(Some(Halt::Problem(problem)))),
-            _ => Ok(()),
-        }
-    }
-
-    fn lane_at(&self, index: usize) -> Option<&'a Arc<Lane>> {
+    pub(crate) fn lane_at(&self, index: usize) -> Option<&'a Arc<Lane>> {
         self.row.crew.lane(self.voice, index)
-    }
-
-    /// Whether this row may be the cause itself: no other is left to show that the provider
-    /// is there, and an outage would have passed.
-    fn is_suspect(&self, error: &CallError) -> bool {
-        matches!(error.fault(), Fault::Transient { .. })
-            && self.row.shared.all_sent.load(Ordering::Relaxed)
-            && self.lane_at(self.lane).is_some_and(|lane| lane.gate.stuck_for() >= DOUBT)
-    }
-
-    /// Decides whether there is another try, here or with the next model.
-    fn next_try(&mut self, request: &Request, error: &CallError, blame: Blame) -> Next {
-        let fault = match error.fault() {
-            Fault::Throttled { after } if blame == Blame::Unwaited => Fault::Transient { after },
-            fault => fault,
-        };
-        let worker = &self.row.shared.worker;
-        if let Some(wait) = worker.retry.wait(self.failed, fault, jitter(&request.key, request.attempt)) {
-            let wait = self.lane_at(self.lane).map_or(wait, |lane| lane.gate.longest_wait(wait));
-            let left = self.row.time_left();
-            return if left.is_some_and(|left| left <= wait) { Next::None } else { Next::After(wait) };
-        }
-        let has_next = self.lane_at(self.lane + 1).is_some();
-        // A request that is too large for the limits of one model may fit those of another.
-        if has_next && matches!(fault, Fault::Transient { .. } | Fault::Throttled { .. }) {
-            self.lane += 1;
-            self.failed = 0;
-            return Next::Elsewhere;
-        }
-        Next::None
     }
 
     /// Goes on with the next model that is up, if this one's provider is down.
@@ -352,17 +281,6 @@ impl<'a> Turn<'a> {
     fn limit(&self) -> Result<Duration, RowError> {
         let left = self.row.time_for_call()?;
         Ok(self.row.shared.worker.timeout.min(left.unwrap_or(Duration::MAX)))
-    }
-
-    /// Waits before a retry; a drain ends the wait, and then there is no retry.
-    async fn pause(&self, error: &CallError, wait: Duration) -> bool {
-        let number = self.row.number;
-        let shared = self.row.shared;
-        shared.observer.observe(&Event::Retrying { number, error, wait });
-        tokio::select! {
-            () = tokio::time::sleep(wait) => true,
-            () = shared.stop.drained() => false,
-        }
     }
 }
 

@@ -68,8 +68,7 @@ pub struct Gate {
     queue: Queue,
     /// Told when a call of this run has ended.
     changed: Notify,
-    on_quota: OnQuota,
-    max_outage: Duration,
+    settings: LaneSettings,
 }
 
 impl fmt::Debug for Gate {
@@ -85,9 +84,8 @@ impl Gate {
         (share, run): (ShareId, u64),
         settings: LaneSettings,
     ) -> Self {
-        let LaneSettings { on_quota, max_outage, .. } = settings;
         let (turn, changed) = (tokio::sync::Mutex::new(()), Notify::new());
-        Self { lane, share, run, turn, queue, changed, on_quota, max_outage }
+        Self { lane, share, run, turn, queue, changed, settings }
     }
 
     fn now(&self) -> Duration {
@@ -183,12 +181,21 @@ impl Gate {
     /// their tries, and a refusal is only waited out.
     fn patience(&self, breaker: &Breaker) -> Duration {
         // What never worked is more likely set up wrong than down.
-        if breaker.was_ever_there() { self.max_outage } else { self.max_outage.min(FIRST_PATIENCE) }
+        if breaker.was_ever_there() { self.max_outage() } else { self.max_outage().min(FIRST_PATIENCE) }
     }
 
-    /// As much of a wait that the provider asks of one call as is waited for.
-    pub(crate) fn longest_wait(&self, asked: Duration) -> Duration {
-        if self.max_outage.is_zero() { asked } else { asked.min(self.max_outage) }
+    fn max_outage(&self) -> Duration {
+        self.settings.share.max_outage
+    }
+
+    /// What the provider asks of one call, if that is waited for.
+    pub(crate) fn kept_wait(&self, asked: Option<Duration>) -> Option<Duration> {
+        asked.filter(|asked| self.settings.share.waits_for(*asked))
+    }
+
+    /// As much of the wait of one call as is waited for.
+    pub(crate) fn longest_wait(&self, wait: Duration) -> Duration {
+        if self.max_outage().is_zero() { wait } else { wait.min(self.max_outage()) }
     }
 
     /// Whether it still makes sense to wait for a provider that refused a call of which nobody else heard.
@@ -214,7 +221,7 @@ impl Gate {
         let most = self.patience(&breaker);
         let patience_ended = !most.is_zero() && breaker.stuck_for(self.now()) >= most;
         match &wait.reason {
-            WaitReason::Quota(said) if self.on_quota == OnQuota::Stop => {
+            WaitReason::Quota(said) if self.settings.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, said.clone()).hint(format!(
                     "raise the quota, then {RUN_AGAIN}; {on_quota} waits for it",
                     on_quota = ON_QUOTA.to("wait")
@@ -236,15 +243,19 @@ impl Gate {
     }
 
     /// Whether nobody is to wait for a provider that refused a call which was sent at `sent`: one that
-    /// lets nothing through although the wait after its first refusals is over.
-    fn is_unwaited(&self, sent: Duration) -> bool {
-        self.max_outage.is_zero() && locked(&self.lane.refusing_since).is_some_and(|since| since < sent)
+    /// lets nothing through although the wait after its first refusals is over, or asks for more time than is waited.
+    fn is_unwaited(&self, sent: Duration, asked: Option<Duration>) -> bool {
+        let asks_too_much = asked.is_some() && self.kept_wait(asked).is_none();
+        let has_waited = || locked(&self.lane.refusing_since).is_some_and(|since| since < sent);
+        asks_too_much || (self.max_outage().is_zero() && has_waited())
     }
 
     fn ask(self: &Arc<Self>, need: Need) -> Result<Permit, Held> {
         let now = self.now();
         let mut breaker = locked(&self.lane.breaker);
         let probe = match breaker.passage(now) {
+            // What other runs take for an outage is none where nothing is waited for.
+            _ if self.max_outage().is_zero() => false,
             Passage::Free => false,
             Passage::Probe => true,
             Passage::Wait(until) => {
@@ -307,7 +318,7 @@ impl Permit {
         let mut breaker = locked(&self.gate.lane.breaker);
         let mut limiter = locked(&self.gate.lane.limiter);
         let (is_back, blame) = match error.fault() {
-            Fault::Throttled { .. } if self.gate.is_unwaited(sent) => {
+            Fault::Throttled { after } if self.gate.is_unwaited(sent, after) => {
                 limiter.failed(&charge, rates, now);
                 let blame = if limiter.never_fits(&charge) { Blame::Row } else { Blame::Unwaited };
                 (breaker.refused(sent, now), blame)
@@ -348,7 +359,7 @@ impl Permit {
                 } else {
                     limiter.failed(&charge, rates, now);
                 }
-                if self.gate.max_outage.is_zero() {
+                if self.gate.max_outage().is_zero() {
                     return Blame::Row;
                 }
                 let call = FailedCall { run, row, sent, failure: error.failure, message: &error.message };

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use rowmill_core::agent::Course;
 use rowmill_core::limits::BudgetLimits;
-use rowmill_core::ports::Prompts;
-use rowmill_types::{ErrorKind, Message, Row, RowError};
+use rowmill_core::ports::{Prompting, Prompts};
+use rowmill_types::Row;
 
 use crate::Crew;
 use crate::asking::Asking;
 use crate::drive::Driver;
 use crate::feed::{Taken, Work};
+use crate::intake::prompt_panicked;
 use crate::lane::Ticket;
 use crate::policy::StopCause;
 use crate::prepared::{Before, Ended, Prepared};
 use crate::publish::{Content, Parcel};
 use crate::replay::{asked, replay};
-use crate::work::{Done, FirstCall, Shared, said, work};
+use crate::work::{Done, FirstCall, Shared, work};
 
 /// A row that waits for leave.
 pub(crate) struct Head {
@@ -106,26 +107,25 @@ impl Driver {
                     None => continue,
                 }
             }
-            if self.end_if_hopeless() || !self.has_room(in_flight + self.intake.held()) {
+            if self.end_if_hopeless() {
                 return None;
             }
-            let prepared = match self.intake.large.take() {
-                Some(prepared) => prepared,
-                None => {
-                    let taken = self.intake.queue.pop_front()?;
-                    let Some(prepared) = self.take(taken, shared) else { continue };
-                    prepared
+            if let Some(prepared) = self.intake.prompted.pop_front() {
+                let Some(share) = self.memory.take(prepared.bytes()) else {
+                    self.intake.prompted.push_front(prepared);
+                    return None;
+                };
+                let considered = self.intake.consider(Prepared { _memory: share, ..prepared });
+                match considered.and_then(|prepared| self.go_on(prepared, shared)) {
+                    Some(prepared) => return Head::new(shared, prepared),
+                    None => continue,
                 }
-            };
-            let Some(share) = self.memory.take(prepared.bytes()) else {
-                self.intake.large = Some(prepared);
-                return None;
-            };
-            let prepared = Prepared { _memory: share, ..prepared };
-            let considered = self.intake.consider(prepared);
-            if let Some(prepared) = considered.and_then(|prepared| self.go_on(prepared, shared)) {
-                return Head::new(shared, prepared);
             }
+            if !self.intake.wants_prompts() || !self.has_room(in_flight + self.intake.held()) {
+                return None;
+            }
+            let taken = self.intake.queue.pop_front()?;
+            self.take(taken, shared);
         }
     }
 
@@ -159,34 +159,38 @@ impl Driver {
         }
     }
 
-    /// Gives a row its place and its prompt; rows that need no call end here.
-    fn take(&mut self, taken: Taken, shared: &Shared) -> Option<Prepared> {
+    /// Gives a row its place, and has its prompt made; rows that need no call end here.
+    fn take(&mut self, taken: Taken, shared: &Shared) {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         let Taken { number, id, work } = taken;
         let (error, row) = match work {
             Work::Kept(record) => {
                 self.now.kept.push(Parcel { ordinal, content: Content::Kept(record) });
-                return None;
+                return;
             }
             Work::Again(record, outcome) => {
                 self.now.kept.push(Parcel { ordinal, content: Content::Kept(record) });
                 let unasked = Ended::unasked(ordinal, id, number, None, outcome, self.began.elapsed());
                 self.heed(Ended { again: true, ..unasked }, shared);
-                return None;
+                return;
             }
             Work::Fail(error, row) => (error, row),
-            Work::Call(row, recalled) => match prompt(&*shared.worker.prompts, &row) {
-                Ok(prompt) => {
-                    let messages = vec![Message::user(prompt)];
-                    let crew = shared.worker.casting.same().cloned();
-                    return Some(Prepared { crew, ..Prepared::new(ordinal, id, row, messages, recalled) });
+            Work::Call(row, recalled) => {
+                let crew = shared.worker.casting.same().cloned();
+                let prompting = prompt(&*shared.worker.prompts, &row);
+                let prepared = Prepared { crew, ..Prepared::new(ordinal, id, row, recalled) };
+                match prompting {
+                    Prompting::Done(made) => {
+                        let failed = self.intake.receive_prompt(prepared, made, self.began.elapsed());
+                        failed.into_iter().for_each(|ended| self.heed(ended, shared));
+                    }
+                    Prompting::Running(making) => self.intake.await_prompt(prepared, making),
                 }
-                Err(error) => (error, Some(row)),
-            },
+                return;
+            }
         };
         self.heed(Ended::unasked(ordinal, id, number, row, Err(error), self.began.elapsed()), shared);
-        None
     }
 }
 
@@ -197,8 +201,7 @@ fn row_left(shared: &Shared, before: &Before) -> BudgetLimits {
 }
 
 /// The prompt of a row. A panic is the row's failure.
-fn prompt(prompts: &dyn Prompts, row: &Row) -> Result<String, RowError> {
-    catch_unwind(AssertUnwindSafe(|| prompts.prompt(row))).unwrap_or_else(|panic| {
-        Err(RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", said(&*panic))))
-    })
+fn prompt(prompts: &dyn Prompts, row: &Row) -> Prompting {
+    catch_unwind(AssertUnwindSafe(|| prompts.prompt(row)))
+        .unwrap_or_else(|panic| Prompting::Done(Err(prompt_panicked(&*panic))))
 }

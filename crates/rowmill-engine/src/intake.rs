@@ -1,6 +1,7 @@
-//! What lies between the feed and the calls: rows that wait, files that are read, answers
-//! that are looked up, and rows that ask what another row is asking already.
+//! What lies between the feed and the calls: rows that wait, prompts that are made, files that are read,
+//! answers that are looked up, and rows that ask what another row is asking already.
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,15 +14,20 @@ use rowmill_core::asked::asked_key;
 use rowmill_core::ports::{AskedKey, Attachments, KeptAnswer};
 use rowmill_core::record::Reused;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{Attachment, ErrorKind, RowError};
+use rowmill_types::{Attachment, ErrorKind, Message, RowError};
 
 use crate::feed::Taken;
 use crate::prepared::{Ended, Prepared};
 use crate::work::said;
 use crate::{Answers, Casting, Crew, Crews, Worker};
 
+/// So many prompts are made ahead, at most: what they hold is not counted before they are made.
+const MOST_PROMPTS: usize = 16;
+
 /// What was found out about a row before it may be sent.
 enum Finding {
+    /// What it asks, or why that cannot be said.
+    Prompt(Prepared, Result<String, RowError>),
     /// Those who work on it, or why there is nobody.
     Crew(Prepared, Result<Arc<Crew>, RowError>),
     /// The files that go with it, or why there are none.
@@ -34,8 +40,10 @@ enum Finding {
 #[derive(Default)]
 pub(crate) struct Intake {
     pub(crate) queue: VecDeque<Taken>,
-    /// The next row, while others hold the memory that it needs.
-    pub(crate) large: Option<Prepared>,
+    /// Rows with their prompts, in whose turn the memory is taken that they need.
+    pub(crate) prompted: VecDeque<Prepared>,
+    /// How many prompts are being made.
+    prompting: usize,
     /// Rows that must be asked, before any that is still in the queue.
     ready: VecDeque<Prepared>,
     /// Where rows have crews of their own.
@@ -60,17 +68,51 @@ impl Intake {
 
     /// Whether nothing is left that could become a call.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_idle = self.ready.is_empty() && self.lookups.is_empty() && self.following == 0;
-        self.queue.is_empty() && self.large.is_none() && is_idle
+        self.queue.is_empty() && self.held() == 0
     }
 
     /// Rows that left the queue and are not in flight.
     pub(crate) fn held(&self) -> usize {
-        self.ready.len() + self.lookups.len() + self.following
+        self.prompted.len() + self.ready.len() + self.lookups.len() + self.following
+    }
+
+    /// Whether the prompt of a further row can be made now.
+    pub(crate) fn wants_prompts(&self) -> bool {
+        self.prompting + self.prompted.len() < MOST_PROMPTS
     }
 
     pub(crate) fn next_ready(&mut self) -> Option<Prepared> {
         self.ready.pop_front()
+    }
+
+    /// Takes in a row whose prompt is made; if that failed, the row has ended.
+    pub(crate) fn receive_prompt(
+        &mut self,
+        mut prepared: Prepared,
+        made: Result<String, RowError>,
+        now: Duration,
+    ) -> Option<Ended> {
+        match made {
+            Ok(prompt) => {
+                prepared.messages.push(Message::user(prompt));
+                self.prompted.push_back(prepared);
+                None
+            }
+            Err(error) => Some(failed(prepared, error, now)),
+        }
+    }
+
+    /// Takes in a row whose prompt is being made.
+    pub(crate) fn await_prompt(
+        &mut self,
+        prepared: Prepared,
+        making: BoxFuture<'static, Result<String, RowError>>,
+    ) {
+        self.prompting += 1;
+        self.lookups.push(Box::pin(async move {
+            let made = AssertUnwindSafe(making).catch_unwind().await;
+            Finding::Prompt(prepared, made.unwrap_or_else(|panic| Err(prompt_panicked(&*panic))))
+        }));
     }
 
     /// Takes a row with its prompt in. It comes back if it must be asked now; otherwise its crew
@@ -135,6 +177,10 @@ impl Intake {
         now: impl Fn() -> Duration,
     ) -> Vec<Ended> {
         match self.lookups.next().await {
+            Some(Finding::Prompt(prepared, made)) => {
+                self.prompting -= 1;
+                self.receive_prompt(prepared, made, now()).into_iter().collect()
+            }
             Some(Finding::Crew(prepared, crew)) => self.manned(prepared, crew, now()),
             Some(Finding::Files(prepared, files)) => self.loaded(prepared, files, now()),
             Some(Finding::Answer(prepared, found)) => self.found(prepared, found, schema, now()),
@@ -251,12 +297,18 @@ impl Intake {
     /// Gives everything up that is not in flight.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
-        self.large = None;
+        self.prompted.clear();
+        self.prompting = 0;
         self.ready.clear();
         self.lookups.clear();
         self.followers.clear();
         self.following = 0;
     }
+}
+
+/// What a row comes to whose prompt panicked.
+pub(crate) fn prompt_panicked(panic: &(dyn Any + Send)) -> RowError {
+    RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", said(panic)))
 }
 
 /// A row that failed before anything was sent for it.

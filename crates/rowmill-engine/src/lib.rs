@@ -33,6 +33,7 @@ mod replay;
 mod row;
 mod run;
 mod stop;
+mod tries;
 mod wake;
 mod walk;
 mod work;

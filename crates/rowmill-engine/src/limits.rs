@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rowmill_core::limits::{Breaker, Limiter, Pace, Parallel, RateFlags, ShareSettings};
+use rowmill_core::limits::{Breaker, Limiter, Pace, RateFlags, ShareSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -59,26 +59,13 @@ pub struct LaneKey {
     pub model: String,
 }
 
-/// How the calls of one run to a lane are paced.
+/// What one run says of its calls to a lane.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneSettings {
-    /// How many calls may be in flight.
-    pub parallel: Parallel,
-    /// Whether limits that the provider tells are kept to.
-    pub pace: Pace,
-    /// Limits that the user sets.
-    pub rates: RateFlags,
-    /// The most tokens of an answer, where requests say so.
-    pub max_output: Option<u64>,
-    /// Whether the provider sets those aside until the answer is there.
-    pub reserves_output: bool,
-    /// Whether the first call goes alone to fill the provider's cache.
-    pub priming: bool,
+    /// How they are paced, and how long they wait.
+    pub share: ShareSettings,
     /// What happens when the quota is used up.
     pub on_quota: OnQuota,
-    /// How long calls may wait for a provider that lets none through. With no time at all,
-    /// nothing counts as an outage, and rows fail when their tries are used up.
-    pub max_outage: Duration,
 }
 
 /// What happens when a quota is used up.
@@ -92,16 +79,12 @@ pub enum OnQuota {
 }
 
 impl LaneSettings {
-    fn share(&self) -> ShareSettings {
-        let Self { parallel, pace, rates, max_output, reserves_output, priming, .. } = *self;
-        ShareSettings { parallel, pace, rates, max_output, reserves_output, priming }
-    }
-
     /// Who has to wait for the same as this run: calls of others must not wait behind it.
     fn queue(&self) -> QueueKey {
-        let RateFlags { requests, tokens, input_tokens, output_tokens } = self.rates;
+        let ShareSettings { pace, rates, .. } = self.share;
+        let RateFlags { requests, tokens, input_tokens, output_tokens } = rates;
         let caps = [requests, tokens, input_tokens, output_tokens].map(|cap| cap.is_some());
-        (self.pace == Pace::Auto, caps)
+        (pace == Pace::Auto, caps)
     }
 }
 
@@ -122,7 +105,7 @@ impl Limits {
             return Arc::clone(gate);
         }
         let lane = self.lane(&key);
-        let share = locked(&lane.limiter).join(settings.share(), lane.now());
+        let share = locked(&lane.limiter).join(settings.share, lane.now());
         let queue = Arc::clone(locked(&lane.queues).entry(settings.queue()).or_default());
         let gate = Arc::new(Gate::new(lane, queue, (share, self.run), settings));
         gates.insert(key, Arc::clone(&gate));

@@ -21,7 +21,7 @@ use crate::memory::MemoryShare;
 use crate::work::said;
 use crate::{Crew, Worker};
 
-/// A row with its prompt.
+/// A row with its prompt, once that is made.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) ordinal: u64,
@@ -81,13 +81,14 @@ pub(crate) fn spent(calls: &[CallReport]) -> Spend {
 }
 
 impl Prepared {
-    pub(crate) fn new(ordinal: u64, id: RowId, row: Row, messages: Vec<Message>, recalled: Recalled) -> Self {
+    /// A row whose prompt is not known yet.
+    pub(crate) fn new(ordinal: u64, id: RowId, row: Row, recalled: Recalled) -> Self {
         Self {
             ordinal,
             id,
             row,
             crew: None,
-            messages,
+            messages: Vec::new(),
             key: None,
             failed_before: recalled.failed_before,
             recalled,

@@ -53,7 +53,8 @@ impl Driver {
         let busy = self.busy(flight.len());
         let has_room = busy < places && !lags_behind;
         // A row that waits for memory is woken by the end of another.
-        let has_place = has_room && self.intake.large.is_none() && busy + self.intake.held() < places;
+        let is_waiting = !self.intake.prompted.is_empty() || !self.intake.wants_prompts();
+        let has_place = has_room && !is_waiting && busy + self.intake.held() < places;
         if has_place && self.head.is_none() && !self.intake.queue.is_empty() {
             return Woke::Published;
         }

@@ -10,8 +10,10 @@ use rowmill_engine::Answers;
 use rowmill_store::answers::SqliteAnswers;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::Problem;
+use tokio::runtime::Handle;
 
 use crate::inputs::Tell;
+use crate::run::on_thread;
 use crate::spec::RunSpec;
 
 /// How many answers are given back to a store at once.
@@ -53,4 +55,82 @@ pub(crate) fn restore(answers: &Answers, store: &dyn RunStore) -> Result<(), Pro
         Ok(())
     })?;
     if found.is_empty() { Ok(()) } else { answers.store.restore(found) }
+}
+
+/// Ends a store of answers on a thread for it, however the run ends: the store writes down what it still has, which may
+/// take a while, and whoever drives calls must not wait for it. It outlives everybody else who has the store.
+pub(crate) struct AnswersEnd {
+    answers: Option<Answers>,
+    runtime: Handle,
+}
+
+impl AnswersEnd {
+    pub(crate) fn of(answers: Option<&Answers>) -> Self {
+        Self { answers: answers.cloned(), runtime: Handle::current() }
+    }
+
+    /// Waits until everything is written down.
+    pub(crate) async fn wait(mut self) -> Result<(), Problem> {
+        let Some(answers) = self.answers.take() else { return Ok(()) };
+        on_thread(move || {
+            drop(answers);
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Drop for AnswersEnd {
+    fn drop(&mut self) {
+        if let Some(answers) = self.answers.take() {
+            drop(self.runtime.spawn_blocking(move || drop(answers)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use rowmill_core::ports::{AnswerStore, AskedKey, KeptAnswer};
+
+    use super::*;
+
+    /// Tells on which thread it ends.
+    #[derive(Debug)]
+    struct Ending(mpsc::Sender<ThreadId>);
+
+    impl AnswerStore for Ending {
+        fn find(&self, _: AskedKey) -> BoxFuture<'_, Option<KeptAnswer>> {
+            std::future::ready(None).boxed()
+        }
+
+        fn keep(&self, _: AskedKey, _: &KeptAnswer) {}
+    }
+
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).ok();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_of_answers_ends_on_another_thread_whether_its_end_is_waited_for_or_not() {
+        for is_waited_for in [true, false] {
+            let (ended, has_ended) = mpsc::channel();
+            let store = Arc::new(Ending(ended));
+            let answers = Answers { store, identity: String::new(), kept_before: Reused::Cache };
+            let end = AnswersEnd::of(Some(&answers));
+            drop(answers);
+            if is_waited_for {
+                end.wait().await.unwrap();
+            } else {
+                drop(end);
+            }
+            assert_ne!(has_ended.recv().unwrap(), thread::current().id());
+        }
+    }
 }

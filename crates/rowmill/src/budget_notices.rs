@@ -6,7 +6,7 @@ use rowmill_core::ports::{Event, Observer};
 use rowmill_types::settings::{MAX_COST, MAX_TOKENS};
 use rowmill_types::{Setting, grouped};
 
-use crate::run::{Control, Notice};
+use crate::control::{Control, Notice};
 use crate::work::WorkSpec;
 
 /// Where notices go.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rowmill_data::{FetchEvent, FetchStep};
 
-use crate::run::{Control, Notice};
+use crate::control::{Control, Notice};
 
 /// How often the progress of a download is told.
 const EVERY: Duration = Duration::from_secs(2);

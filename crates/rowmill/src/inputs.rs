@@ -13,11 +13,11 @@ use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{ATTACH, COLUMNS, ID_FIELD, SQL, SQL_ENGINE};
 use rowmill_types::{Problem, ProblemCode, Words};
 
+use crate::control::{Control, Notice};
 use crate::environment::Environment;
 use crate::fetching::fetch_notices;
 use crate::files::must_look_through;
 use crate::recorded::{Recording, recorded};
-use crate::run::{Control, Notice};
 use crate::spec::{Query, RunSpec};
 
 /// Tells a person what they should know.

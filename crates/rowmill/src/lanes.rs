@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rowmill_core::fingerprint::digest;
-use rowmill_core::limits::{AnswerLengths, BudgetLimits};
+use rowmill_core::limits::{AnswerLengths, BudgetLimits, ShareSettings};
 use rowmill_engine::{Lane, LaneKey, LaneSettings, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
@@ -19,8 +19,8 @@ use rowmill_types::{
     AttachmentRules, Money, Problem, ProblemCode, Secret, Setting, ToolSpec, Vocabulary, grouped,
 };
 
+use crate::control::{Control, Notice};
 use crate::environment::Environment as RunEnvironment;
-use crate::run::{Control, Notice};
 use crate::work::WorkSpec;
 
 /// Answers of built-in models are short; this is more than any of them has.
@@ -299,17 +299,17 @@ fn lane(
     let reserves_output = RESERVING.contains(&setup.model.provider.as_str());
     let caps = OutputCaps { thinking: facts.thinking_budget, reserves_output, ..OutputCaps::default() };
     let output_caps = facts.takes_output_cap.then(|| Arc::new(caps));
-    let settings = LaneSettings {
+    let share = ShareSettings {
         parallel: spec.parallel,
         pace: spec.pace,
         rates: spec.rates,
         max_output: facts.max_output,
         reserves_output,
         priming: spec.prime && primes(&facts),
-        on_quota: spec.on_quota,
         // A model in this process is never down.
         max_outage: if facts.is_builtin { Duration::ZERO } else { spec.max_outage },
     };
+    let settings = LaneSettings { share, on_quota: spec.on_quota };
     // Two protocols of one provider share an account, and so its limits.
     let LaneFacts { address: provider, account, model, fixed_bytes, .. } = facts;
     let gate = control.limits.gate(LaneKey { provider, account, model }, settings);

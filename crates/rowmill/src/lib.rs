@@ -37,6 +37,7 @@ mod budget_notices;
 pub mod cache;
 mod columns;
 mod config;
+mod control;
 mod counting;
 mod counts;
 mod environment;
@@ -88,6 +89,7 @@ pub use batch::{
     StatefulTools, Tools, Worker,
 };
 pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
+pub use control::{Control, Notice};
 pub use environment::Environment;
 pub use export::{ExportReport, ExportSpec, export};
 pub use head::{ColumnSeen, Head, HeadNotice, HeadRow, HeadSpec, head, look};
@@ -121,7 +123,7 @@ pub use rowmill_types::{
     ErrorKind, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowId, Secret, ToolOutput, Usage,
     Vocabulary, Words, grouped,
 };
-pub use run::{Control, Notice, run};
+pub use run::run;
 pub use spec::{
     Existing, FileFlags, KeepTemp, Output, Prompt, Query, RunSpec, Schema, TableOutput, VariableFlags,
 };

@@ -9,10 +9,10 @@ use rowmill_types::settings::{ID_FIELD, OUTPUT, RETRY_UNKNOWN};
 use rowmill_types::{Money, Words, grouped};
 
 use crate::columns::no_rows_text;
+use crate::control::{Control, Notice};
 use crate::counts::{counted, verb};
 use crate::ids::KnownBy;
 use crate::resume::listed_changes;
-use crate::run::{Control, Notice};
 use crate::spec::{Output, RunSpec};
 
 /// What a resume goes on with.

@@ -7,7 +7,7 @@ use rowmill_core::agent::Cast;
 use rowmill_core::cost::Price;
 use rowmill_core::forecast::{Interval, time_at};
 use rowmill_core::history::History;
-use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, Spend};
+use rowmill_core::limits::{Budget, Pace, Parallel, RateFlags, ShareSettings, Spend};
 use rowmill_core::record::Reused;
 use rowmill_engine::{
     Answers, Casting, Crew, Lane, LaneKey, LaneSettings, Limits, OnQuota, Plan, ReadingThread, RunEnd, Sinks,
@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::agents::{asks, with_fast_agent_config};
 use crate::answers::answers;
 use crate::columns::wanted_columns;
+use crate::control::{Control, Notice};
 use crate::counting::{CountingModel, NoLedger, ReadOnly};
 use crate::files::files;
 use crate::inputs::{self, warnings};
@@ -33,7 +34,7 @@ use crate::plan_experience::{Experience, experience};
 use crate::plan_reach::{Reach, ReachObserver};
 use crate::prepare;
 use crate::resume::{DoneBefore, done_before};
-use crate::run::{Control, Notice, blocking};
+use crate::run::blocking;
 use crate::run_clock::RunClock;
 use crate::spec::{FileFlags, RunSpec};
 use crate::texts::{self, Texts};
@@ -345,16 +346,16 @@ async fn count(
 
 /// A lane without limits to a model that only counts.
 fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
-    let settings = LaneSettings {
+    let share = ShareSettings {
         parallel: Parallel::AtMost(1),
         pace: Pace::Off,
         rates: RateFlags::default(),
         max_output: None,
         reserves_output: false,
         priming: false,
-        on_quota: OnQuota::Stop,
         max_outage: Duration::MAX,
     };
+    let settings = LaneSettings { share, on_quota: OnQuota::Stop };
     let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
     Lane {
         name: setup.model.to_string(),

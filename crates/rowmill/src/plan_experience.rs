@@ -7,9 +7,10 @@ use rowmill_models::Setup;
 use rowmill_types::settings::SAMPLE_CALLS;
 use rowmill_types::{Money, Problem, ProblemCode, Words};
 
+use crate::control::Control;
 use crate::counts::counted;
 use crate::prepare;
-use crate::run::{Control, run};
+use crate::run::run;
 use crate::run_place::RunPlace;
 use crate::spec::{Existing, Output, RunSpec};
 use crate::texts::Texts;

@@ -1,26 +1,25 @@
 //! The one way to start a run.
 
 use std::any::Any;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::limits::RateFlags;
-use rowmill_core::ports::{Dataset, Event, Observer, RowSource};
+use rowmill_core::ports::{Dataset, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
-use rowmill_engine::{Answers, Casting, Crew, Limits, Plan, ReadingThread, RunEnd, Stop, StopCause, Worker};
+use rowmill_engine::{Casting, Crew, Plan, ReadingThread, RunEnd, StopCause, Worker};
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
-use rowmill_tools::Person;
-use rowmill_types::{Problem, ProblemCode, Vocabulary, Words};
+use rowmill_types::{Problem, ProblemCode};
 
 use crate::agents::{self, Stage};
-use crate::answers::answers;
+use crate::answers::{AnswersEnd, answers};
 use crate::begin::{Begun, OpenAnswers, begin, give_up, sinks};
 use crate::columns::{read_columns, same_prompt_text, wanted_columns};
+use crate::control::{Control, Notice};
 use crate::environment::Environment;
 use crate::files::{check_attached, files, kept_apart};
 use crate::finish::{Ended, finish};
@@ -39,106 +38,6 @@ use crate::spec::RunSpec;
 use crate::texts::{self, Texts};
 use crate::traces::{self, Traced};
 use crate::work::PlanParts;
-
-/// How a run is watched and stopped.
-#[derive(Clone)]
-pub struct Control {
-    /// Hears of everything that happens.
-    pub observer: Arc<dyn Observer>,
-    /// Is told what a person should know.
-    pub notice: Arc<dyn Fn(Notice) + Send + Sync>,
-    /// Stops the run.
-    pub stop: Stop,
-    /// The limits that it keeps to; runs with clones of one value share them.
-    pub limits: Limits,
-    /// Who is present and can sign in to MCP servers; where nobody is, a server that asks for a
-    /// sign-in is a problem.
-    pub person: Option<Person>,
-    /// Where it looks up variables: keys, addresses, tokens and what `${NAME}` stands for.
-    pub environment: Environment,
-    /// How errors of rows name settings, wherever they are written down.
-    pub vocabulary: Vocabulary,
-}
-
-/// Hears nothing.
-struct Nobody;
-
-impl Observer for Nobody {
-    fn observe(&self, _: &Event<'_>) {}
-}
-
-impl Control {
-    /// Nobody watches or stops the run or is present, and it has limits of its own. It sees the
-    /// environment of this process.
-    #[must_use]
-    pub fn quiet() -> Self {
-        Self::quiet_in(Environment::of_process())
-    }
-
-    /// The same in another environment.
-    #[must_use]
-    pub fn quiet_in(environment: Environment) -> Self {
-        Self {
-            observer: Arc::new(Nobody),
-            notice: Arc::new(|_| {}),
-            stop: Stop::default(),
-            limits: Limits::default(),
-            person: None,
-            environment,
-            vocabulary: Vocabulary::NEUTRAL,
-        }
-    }
-}
-
-impl Default for Control {
-    fn default() -> Self {
-        Self::quiet()
-    }
-}
-
-impl fmt::Debug for Control {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Control").field("stop", &self.stop).finish_non_exhaustive()
-    }
-}
-
-/// Something that a person should know while the run goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// What is going on.
-    Info(Words),
-    /// What may not be as it should.
-    Warning(Words),
-    /// Where to sign in. It is shown as it is: with a part of it masked, the address would not work.
-    SignIn(Words),
-}
-
-impl Notice {
-    /// Something that is going on.
-    pub fn info(text: impl Into<Words>) -> Self {
-        Self::Info(text.into())
-    }
-
-    /// Something that may not be as it should.
-    pub fn warning(text: impl Into<Words>) -> Self {
-        Self::Warning(text.into())
-    }
-
-    /// Where to sign in.
-    pub fn sign_in(text: impl Into<Words>) -> Self {
-        Self::SignIn(text.into())
-    }
-
-    /// The notice in the words of an entry point.
-    #[must_use]
-    pub fn worded(self, vocabulary: Vocabulary) -> Self {
-        match self {
-            Self::Info(text) => Self::Info(text.worded(vocabulary)),
-            Self::Warning(text) => Self::Warning(text.worded(vocabulary)),
-            Self::SignIn(text) => Self::SignIn(text.worded(vocabulary)),
-        }
-    }
-}
 
 /// Runs a spec to its end: files in, files out, as `rowmill run` does.
 ///
@@ -407,9 +306,9 @@ async fn carry_out(
     control: &Control,
 ) -> Result<(RunEnd, RateFlags), Problem> {
     let (lanes, redactor) = (plan.worker.casting.lanes(), plan.worker.redactor.clone());
-    let answers = plan.worker.answers.clone();
+    let answers = AnswersEnd::of(plan.worker.answers.as_ref());
     let mut end = rowmill_engine::run(plan).await?;
-    close_answers(answers).await?;
+    answers.wait().await?;
     if let Some(StopCause::Problem(problem)) = &mut end.stopped {
         mask(problem, &redactor);
     }
@@ -421,20 +320,6 @@ async fn carry_out(
     }
     let limits = lanes.first().map(|lane| lane.gate.known()).unwrap_or_default();
     Ok((end, limits))
-}
-
-/// Lets a store write down what it still has, which may take a while.
-pub(crate) async fn close_answers(answers: Option<Answers>) -> Result<(), Problem> {
-    match answers {
-        Some(answers) => {
-            on_thread(move || {
-                drop(answers);
-                Ok(())
-            })
-            .await
-        }
-        None => Ok(()),
-    }
 }
 
 /// Takes back what was made for a run that cannot begin.

@@ -6,7 +6,7 @@ use rowmill_types::settings::DEADLINE;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
-use crate::run::Control;
+use crate::control::Control;
 use crate::spec::RunSpec;
 
 /// The time of a run that has begun, and whoever stops it.

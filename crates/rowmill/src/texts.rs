@@ -19,8 +19,8 @@ use crate::agents::{
     CardChecks, CardFlags, CheckSpec, LoadedCards, check_cards, load as load_agents, notices, routes_text,
     with_routes,
 };
+use crate::control::{Control, Notice};
 use crate::environment::Environment;
-use crate::run::{Control, Notice};
 use crate::schema_model::schema_of;
 use crate::spec::{Prompt, RunSpec, Schema, VariableFlags};
 

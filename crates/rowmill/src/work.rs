@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent_flags::AgentFlags;
 use crate::budget_notices;
-use crate::run::Control;
+use crate::control::Control;
 
 /// What answers rows, and within which limits: the same for every way to start a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +38,8 @@ pub struct WorkSpec {
     pub rates: RateFlags,
     /// What happens when the quota is used up.
     pub on_quota: OnQuota,
-    /// How long a provider that lets no call through is waited for.
+    /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
+    /// what the provider asks for if that is more than a minute: rows fail when their tries are used up.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub max_outage: Duration,

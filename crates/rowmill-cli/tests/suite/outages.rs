@@ -238,3 +238,16 @@ fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() 
     let ended = home.run().on(&simulator).args(&["--retries", "0", "--max-outage", "0"]).ends_with(3);
     ended.says(&["failed: 2 RateLimited"]);
 }
+
+#[test]
+fn a_provider_that_asks_for_a_long_wait_is_not_waited_for_if_that_is_not_wanted() {
+    for (status, kind) in [(429, "RateLimited"), (503, "ServerError")] {
+        let fault = Fault::status(status).with_header("retry-after", "86400");
+        let simulator = Simulator::start_blocking(Script::new().fault(When::Always, fault));
+        let home = Home::with_rows(2);
+        let args = ["--retries", "2", "--max-outage", "0"];
+        let ended = home.run().on(&simulator).args(&args).ends_with(3);
+        ended.says(&[&format!("failed: 2 {kind}")]);
+        assert_eq!(simulator.stats().requests, 6, "{kind}");
+    }
+}

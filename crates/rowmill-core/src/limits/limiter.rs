@@ -194,7 +194,7 @@ impl Limiter {
 
     /// Asks whether a call of a run may be sent now, and charges it if so.
     pub fn admit(&mut self, id: ShareId, need: Need, now: Duration) -> Admission {
-        if let Some(wait) = self.pause.wait(now) {
+        if let Some(wait) = self.pause.wait(now).filter(|_| self.keeps_to_pause(id)) {
             return Admission::Wait(wait);
         }
         let Some(share) = self.shares.get(id.index()).and_then(Option::as_ref) else {
@@ -234,6 +234,12 @@ impl Limiter {
         let bytes = u32::try_from(need.bytes).unwrap_or(u32::MAX);
         let charge = Charge { share: id, bytes, sent: now, number: self.sent, marks };
         Admission::Granted(charge)
+    }
+
+    /// Whether the calls of a run wait for the end of the pause that there is.
+    fn keeps_to_pause(&self, id: ShareId) -> bool {
+        let share = self.share(id).zip(self.pause.after_refusals());
+        share.is_none_or(|(share, length)| share.settings.waits_for(length))
     }
 
     /// The longest wait for a bucket that the run keeps to, if there is one.
@@ -351,7 +357,7 @@ impl Limiter {
         let ours = (PAUSE.0 * (1 << self.pauses.saturating_sub(1).min(10))).min(PAUSE.1);
         let wait = asked.unwrap_or(if knows_limits { PAUSE.0 } else { ours });
         let doubted_since = (!is_reached).then_some(charge.sent);
-        self.pause.begin(now + wait, WaitReason::Throttled, doubted_since);
+        self.pause.begin((now, now + wait), WaitReason::Throttled, doubted_since);
         self.slots.paused(wait, now);
         Refusal::Everybody
     }
@@ -383,7 +389,7 @@ impl Limiter {
         }
         let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
         let wait = after.filter(|wait| !wait.is_zero()).unwrap_or(ours);
-        self.pause.begin(now + wait, WaitReason::Quota(message.to_owned()), None);
+        self.pause.begin((now, now + wait), WaitReason::Quota(message.to_owned()), None);
         self.slots.paused(wait, now);
         wait
     }

@@ -15,6 +15,7 @@ const AUTO: ShareSettings = ShareSettings {
     max_output: None,
     reserves_output: false,
     priming: false,
+    max_outage: Duration::from_secs(3_600),
 };
 
 /// The run of a limiter that has one.
@@ -123,6 +124,19 @@ fn what_answers_told_one_run_paces_all_of_them() {
     assert!(calls_at(&mut limiter, second, 0.0) <= 10);
     let hasty = limiter.join(ShareSettings { pace: Pace::Off, ..chosen(500) }, seconds(0.0));
     assert!(calls_at(&mut limiter, hasty, 0.0) > 100, "but not one that wants to know nothing of it");
+}
+
+#[test]
+fn a_run_that_waits_for_no_outage_keeps_to_pauses_of_a_minute_and_not_to_longer_ones() {
+    for (asked, goes) in [(60.0, false), (61.0, true)] {
+        let mut limiter = auto();
+        let hasty = limiter.join(ShareSettings { max_outage: Duration::ZERO, ..AUTO }, Duration::ZERO);
+        let charge = granted(&mut limiter, 0.0);
+        let refused = limiter.refused(&charge, Some(seconds(asked)), None, seconds(0.0));
+        assert_eq!(refused, Refusal::Everybody);
+        assert_eq!(calls_at(&mut limiter, hasty, 30.0) > 0, goes, "{asked}");
+        assert_eq!(wait(&mut limiter, 30.0).reason, WaitReason::Throttled, "others keep to both");
+    }
 }
 
 #[test]

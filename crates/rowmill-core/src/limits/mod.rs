@@ -27,6 +27,6 @@ pub use limiter::{Admission, Charge, Limiter, Need};
 pub use output_cap::{AnswerLengths, AnswerNeeds, BudgetLeft, CallSize};
 pub use rates::{Pace, RateFlags};
 pub use refusals::Refusal;
-pub use share::{ShareId, ShareSettings};
+pub use share::{LONGEST_PACE, ShareId, ShareSettings};
 pub use slots::Parallel;
 pub use wait::{Wait, WaitReason};

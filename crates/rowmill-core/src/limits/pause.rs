@@ -10,6 +10,7 @@ pub(super) struct Pause(Option<Paused>);
 
 #[derive(Debug, Clone)]
 struct Paused {
+    began: Duration,
     until: Duration,
     reason: WaitReason,
     /// When the call was sent whose refusal began it, where nothing but the number of refusals
@@ -19,10 +20,21 @@ struct Paused {
 
 impl Pause {
     /// Pauses until then, unless there is a longer pause already.
-    pub(super) fn begin(&mut self, until: Duration, reason: WaitReason, doubted_since: Option<Duration>) {
+    pub(super) fn begin(
+        &mut self,
+        (began, until): (Duration, Duration),
+        reason: WaitReason,
+        doubted_since: Option<Duration>,
+    ) {
         if self.0.as_ref().is_none_or(|paused| paused.until < until) {
-            self.0 = Some(Paused { until, reason, doubted_since });
+            self.0 = Some(Paused { began, until, reason, doubted_since });
         }
+    }
+
+    /// How long it is from its beginning to its end, if it is one after refusals.
+    pub(super) fn after_refusals(&self) -> Option<Duration> {
+        let paused = self.0.as_ref().filter(|paused| paused.reason == WaitReason::Throttled)?;
+        Some(paused.until.saturating_sub(paused.began))
     }
 
     /// What calls wait for now.

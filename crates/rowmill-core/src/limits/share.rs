@@ -1,5 +1,7 @@
 //! What one of the runs that share a limiter brings along: its own settings, calls and expectations.
 
+use std::time::Duration;
+
 use rowmill_types::Usage;
 
 use super::estimate::Estimate;
@@ -22,6 +24,22 @@ pub struct ShareSettings {
     pub reserves_output: bool,
     /// Whether the first call goes alone, to fill the provider's cache for the others.
     pub priming: bool,
+    /// How long the run waits for a provider that lets none of its calls through. With no time at all nothing
+    /// counts as an outage: rows fail when their tries are used up, and of what a provider asks for only
+    /// waits up to [`LONGEST_PACE`] are kept to.
+    pub max_outage: Duration,
+}
+
+/// Limits are per minute, so a provider that asks for a longer wait than this does not pace calls: it lets none
+/// through.
+pub const LONGEST_PACE: Duration = Duration::from_secs(60);
+
+impl ShareSettings {
+    /// Whether a run waits at all where a provider asks for this much time.
+    #[must_use]
+    pub fn waits_for(&self, asked: Duration) -> bool {
+        !self.max_outage.is_zero() || asked <= LONGEST_PACE
+    }
 }
 
 /// Which of the runs that share a limiter.

@@ -18,7 +18,7 @@ pub use dataset::{
     Attachments, Column, ColumnKind, Condition, Dataset, InputIdentity, Part, Position, Room, RowSource,
 };
 
-pub use own::{Finish, Finishing, Prompts, Verdict};
+pub use own::{Finish, Finishing, Prompting, Prompts, Verdict};
 pub use store::{
     Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, NoteEvent, OpenLedger, ParkedRow,
     PreparedRun, RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent, TurnLine,
@@ -34,6 +34,7 @@ use crate::limits::WaitReason;
 ///
 /// # Contract
 ///
+/// * The future is polled on the thread that drives all calls, and must neither block nor compute for long there.
 /// * Dropping the future ends the call, and nothing of it runs on.
 /// * Never retries, sleeps for a retry or logs; it reports a
 ///   [`CallError`] and the engine decides.

@@ -1,19 +1,33 @@
 //! Ports for programs that bring their own items and make something of their own out of answers.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
+use futures_util::future::BoxFuture;
 use rowmill_types::{Row, RowError};
 
 use crate::record::CallReport;
 
 /// Makes the prompts of rows.
 pub trait Prompts: Send + Sync + Debug {
-    /// What is asked about a row.
-    ///
-    /// # Errors
-    ///
-    /// The row's failure: nothing is sent for it.
-    fn prompt(&self, row: &Row) -> Result<String, RowError>;
+    /// What is asked about a row. Called from the engine's loop; must return at once.
+    fn prompt(&self, row: &Row) -> Prompting;
+}
+
+/// The prompt of a row, or the row's failure: nothing is sent for it then.
+pub enum Prompting {
+    /// It is made.
+    Done(Result<String, RowError>),
+    /// It is being made. Other rows go on meanwhile.
+    Running(BoxFuture<'static, Result<String, RowError>>),
+}
+
+impl Debug for Prompting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(done) => out.debug_tuple("Done").field(done).finish(),
+            Self::Running(_) => out.write_str("Running"),
+        }
+    }
 }
 
 /// Has the last word on rows that were answered.

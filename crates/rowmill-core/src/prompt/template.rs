@@ -6,7 +6,7 @@ use rowmill_types::{ErrorKind, Row, RowError};
 
 use super::{Piece, pieces};
 use crate::json_text::{decode_string, start_line, write_indented_at, write_spaced, write_string};
-use crate::ports::Prompts;
+use crate::ports::{Prompting, Prompts};
 
 /// What a run without a template asks each row with.
 const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
@@ -136,8 +136,8 @@ impl Template {
 }
 
 impl Prompts for Template {
-    fn prompt(&self, row: &Row) -> Result<String, RowError> {
-        self.render(row)
+    fn prompt(&self, row: &Row) -> Prompting {
+        Prompting::Done(self.render(row))
     }
 }
 

@@ -150,19 +150,23 @@ mod tests {
         assert!(ids.iter().all(|id| map.get(id).is_none()) && map.len() == 0);
     }
 
+    impl RecordMap {
+        /// What it holds of memory.
+        pub(crate) fn bytes(&self) -> usize {
+            let parts = self.numbers.values().chain(self.texts.values());
+            let parts = parts.map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
+            parts.sum()
+        }
+    }
+
     #[test]
     fn many_records_take_some_twenty_bytes_each_whatever_names_their_rows() {
-        let held = |parts: &Parts| {
-            let parts =
-                parts.values().map(|part| size_of::<Vec<Entry>>() + 8 + part.capacity() * size_of::<Entry>());
-            parts.sum::<usize>()
-        };
         for id in [RowId::Number, text] {
             let mut map = RecordMap::default();
             // Rows end in another order than that of the input.
             assert!((0..1_000_000).all(|number| map.insert(&id(number ^ 0x5555), record(number))));
             assert!((0..1_000_000).step_by(997).all(|n| map.get(&id(n ^ 0x5555)) == Some(record(n))));
-            let bytes = held(&map.numbers) + held(&map.texts);
+            let bytes = map.bytes();
             assert!(bytes < 1_000_000 * 22, "{bytes} bytes");
         }
     }

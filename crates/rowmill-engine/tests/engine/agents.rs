@@ -8,18 +8,18 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rowmill_core::agent::{Agent, Cast, Happening, Kind, Member, Route, Tool};
 use rowmill_core::asked::asked_key;
-use rowmill_core::limits::{Budget, BudgetLimits, Parallel, Spend};
+use rowmill_core::limits::{Budget, BudgetLimits, Parallel, ShareSettings, Spend};
 use rowmill_core::ports::{HookCall, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnLine};
 use rowmill_core::record::CallReport;
 use rowmill_core::redact::Redactor;
-use rowmill_engine::{Lane, LaneSettings, Tools, run};
+use rowmill_engine::{Lane, Tools, run};
 use rowmill_testkit::{FakeModel, answer};
 use rowmill_types::{
     CallTiming, Completion, Finish, Message, Money, RowId, Secret, ToolCall, ToolOutput, ToolSpec, Usage,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Bench, FakeLedger, LANE, Log, lane, voice};
+use crate::support::{Bench, FakeLedger, LANE, Log, SHARE, lane, paced, voice};
 
 /// A host with the tools `look`, `write`, `panic`, `hang` and `long`.
 #[derive(Debug)]
@@ -387,7 +387,7 @@ impl Hooks for OneProcess {
 async fn a_row_whose_hook_waits_for_a_process_keeps_no_leave_that_the_row_with_the_process_needs() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(answer("done"))]);
     let (mut bench, model) = bench(2, model);
-    let one_call = LaneSettings { parallel: Parallel::AtMost(1), ..LANE };
+    let one_call = paced(ShareSettings { parallel: Parallel::AtMost(1), ..SHARE });
     bench.crew().voices = vec![voice(vec![lane("model", model, one_call)])];
     let hooks = OneProcess { log: bench.log() };
     bench.crew().tools.as_mut().unwrap().hooks = Some(Arc::new(hooks));

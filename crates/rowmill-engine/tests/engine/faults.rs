@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::agent::{Agent, Cast, Kind, Member};
-use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{LaneSettings, StopCause, run};
+use rowmill_engine::{StopCause, run};
 use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
 use crate::acting::{Acting, broken, refused, seconds};
-use crate::support::{Bench, LANE, lane, shared, voice};
+use crate::support::{Bench, LANE, SHARE, lane, paced, shared, voice};
 
 /// A provider that is down for some seconds and answers after one otherwise.
 fn down(between: std::ops::Range<f64>, error: fn() -> CallError) -> Arc<Acting> {
@@ -48,7 +48,7 @@ async fn after_an_outage_calls_begin_with_one_and_double() {
     let model = down(20.0..50.0, busy);
     let mut bench = Bench::new(600, model.clone());
     bench.plan.parallel = 16;
-    let settings = LaneSettings { parallel: Parallel::AtMost(16), ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::AtMost(16), ..SHARE });
     bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
     let (plan, _) = bench.split();
     run(plan).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
     for error in [busy, no_connection, || refused(None), || refused(Some(7.0))] {
         let model = down(20.0..1e9, error);
         let mut bench = Bench::new(300, model.clone());
-        let settings = LaneSettings { max_outage: seconds(120.0), ..LANE };
+        let settings = paced(ShareSettings { max_outage: seconds(120.0), ..SHARE });
         bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_run_ends_when_the_provider_was_waited_for_as_long_as_was_said_though_
     for patience in [4.0, 9.0, 40.0] {
         let model = down(20.0..1e9, busy);
         let mut bench = Bench::new(300, model.clone());
-        let settings = LaneSettings { max_outage: seconds(patience), ..LANE };
+        let settings = paced(ShareSettings { max_outage: seconds(patience), ..SHARE });
         bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
         let (plan, _watched) = bench.split();
         let end = run(plan).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     for rows in [300, 1] {
         let model = down(if rows == 1 { 0.0..1e9 } else { 20.0..1e9 }, || refused(Some(TEN_DAYS)));
         let mut bench = Bench::new(rows, model.clone());
-        let settings = LaneSettings { max_outage: seconds(40.0), ..LANE };
+        let settings = paced(ShareSettings { max_outage: seconds(40.0), ..SHARE });
         bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
         let (plan, _watched) = bench.split();
         let end = run(plan).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     // What the provider cannot do is asked again as long as there are tries.
     let model = down(0.0..1e9, || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() });
     let mut bench = Bench::new(1, model.clone());
-    let settings = LaneSettings { max_outage: seconds(40.0), ..LANE };
+    let settings = paced(ShareSettings { max_outage: seconds(40.0), ..SHARE });
     bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
     let (plan, _watched) = bench.split();
     assert!(run(plan).await.unwrap().duration < seconds(400.0));
@@ -132,12 +132,35 @@ async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_the
             _ => (seconds(0.1), Ok(answer("fine"))),
         }));
         let mut bench = Bench::new(20, model.clone());
-        let settings = LaneSettings { max_outage: Duration::ZERO, ..LANE };
+        let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });
         bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
         bench.plan.worker.retry.retries = retries;
         let (plan, watched) = bench.split();
         let end = run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["RateLimited".to_owned(); 20], None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_asks_for_more_than_a_minute_costs_tries_if_outages_are_not_waited_for() {
+    const TEN_DAYS: f64 = 864_000.0;
+    let busy_for_long = || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy() };
+    let refused_for_long = || refused(Some(TEN_DAYS));
+    let errors: [fn() -> CallError; 2] = [busy_for_long, refused_for_long];
+    for (error, kind) in errors.into_iter().zip(["ServerError", "RateLimited"]) {
+        let model = down(20.0..1e9, error);
+        let mut bench = Bench::new(100, model.clone());
+        let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+        bench.plan.worker.retry.retries = 1;
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        assert_eq!(end.stopped, None);
+        let failed = watched.envelopes().into_iter().filter(|envelope| envelope["ok"] == false);
+        let failed: Vec<_> = failed.map(|envelope| envelope["error"].clone()).collect();
+        assert!(failed.len() >= 10, "{failed:?}");
+        assert!(failed.iter().all(|error| error["type"] == kind && error["attempts"] == 2), "{failed:?}");
+        assert!(end.duration < seconds(120.0), "{kind}: {:?}", end.duration);
     }
 }
 
@@ -148,7 +171,7 @@ async fn a_limit_that_lets_calls_through_costs_no_try_even_if_outages_are_not_wa
         _ => (seconds(0.1), Ok(answer("fine"))),
     }));
     let mut bench = Bench::new(1_000, model.clone());
-    let settings = LaneSettings { max_outage: Duration::ZERO, ..LANE };
+    let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });
     bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
@@ -293,7 +316,8 @@ async fn waiting_for_leave_is_not_the_time_of_a_row() {
     let mut bench = Bench::new(20, model.clone());
     bench.plan.worker.row_timeout = Some(seconds(5.0));
     let rates = RateFlags { requests: Some(12), ..RateFlags::default() };
-    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), LaneSettings { rates, ..LANE })]);
+    let settings = paced(ShareSettings { rates, ..SHARE });
+    bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 20]);

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::Model;
 use rowmill_engine::{LaneKey, LaneSettings, Limits, OnQuota, StopCause, run};
 use rowmill_testkit::{answer, failure};
 use rowmill_types::{CallError, CallFailure, Completion, ProblemCode, RateLimits, RateWindow, Request};
 
 use crate::acting::{Acting, exhausted, refused, seconds};
-use crate::support::{Bench, LANE, lane, shared, with_lane};
+use crate::support::{Bench, LANE, SHARE, lane, paced, shared, with_lane};
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks() {
@@ -59,7 +59,7 @@ impl Model for Narrow {
 #[tokio::test(start_paused = true)]
 async fn calls_that_this_machine_has_no_room_for_wait_for_others_and_are_no_outage() {
     let model = Narrow::new(10);
-    let settings = LaneSettings { parallel: Parallel::AtMost(300), ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::AtMost(300), ..SHARE });
     let mut bench = Bench::new(200, model.clone());
     bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
     bench.plan.parallel = 300;
@@ -114,7 +114,8 @@ async fn a_quota_that_is_used_up_stops_the_run_if_that_is_wanted_and_rows_are_gi
         0..10 => (seconds(1.0), Ok(answer("fine"))),
         _ => (seconds(1.0), Err(exhausted())),
     }));
-    let settings = LaneSettings { on_quota: OnQuota::Stop, parallel: Parallel::AtMost(4), ..LANE };
+    let share = ShareSettings { parallel: Parallel::AtMost(4), ..SHARE };
+    let settings = LaneSettings { on_quota: OnQuota::Stop, share };
     let (plan, watched) = with_lane(Bench::new(50, model.clone()), &model, settings).split();
     let end = run(plan).await.unwrap();
     let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
@@ -160,7 +161,7 @@ async fn runs_that_share_a_model_share_its_limits() {
     let plans = [1, 2].map(|_| {
         let mut bench = Bench::new(60, model.clone());
         let key = LaneKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
-        bench.lane().gate = limits.gate(key, LaneSettings { rates, ..LANE });
+        bench.lane().gate = limits.gate(key, paced(ShareSettings { rates, ..SHARE }));
         bench.plan
     });
     let [first, second] = plans.map(run);
@@ -175,7 +176,7 @@ async fn runs_that_share_a_model_share_its_limits() {
 #[tokio::test(start_paused = true)]
 async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(answer("fine")))));
-    let settings = LaneSettings { parallel: Parallel::Auto, ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::Auto, ..SHARE });
     let (plan, watched) = with_lane(Bench::new(600, model.clone()), &model, settings).split();
     let end = run(plan).await.unwrap();
     assert_eq!(watched.numbers().len(), 600);
@@ -186,7 +187,7 @@ async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help
 #[tokio::test(start_paused = true)]
 async fn few_calls_are_sent_before_the_first_answer_and_then_as_many_as_are_allowed() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(answer("fine")))));
-    let settings = LaneSettings { parallel: Parallel::AtMost(50), ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::AtMost(50), ..SHARE });
     let (plan, _) = with_lane(Bench::new(200, model.clone()), &model, settings).split();
     run(plan).await.unwrap();
     let at = |time: f64| model.times().iter().filter(|at| (*at - time).abs() < 0.01).count();
@@ -200,7 +201,7 @@ async fn the_first_call_goes_alone_where_it_fills_the_cache_for_the_others() {
         0 => (seconds(3.0), Err(refused(Some(1.0)))),
         _ => (seconds(3.0), Ok(answer("fine"))),
     }));
-    let settings = LaneSettings { priming: true, parallel: Parallel::AtMost(5), ..LANE };
+    let settings = paced(ShareSettings { priming: true, parallel: Parallel::AtMost(5), ..SHARE });
     let (plan, watched) = with_lane(Bench::new(11, model.clone()), &model, settings).split();
     run(plan).await.unwrap();
     let times: Vec<u64> = model.times().iter().map(|at| at.round() as u64).collect();

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{Model, Prompts};
+use rowmill_core::ports::{Model, Prompting, Prompts};
 use rowmill_engine::{Answers, run};
 use rowmill_testkit::{answer, busy};
-use rowmill_types::{CallError, Completion, Request, Row, RowError};
+use rowmill_types::{CallError, Completion, Request, Row};
 
 use crate::answers::Memory;
 use crate::support::Bench;
@@ -20,9 +20,9 @@ const MEMORY: usize = 1_000_000;
 struct Lengthy;
 
 impl Prompts for Lengthy {
-    fn prompt(&self, row: &Row) -> Result<String, RowError> {
+    fn prompt(&self, row: &Row) -> Prompting {
         let size = if row.number().is_multiple_of(10) { 3_000_000 } else { 100_000 };
-        Ok(format!("{}{}", row.number(), "x".repeat(size)))
+        Prompting::Done(Ok(format!("{}{}", row.number(), "x".repeat(size))))
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rowmill_core::cost::{Price, TokenPrices};
-use rowmill_core::limits::{Budget, BudgetLimits, Parallel, Spend};
+use rowmill_core::limits::{Budget, BudgetLimits, Parallel, ShareSettings, Spend};
 use rowmill_engine::{Lane, LaneSettings, OutputCaps, RunEnd, StopCause, run};
 use rowmill_testkit::answer;
 use rowmill_types::{Completion, Finish, Money, Usage};
 
 use crate::acting::{Acting, Call, broken, seconds};
-use crate::support::{Bench, LANE, Watched, lane, shared};
+use crate::support::{Bench, SHARE, Watched, lane, paced, shared};
 
 /// The longest answer that the model can give.
 const LONGEST: u64 = 128_000;
@@ -62,7 +62,7 @@ fn capped(name: &str, model: Arc<Acting>, settings: LaneSettings) -> Lane {
 
 fn bench(rows: usize, model: Arc<Acting>, limits: BudgetLimits) -> Bench {
     let mut bench = Bench::new(rows, model.clone());
-    let settings = LaneSettings { parallel: Parallel::AtMost(64), ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::AtMost(64), ..SHARE });
     bench.crew().voices[0].lanes = shared(vec![capped("model", model, settings)]);
     bench.plan.parallel = 64;
     bench.plan.worker.retry.retries = 0;
@@ -86,7 +86,7 @@ async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
         for limits in [BudgetLimits::default(), dollars(1.0)] {
             let (model, log) = needing(|_| 50);
             let mut bench = bench(600, model.clone(), limits);
-            let settings = LaneSettings { parallel, ..LANE };
+            let settings = paced(ShareSettings { parallel, ..SHARE });
             bench.crew().voices[0].lanes = shared(vec![capped("model", model.clone(), settings)]);
             bench.plan.parallel = parallel.ceiling();
             let (end, watched) = ended(bench).await;
@@ -273,7 +273,7 @@ async fn a_retry_and_a_model_that_stands_in_keep_the_limit_and_grow_it_alike() {
     let failing = Arc::new(Acting::new(|_| (seconds(0.1), Err(broken()))));
     let (standing_in, log) = needing(|_| 30_000);
     let mut bench = bench(1, standing_in.clone(), dollars(1.0));
-    let settings = LaneSettings { max_outage: Duration::ZERO, ..LANE };
+    let settings = paced(ShareSettings { max_outage: Duration::ZERO, ..SHARE });
     bench.plan.worker.retry.retries = 1;
     bench.crew().voices[0].lanes =
         shared(vec![capped("down", failing.clone(), settings), capped("other", standing_in, settings)]);

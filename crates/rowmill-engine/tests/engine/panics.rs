@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "what fails here fails the test")]
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rowmill_core::ports::{Dataset, Position, Published, Room, RowSource, Sink};
@@ -25,6 +26,28 @@ impl RowSource for PanickingSource {
 
     fn position(&self) -> Position {
         self.0.position()
+    }
+}
+
+/// A source that panics where it is asked whether there is more, once it has given a row.
+struct PanickingBetween {
+    source: Box<dyn RowSource>,
+    has_given: bool,
+}
+
+impl RowSource for PanickingBetween {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        self.has_given = true;
+        self.source.read(batch, Room { rows: 1, ..room }).map(|_| true)
+    }
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        assert!(!self.has_given, "the source broke between two reads");
+        Poll::Ready(())
+    }
+
+    fn position(&self) -> Position {
+        self.source.position()
     }
 }
 
@@ -59,6 +82,18 @@ async fn an_input_whose_reader_panics_has_not_ended_and_stops_the_run_with_a_pro
     let told = (problem.message.as_str(), problem.cause.as_deref());
     assert_eq!(told, ("reading the input failed", Some("the source broke")));
     assert_eq!(watched.numbers(), (1..=300).collect::<Vec<_>>(), "rows before it are answered");
+}
+
+#[tokio::test]
+async fn a_panic_of_the_thread_that_reads_is_no_end_of_the_input_either() {
+    let mut bench = Bench::new(0, Arc::new(FakeModel::default()));
+    let source = FakeDataset::from_texts(["{\"p\":\"1\"}", "{\"p\":\"2\"}"]).open().unwrap();
+    bench.plan.source = Box::new(PanickingBetween { source, has_given: false });
+    let problem = problem(run(bench.plan).await.unwrap().stopped);
+    assert_eq!(
+        (problem.code, problem.message.as_str()),
+        (ProblemCode::Internal, "reading the input was cut off")
+    );
 }
 
 #[tokio::test(start_paused = true)]

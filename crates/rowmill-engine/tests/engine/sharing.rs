@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{Parallel, RateFlags};
+use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_engine::{LaneKey, LaneSettings, Limits, OnQuota, Plan, RunEnd, StopCause, run};
 use rowmill_testkit::answer;
 use rowmill_types::ProblemCode;
 
 use crate::acting::{Acting, exhausted, seconds};
-use crate::support::{Bench, LANE};
+use crate::support::{Bench, SHARE, paced};
 
 /// A run over so many rows that calls the model of everybody.
 fn plan(limits: &Limits, model: &Arc<Acting>, rows: usize, settings: LaneSettings) -> Plan {
@@ -27,11 +27,11 @@ fn answering(after: f64) -> Arc<Acting> {
 }
 
 fn at_most(calls: usize) -> LaneSettings {
-    LaneSettings { parallel: Parallel::AtMost(calls), ..LANE }
+    paced(ShareSettings { parallel: Parallel::AtMost(calls), ..SHARE })
 }
 
 fn per_minute(requests: u64) -> LaneSettings {
-    LaneSettings { rates: RateFlags { requests: Some(requests), ..LANE.rates }, ..LANE }
+    paced(ShareSettings { rates: RateFlags { requests: Some(requests), ..SHARE.rates }, ..SHARE })
 }
 
 async fn both(one: Plan, other: Plan) -> (RunEnd, RunEnd) {
@@ -53,7 +53,7 @@ async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
 #[tokio::test(start_paused = true)]
 async fn what_a_run_said_is_forgotten_when_it_has_ended() {
     let (limits, model) = (Limits::default(), answering(0.1));
-    let slow = LaneSettings { parallel: Parallel::AtMost(1), ..per_minute(60) };
+    let slow = paced(ShareSettings { parallel: Parallel::AtMost(1), ..per_minute(60).share });
     let first = run(plan(&limits, &model, 20, slow)).await.unwrap();
     let second = run(plan(&limits, &model, 600, at_most(100))).await.unwrap();
     assert!(first.duration >= seconds(14.0), "{:?}", first.duration);
@@ -98,11 +98,51 @@ async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
         _ => (seconds(1.0), Ok(answer("fine"))),
     }));
     let patient = plan(&limits, &model, 200, at_most(4));
-    let hasty =
-        plan(&limits, &model, 200, LaneSettings { max_outage: Duration::from_secs(30), ..at_most(4) });
+    let hasty = paced(ShareSettings { max_outage: Duration::from_secs(30), ..at_most(4).share });
+    let hasty = plan(&limits, &model, 200, hasty);
     let (patient, hasty) = both(patient, hasty).await;
     assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
     let Some(StopCause::Problem(problem)) = hasty.stopped else { panic!("{:?}", hasty.stopped) };
     assert_eq!(problem.code, ProblemCode::ProviderDown);
     assert!(hasty.duration < seconds(100.0), "{:?}", hasty.duration);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_waits_for_leave_keeps_its_place_whatever_else_its_run_wakes_up_for() {
+    const BEFORE: f64 = 300.0;
+    let limits = Limits::default();
+    // What was sent in five minutes is answered within half a one, so that its run wakes up several times a second.
+    let busy = Arc::new(Acting::new(|call| {
+        let end = BEFORE + call.at.as_secs_f64() / 10.0;
+        (seconds((end - call.at.as_secs_f64()).max(0.0)), Ok(answer("fine")))
+    }));
+    let quiet = answering(500.0);
+    let settings = per_minute(60);
+    let (one, other) = (plan(&limits, &busy, 400, settings), plan(&limits, &quiet, 400, settings));
+    both(one, other).await;
+    let sent_then =
+        |model: &Acting| model.times().into_iter().filter(|at| (BEFORE..BEFORE + 30.0).contains(at)).count();
+    let (of_busy, of_quiet) = (sent_then(&busy), sent_then(&quiet));
+    assert!(of_busy >= 12 && of_quiet >= 12, "{of_busy} and {of_quiet}: they take turns");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_no_outage_is_held_up_by_none_that_another_run_met() {
+    let limits = Limits::default();
+    let down = || rowmill_testkit::failure(rowmill_types::CallFailure::Server);
+    let model = Arc::new(Acting::new(move |call| match call.at.as_secs() {
+        5..1_000 => (seconds(1.0), Err(down())),
+        _ => (seconds(1.0), Ok(answer("fine"))),
+    }));
+    let mut patient = plan(&limits, &model, 200, at_most(4));
+    let hasty = paced(ShareSettings { max_outage: Duration::ZERO, ..at_most(4).share });
+    let mut hasty = plan(&limits, &model, 40, hasty);
+    hasty.worker.retry.retries = 1;
+    for plan in [&mut patient, &mut hasty] {
+        plan.stop_rules.deadline = Some(seconds(5_000.0));
+    }
+    let (patient, hasty) = both(patient, hasty).await;
+    assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
+    assert_eq!((hasty.tally.processed_rows, hasty.stopped), (40, None));
+    assert!(hasty.duration < seconds(200.0), "{:?}", hasty.duration);
 }

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::Parallel;
-use rowmill_engine::{LaneSettings, run};
+use rowmill_core::limits::{Parallel, ShareSettings};
+use rowmill_engine::run;
 use rowmill_testkit::answer;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::acting::{Acting, refused, seconds};
-use crate::support::{Bench, LANE, with_lane};
+use crate::support::{Bench, SHARE, paced, with_lane};
 
 /// A provider that refuses a share of the calls at random, as a gateway in front of several
 /// backends does.
@@ -29,7 +29,7 @@ struct Gateway {
 /// How long 5,000 rows take, and how often the row was refused that was refused most often.
 async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
     let Gateway { share, retry_after, parallel, answers, refusals } = gateway;
-    let settings = LaneSettings { parallel, ..LANE };
+    let settings = paced(ShareSettings { parallel, ..SHARE });
     let model = Arc::new(Acting::new(move |call| {
         let draw = (xxh3_64(&call.before.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64;
         match draw < share {
@@ -42,7 +42,7 @@ async fn five_thousand_rows(gateway: Gateway) -> (Duration, usize) {
     let (plan, watched) = bench.split();
     let end = run(plan).await.unwrap();
     assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "a refusal fails no row");
-    assert!(model.most_at_once() <= settings.parallel.ceiling());
+    assert!(model.most_at_once() <= settings.share.parallel.ceiling());
     let mut calls = HashMap::new();
     model.calls().into_iter().for_each(|(_, prompt)| *calls.entry(prompt).or_insert(0) += 1);
     (end.duration, calls.into_values().max().unwrap_or(1) - 1)
@@ -100,7 +100,7 @@ async fn a_refusal_that_stands_alone_and_asks_for_a_minute_holds_up_nobody_else(
         100 => (seconds(0.001), Err(refused(Some(60.0)))),
         _ => (seconds(0.1), Ok(answer("fine"))),
     }));
-    let settings = LaneSettings { parallel: Parallel::AtMost(1), ..LANE };
+    let settings = paced(ShareSettings { parallel: Parallel::AtMost(1), ..SHARE });
     let (plan, watched) = with_lane(Bench::new(300, model.clone()), &model, settings).split();
     let end = run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 300]);
@@ -117,7 +117,7 @@ async fn when_most_calls_are_refused_all_wait_as_long_as_the_provider_asks() {
             10..40 => (seconds(0.01), Err(refused(Some(30.0)))),
             _ => (seconds(1.0), Ok(answer("fine"))),
         }));
-        let settings = LaneSettings { parallel: Parallel::AtMost(at_once), ..LANE };
+        let settings = paced(ShareSettings { parallel: Parallel::AtMost(at_once), ..SHARE });
         let rows = at_once * 12;
         let (plan, watched) = with_lane(Bench::new(rows, model.clone()), &model, settings).split();
         run(plan).await.unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::agent::Cast;
-use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{Budget, BudgetLimits, Pace, Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::{
     Appended, Dataset, Epoch, Event, Group, Ledger, LedgerPosition, Model, Observer, OpenLedger, Published,
     RecordId, RecordReader, Sink,
@@ -210,16 +210,23 @@ pub(crate) fn voice(lanes: Vec<Lane>) -> Voice {
 }
 
 /// How lanes are paced unless a test says otherwise.
-pub(crate) const LANE: LaneSettings = LaneSettings {
+pub(crate) const LANE: LaneSettings = LaneSettings { share: SHARE, on_quota: OnQuota::Wait };
+
+/// How the calls of a run are paced unless a test says otherwise.
+pub(crate) const SHARE: ShareSettings = ShareSettings {
     parallel: Parallel::AtMost(1_000),
     pace: Pace::Auto,
     rates: RateFlags { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
     reserves_output: false,
     priming: false,
-    on_quota: OnQuota::Wait,
     max_outage: Duration::from_secs(3_600),
 };
+
+/// The settings of a lane whose calls are paced in this way.
+pub(crate) fn paced(share: ShareSettings) -> LaneSettings {
+    LaneSettings { share, ..LANE }
+}
 
 /// The bench with this model behind a lane of its own.
 pub(crate) fn with_lane<M: Model + 'static>(
@@ -228,7 +235,7 @@ pub(crate) fn with_lane<M: Model + 'static>(
     settings: LaneSettings,
 ) -> Bench {
     bench.crew().voices[0].lanes = shared(vec![lane("model", model.clone(), settings)]);
-    bench.plan.parallel = settings.parallel.ceiling();
+    bench.plan.parallel = settings.share.parallel.ceiling();
     bench
 }
 
@@ -240,7 +247,7 @@ pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) ->
         model,
         gate: Limits::default().gate(key, settings),
         price: None,
-        max_output: settings.max_output,
+        max_output: settings.share.max_output,
         output_caps: None,
         fixed_bytes: 0,
     }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::provider::{HANGS, MAX_OUTPUT, Scene, Server, utilisation};
-use crate::support::{Bench, LANE, Watched, lane, shared};
-use rowmill_core::limits::{Budget, BudgetLimits, Spend};
+use crate::support::{Bench, SHARE, Watched, lane, paced, shared};
+use rowmill_core::limits::{Budget, BudgetLimits, ShareSettings, Spend};
 use rowmill_core::ports::{Event, Observer};
 use rowmill_core::retry;
-use rowmill_engine::{LaneSettings, RunEnd, StopCause, run};
+use rowmill_engine::{RunEnd, StopCause, run};
 use rowmill_testkit::FakeDataset;
 use tokio::sync::Notify;
 
@@ -69,7 +69,8 @@ fn play(scene: Scene) -> Option<Played> {
         let server = Arc::new(Server::new(scene.clone()));
         let texts = scene.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
         let mut bench = Bench::over(FakeDataset::from_texts(texts), server.clone());
-        let settings = LaneSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..LANE };
+        let settings =
+            paced(ShareSettings { parallel: scene.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
         let mut lane = lane("model", server.clone(), settings);
         lane.price = Some(scene.price);
         bench.crew().voices[0].lanes = shared(vec![lane]);

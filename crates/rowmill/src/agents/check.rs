@@ -10,9 +10,9 @@ use super::fast_agent_config::with_fast_agent_config;
 use super::load::{LoadedCards, WrittenCards, complete, read};
 use super::models::model_of;
 use super::servers::check_configured;
+use crate::control::Control;
 use crate::environment::Environment;
 use crate::lanes::Maker;
-use crate::run::Control;
 use crate::work::WorkSpec;
 
 /// What is checked.

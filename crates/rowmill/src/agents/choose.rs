@@ -6,8 +6,8 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::fast_agent_config::with_fast_agent_config;
 use super::stage::{Stage, StageSettings, plain, stage};
+use crate::control::Control;
 use crate::lanes::{Asks, Maker};
-use crate::run::Control;
 use crate::spec::RunSpec;
 use crate::texts::Texts;
 

@@ -11,7 +11,7 @@ use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::{Map, Value};
 
 use super::load::{Environment, LoadedCards};
-use crate::run::Notice;
+use crate::control::Notice;
 use crate::work::WorkSpec;
 
 /// The names that the file has, or had in earlier versions.

@@ -17,9 +17,9 @@ use rowmill_types::{Problem, ToolSpec, grouped};
 
 use super::load::LoadedCards;
 use super::servers::{Servers, check_configured, secrets, servers};
+use crate::control::Notice;
 use crate::environment::Environment;
 use crate::lanes::Maker;
-use crate::run::Notice;
 use crate::work::WorkSpec;
 
 /// How many Python processes there are at once, at most, for each core; never fewer and never more

@@ -261,7 +261,8 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
 
 impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     /// Makes the prompt of an item. It may give a text or a `Result`: an item whose prompt cannot
-    /// be made has failed, and nothing is sent for it.
+    /// be made has failed, and nothing is sent for it. One that takes long holds up no other item: it is
+    /// called on other threads until it has shown to be brief.
     ///
     /// ```
     /// use rowmill::{Batch, ReturnNone};
@@ -300,7 +301,8 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
 
     /// A worker for every item, by its place and itself. A failure is that item's. Clones of one
     /// worker are made ready once and share what they have started; a worker that is made anew for
-    /// an item is made ready for it and closed when it has ended.
+    /// an item is made ready for it and closed when it has ended. One that takes long holds up no other
+    /// item, as with [`Batch::prompt`].
     ///
     /// ```
     /// use rowmill::{Batch, Failure, ReturnNone, Worker};

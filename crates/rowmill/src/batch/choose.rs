@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_engine::{Crew, Crews, said};
 use rowmill_types::{ErrorKind, Row, RowError};
@@ -13,6 +14,7 @@ use tokio::sync::OnceCell;
 use super::builder::ChooseFn;
 use super::collect::locked;
 use super::crew::{Ready, Scene};
+use super::function_runner::FunctionRunner;
 use super::shelf::{Shelf, index};
 use super::worker::{Inner, Worker};
 
@@ -28,6 +30,7 @@ pub(super) struct Chooser<T, A, U> {
     pub(super) choose: ChooseFn<T>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,
     pub(super) scene: Scene,
+    runner: Arc<FunctionRunner>,
     shared: Mutex<HashMap<usize, Shared>>,
     /// Workers that were made for one item only, by their crew.
     single: Mutex<HashMap<usize, Ready>>,
@@ -47,17 +50,22 @@ impl<T, A, U> Chooser<T, A, U> {
             choose,
             shelf,
             scene,
+            runner: Arc::default(),
             shared: Mutex::default(),
             single: Mutex::default(),
             given: Mutex::default(),
         }
     }
 
-    fn chosen(&self, number: u64) -> Result<Worker, RowError> {
+    async fn chosen(&self, number: u64) -> Result<Worker, RowError>
+    where
+        T: Send + Sync + 'static,
+    {
         let item = self.shelf.item(number);
         let item = item.ok_or_else(|| RowError::new(ErrorKind::Internal, "the item is gone"))?;
-        let chosen = catch_unwind(AssertUnwindSafe(|| (self.choose)(index(number), &item)));
-        match chosen {
+        let choose = Arc::clone(&self.choose);
+        let choosing = self.runner.call(move || async move { choose(index(number), &item) }.boxed());
+        match AssertUnwindSafe(choosing).catch_unwind().await {
             Ok(chosen) => chosen.map_err(|failure| failure.row_error(ErrorKind::Function)),
             Err(panic) => {
                 let message = format!("choosing the worker panicked: {}", said(&*panic));
@@ -115,13 +123,13 @@ impl<T, A, U> Chooser<T, A, U> {
 
 impl<T, A, U> Crews for Chooser<T, A, U>
 where
-    T: Send + Sync,
+    T: Send + Sync + 'static,
     A: Send,
     U: Send,
 {
     fn of<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Arc<Crew>, RowError>> {
         Box::pin(async move {
-            let worker = self.chosen(row.number())?;
+            let worker = self.chosen(row.number()).await?;
             self.crew(worker).await
         })
     }

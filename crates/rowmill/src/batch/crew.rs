@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rowmill_core::agent::{Agent, Cast, Kind, Member, instruction};
 use rowmill_core::fingerprint::digest;
-use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags};
+use rowmill_core::limits::{BudgetLimits, Pace, Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::{Model, ToolHost};
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
@@ -19,8 +19,8 @@ use super::vocabulary::LIBRARY;
 use super::worker::{Asked, Brief, Inner, Worker};
 use crate::agent_flags::AgentFlags;
 use crate::agents::{Stage, StageSettings, stage, with_fast_agent_config};
+use crate::control::Control;
 use crate::lanes::{Access, Asks, Lanes, Maker};
-use crate::run::Control;
 use crate::spec::VariableFlags;
 use crate::texts::load_cards;
 use crate::work::WorkSpec;
@@ -198,16 +198,16 @@ impl Scene {
         for limits in [self.work.budget, self.work.agents.row_budget] {
             check_own_budget(limits, name, inner)?;
         }
-        let settings = LaneSettings {
+        let share = ShareSettings {
             parallel: self.work.parallel,
             pace: self.work.pace,
             rates: self.work.rates,
             max_output: inner.max_output,
             reserves_output: false,
             priming: false,
-            on_quota: self.work.on_quota,
             max_outage: self.work.max_outage,
         };
+        let settings = LaneSettings { share, on_quota: self.work.on_quota };
         let key = LaneKey { provider: format!("own {name}"), account: String::new(), model: name.to_owned() };
         Ok(Lane {
             name: name.to_owned(),
@@ -259,7 +259,7 @@ const ANY_NUMBER: usize = 1 << 30;
 pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Result<Crew, Problem> {
     let anything =
         keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;
-    let settings = LaneSettings {
+    let share = ShareSettings {
         // The batch takes no more items than it may, and a function of this process is not found
         // out about with a few calls first, as a provider is.
         parallel: Parallel::AtMost(ANY_NUMBER),
@@ -268,10 +268,10 @@ pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Resul
         max_output: None,
         reserves_output: false,
         priming: false,
-        on_quota: OnQuota::Stop,
         // A function in this process is never down.
         max_outage: Duration::ZERO,
     };
+    let settings = LaneSettings { share, on_quota: OnQuota::Stop };
     let key = LaneKey { provider: String::new(), account: String::new(), model: String::new() };
     let lane = Lane {
         name: "function".into(),

@@ -29,6 +29,14 @@ const ENOUGH: (u32, u32, u32) = (16, 8, 1 << 20);
 /// those that compute must not hold up the loop.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// What a function gives that only computes.
+pub(super) enum Computed<R> {
+    /// It has given it.
+    Now(R),
+    /// It computes on another thread.
+    Later(BoxFuture<'static, R>),
+}
+
 /// Calls functions of the program.
 pub(super) struct FunctionRunner {
     queue: Mutex<Queue>,
@@ -84,6 +92,25 @@ impl FunctionRunner {
         let call = Arc::new(Call { state: Mutex::new(state), paused: Condvar::new(), runner, runtime });
         self.queue(Arc::clone(&call) as _, &call.runtime);
         CallEnd(call).await
+    }
+
+    /// Calls a function that does not wait for anything but its own computing. Panics of the function are
+    /// panics of this, or of whoever waits for its end.
+    pub(super) fn compute<R, F>(self: &Arc<Self>, function: F) -> Computed<R>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> R + Send + 'static,
+    {
+        if !self.is_trusted() {
+            let runner = Arc::clone(self);
+            return Computed::Later(Box::pin(async move {
+                runner.call(move || Box::pin(async move { function() })).await
+            }));
+        }
+        let began = Instant::now();
+        let done = function();
+        self.judge(began.elapsed());
+        Computed::Now(done)
     }
 
     fn is_trusted(&self) -> bool {

@@ -36,6 +36,25 @@ async fn a_function_that_is_brief_runs_beside_the_loop_until_it_takes_long() {
 }
 
 #[tokio::test]
+async fn a_function_that_only_computes_is_called_at_once_when_it_has_shown_to_be_brief() {
+    let runner = Arc::new(FunctionRunner::default());
+    match runner.compute(|| current().id()) {
+        Computed::Now(_) => panic!("nothing is known of it"),
+        Computed::Later(thread) => assert_ne!(thread.await, current().id()),
+    }
+    match trusting().compute(|| current().id()) {
+        Computed::Now(thread) => assert_eq!(thread, current().id()),
+        Computed::Later(_) => panic!("it is brief"),
+    }
+    let runner = trusting();
+    runner.compute(|| {
+        let began = Instant::now();
+        while began.elapsed() <= BRIEF {}
+    });
+    assert!(!runner.is_trusted(), "it took long");
+}
+
+#[tokio::test]
 async fn functions_that_wait_for_each_other_without_letting_go_run_at_once() {
     let runner = Arc::new(FunctionRunner::default());
     let both = Arc::new(Barrier::new(2));

@@ -25,8 +25,9 @@ use super::shelf::Shelf;
 use super::staff::Staff;
 use super::turnstile::Turnstile;
 use super::vocabulary::LIBRARY;
+use crate::answers::AnswersEnd;
+use crate::control::Control;
 use crate::notices::tell_replaced;
-use crate::run::{Control, close_answers};
 use crate::work::PlanParts;
 
 /// Items that may wait between a stream and the reader.
@@ -102,7 +103,7 @@ where
         let scene = || scene(&settings, &control, &schema, &redactor);
         let staff = Staff::of(chosen, &shelf, encode, scene).await?;
         let finish = Arc::new(OutputMap { output, decode, counts, shelf: Arc::clone(&shelf) });
-        let prompts = Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf) });
+        let prompts = Arc::new(PromptMap { prompt: asks, shelf: Arc::clone(&shelf), runner: Arc::default() });
         let maps = Maps { finish, prompts };
         let speaker = staff.speaker(schema.as_ref().map(ToString::to_string));
         // The clone knows without a lock what was learned so far.
@@ -230,15 +231,17 @@ where
     U: Send + 'static,
 {
     let Parts { items, naming, shelf, maps, speaker, redactor } = parts;
+    let answers = staff.answers(settings, control)?;
+    // Before the worker, so that it outlives whatever else has the store.
+    let end_of_answers = AnswersEnd::of(answers.as_ref());
     let worker = Worker {
         finish: Some(maps.finish),
-        answers: staff.answers(settings, control)?,
+        answers,
         redactor,
         vocabulary: control.vocabulary,
         ..settings.work.worker(staff.casting(), maps.prompts)
     };
-    let answers = worker.answers.clone();
-    let begun = begin(settings.ledger.take(), &settings.work, answers.clone(), speaker).await?;
+    let begun = begin(settings.ledger.take(), &settings.work, worker.answers.clone(), speaker).await?;
     let Begun { run, ledger, resume, spent, held } = begun;
     let reading = items.reading();
     let (pull, pump) = match items {
@@ -277,7 +280,7 @@ where
             }
         }
     };
-    close_answers(answers).await?;
+    end_of_answers.wait().await?;
     if let (Some(held), Ok(end)) = (held, &end) {
         settle(held, end.spent);
     }

@@ -9,7 +9,7 @@ use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use super::builder::Batch;
 use super::progress::Progress;
 use crate::config::ConfigFile;
-use crate::run::Notice;
+use crate::control::Notice;
 
 /// An observer that is a function.
 struct EventFn<F>(F);
@@ -70,7 +70,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Hears what a person should know, such as settings that have no effect.
+    /// Hears what a person should know, such as settings that have no effect. It may be called from the
+    /// loop that drives the batch, so it must return at once.
     #[must_use]
     pub fn on_notice<F>(mut self, hear: F) -> Self
     where

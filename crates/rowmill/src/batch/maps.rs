@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Finish, Finishing, Prompts, Verdict};
+use futures_util::FutureExt;
+use rowmill_core::ports::{Finish, Finishing, Prompting, Prompts, Verdict};
 use rowmill_core::record::{total_cost, total_usage};
 use rowmill_types::{ErrorKind, Row, RowError};
 
 use super::builder::{Decode, OutputFn, PromptFn};
+use super::failure::Failure;
+use super::function_runner::{Computed, FunctionRunner};
 use super::item::Done;
 use super::shelf::{Shelf, index};
 
@@ -19,6 +22,7 @@ pub(super) struct PromptMap<T, A, U> {
     /// `None` where a function works on items, which has no use for prompts.
     pub(super) prompt: Option<PromptFn<T>>,
     pub(super) shelf: Arc<Shelf<T, A, U>>,
+    pub(super) runner: Arc<FunctionRunner>,
 }
 
 impl<T, A, U> fmt::Debug for PromptMap<T, A, U> {
@@ -27,15 +31,25 @@ impl<T, A, U> fmt::Debug for PromptMap<T, A, U> {
     }
 }
 
-impl<T: Send + Sync, A: Send, U: Send> Prompts for PromptMap<T, A, U> {
-    fn prompt(&self, row: &Row) -> Result<String, RowError> {
-        let Some(prompt) = &self.prompt else { return Ok(String::new()) };
+impl<T: Send + Sync + 'static, A: Send, U: Send> Prompts for PromptMap<T, A, U> {
+    fn prompt(&self, row: &Row) -> Prompting {
+        let Some(prompt) = &self.prompt else { return Prompting::Done(Ok(String::new())) };
         if let Some(text) = self.shelf.take_prompt(row.number()) {
-            return Ok(text);
+            return Prompting::Done(Ok(text));
         }
-        let item = self.shelf.item(row.number()).ok_or_else(gone)?;
-        prompt(&item).map_err(|failure| failure.row_error(ErrorKind::Prompt))
+        let Some(item) = self.shelf.item(row.number()) else { return Prompting::Done(Err(gone())) };
+        let prompt = Arc::clone(prompt);
+        match self.runner.compute(move || prompt(&item)) {
+            Computed::Now(made) => Prompting::Done(made.map_err(prompt_error)),
+            Computed::Later(making) => {
+                Prompting::Running(making.map(|made| made.map_err(prompt_error)).boxed())
+            }
+        }
     }
+}
+
+fn prompt_error(failure: Failure) -> RowError {
+    failure.row_error(ErrorKind::Prompt)
 }
 
 /// Makes results of answers.

@@ -13,8 +13,8 @@ use rowmill_types::Money;
 use super::builder::Batch;
 use super::collect::Hooks;
 use super::ledger::LedgerFolder;
+use crate::control::Notice;
 use crate::environment::Environment;
-use crate::run::Notice;
 use crate::work::WorkSpec;
 
 /// Everything about a batch that has nothing to do with the types of its items.
@@ -330,7 +330,8 @@ impl<T, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// How long a provider that lets no call through is waited for.
+    /// How long a provider that lets no call through is waited for. With no time at all nothing is waited for, not even
+    /// what the provider asks for if that is more than a minute: items fail when their tries are used up.
     #[must_use]
     pub fn max_outage(mut self, most: Duration) -> Self {
         self.settings.work.max_outage = most;

@@ -14,8 +14,8 @@ use super::ledger::Speaker;
 use super::settings::Settings;
 use super::shelf::Shelf;
 use crate::answers::cached;
+use crate::control::Control;
 use crate::inputs::warnings;
-use crate::run::Control;
 
 /// Who works on items, made ready.
 pub(super) enum Staff<T, A, U> {

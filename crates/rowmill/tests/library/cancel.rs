@@ -3,16 +3,20 @@
 //! ends it, and every item is accounted for.
 
 use std::pin::pin;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{join, select};
+use futures_util::future::{BoxFuture, join, select};
+use rowmill::cache::{SqliteAnswers, stats};
 use rowmill::{Batch, BatchCause, ErrorKind, Event, Item, ReturnError, ReturnNone, Stop, StopCause};
-use rowmill_testkit::Simulator;
+use rowmill_core::ports::Model;
+use rowmill_testkit::{Simulator, answer};
+use rowmill_types::{CallError, Completion, Request};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
-use crate::kit::{At, MODEL, Room, accounts, answered, ask, echoing};
+use crate::kit::{At, MODEL, Room, accounts, answered, ask, echoing, own};
 
 /// A batch whose items never end.
 fn endless(room: &Room) -> Batch<usize, ()> {
@@ -45,6 +49,43 @@ async fn dropping_the_stream_cancels_the_batch_and_leaves_nothing_running() {
         tokio::task::yield_now().await;
     }
     assert_eq!(room.ever(), 4);
+}
+
+/// Answers all prompts but the last, which waits for ever.
+#[derive(Debug)]
+struct AllButTheLast;
+
+impl Model for AllButTheLast {
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, CallError>> {
+        Box::pin(async move {
+            match request.messages[0].text == ask(&9) {
+                true => std::future::pending().await,
+                false => Ok(answer("fine")),
+            }
+        })
+    }
+}
+
+#[test]
+fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let batch =
+        |items| Batch::over(items).prompt(ask).worker(own(&Arc::new(AllButTheLast))).cache(folder.path());
+    batch(0..1_usize).run_blocking().unwrap();
+    // A run that writes to the same cache for long.
+    let other = Connection::open(SqliteAnswers::file_in(folder.path())).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let room = Room::default();
+        let entered = room.clone();
+        let run = batch(0..10_usize).on_progress(move |_| drop(entered.enter())).run();
+        drop(select(Box::pin(run), pin!(room.until_ever(9))).await);
+        // Were the end of the cache waited for, it would have given up by now.
+        other.execute_batch("COMMIT").unwrap();
+    });
+    drop(runtime);
+    assert_eq!(stats(folder.path()).unwrap().entries, 9);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //! failure ends a batch before its first call. Here `prompt` is called when an item's turn comes,
 //! and its failure is that item's.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use rowmill::{Batch, ErrorKind, Failure, ReturnError};
 use rowmill_testkit::FakeModel;
@@ -74,6 +75,21 @@ async fn input_map_is_called_when_the_turn_of_an_item_comes() {
     let (results, ()) = futures_util::future::join(batch.run(), watch).await;
     assert_eq!(results.unwrap().items.len(), 100);
     assert_eq!(made.ever(), 100);
+}
+
+#[tokio::test]
+async fn input_map_that_blocks_holds_up_no_other_item() {
+    let (simulator, (answered_one, one_is_answered)) = (echo(), mpsc::channel());
+    let one_is_answered = Mutex::new(one_is_answered);
+    let batch = Batch::over(0..5_usize).worker(MODEL).at(&simulator).prompt(move |item: &usize| {
+        if *item == 0 {
+            let heard = one_is_answered.lock().unwrap().recv_timeout(Duration::from_secs(30));
+            heard.expect("another item should be answered while this one waits");
+        }
+        ask(item)
+    });
+    let batch = batch.on_progress(move |_| answered_one.send(()).unwrap_or_default());
+    assert_eq!(batch.run().await.unwrap().into_vec(), answered(0..5));
 }
 
 #[tokio::test]

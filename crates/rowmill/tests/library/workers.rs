@@ -4,8 +4,9 @@
 //! other's names. Here a worker is a description that does not change, and every item has a
 //! history of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill::{Batch, ErrorKind, Failure, ReturnError, Tools, Worker};
@@ -81,6 +82,21 @@ async fn clone_keeps_the_name_and_is_made_ready_once_for_all_items() {
     let results = Batch::over(0..4_usize).prompt(ask).worker(watched("A", &notes)).run().await.unwrap();
     assert_eq!(results.into_vec(), (0..4).map(|item| format!("A on item {item}")).collect::<Vec<_>>());
     assert_eq!(notes.all(), ["A made", "A closed"]);
+}
+
+#[tokio::test]
+async fn gen_task_that_blocks_holds_up_no_other_item() {
+    let (notes, (ended_one, one_has_ended)) = (Notes::default(), mpsc::channel());
+    let one_has_ended = Mutex::new(one_has_ended);
+    let batch = Batch::over(0..5_usize).prompt(ask).worker_for(move |index, _| {
+        if index == 0 {
+            let heard = one_has_ended.lock().unwrap().recv_timeout(Duration::from_secs(30));
+            heard.expect("another item should end while this one waits");
+        }
+        Ok(watched(index.to_string(), &notes))
+    });
+    let results = batch.on_progress(move |_| ended_one.send(()).unwrap_or_default()).run().await.unwrap();
+    assert_eq!(results.into_vec(), (0..5).map(|item| format!("{item} on item {item}")).collect::<Vec<_>>());
 }
 
 #[tokio::test]
