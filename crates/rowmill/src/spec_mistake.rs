@@ -177,7 +177,11 @@ mod tests {
             ("output", "\"file\"", "this name has a value: write it as `{\"name\": value}`"),
             ("output", "{\"stdout\": 5}", "this name has no value: write it alone, in quotes"),
             ("output", "{}", "expected a name in quotes, or an object with one name in it"),
-            ("output", "{\"file\": \"a\", \"stdout\": 5}", "expected a name in quotes, or an object with one name in it"),
+            (
+                "output",
+                "{\"file\": \"a\", \"stdout\": 5}",
+                "expected a name in quotes, or an object with one name in it",
+            ),
             ("output", "\"stdotu\"", "unknown name `stdotu`; did you mean `stdout`?"),
             ("include_input", "1", "expected `true` or `false`, found a number"),
             ("work", "{\"retries\": 1.5}", "expected a whole number, not below zero, found a number"),
