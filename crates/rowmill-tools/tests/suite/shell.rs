@@ -137,7 +137,10 @@ async fn a_process_in_a_session_of_its_own_ends_with_the_call() {
     let call = run(&shell, json!({"command": starts_a_session("", &connect)}));
     let (output, connection) = tokio::join!(call, listener.accept());
     assert!(output.text.starts_with("exit code: 0\n"), "{}", output.text);
-    drop(connection.unwrap().0.read_to_end(&mut Vec::new()).await);
+    let mut connection = connection.unwrap().0;
+    let (mut rest, patience) = (Vec::new(), Duration::from_secs(20));
+    let gone = tokio::time::timeout(patience, connection.read_to_end(&mut rest)).await;
+    assert!(gone.is_ok(), "it goes on after the call");
 }
 
 #[tokio::test]
