@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::resolve::Show;
 use crate::signals::{Asked, Signals};
 use crate::surroundings::environment;
-use crate::vocabulary::FLAGS;
+use crate::vocabulary::vocabulary;
 
 /// Does some work with progress on the screen and signals heard.
 pub(crate) fn conduct<T>(
@@ -32,7 +32,7 @@ pub(crate) fn conduct<T>(
             limits: Limits::default(),
             person: None,
             environment: environment().clone(),
-            vocabulary: FLAGS,
+            vocabulary: vocabulary(),
         };
         let outcome = {
             let talk = progress.talk();

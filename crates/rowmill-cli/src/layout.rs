@@ -50,6 +50,14 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
+/// [`printable`] for a text of several lines, which stay.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.split('\n')
+        .map(|line| line.split('\t').map(printable).collect::<Vec<_>>().join("\t"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 fn is_disturbing(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -219,6 +227,7 @@ mod tests {
 
     #[test]
     fn what_would_disturb_the_screen_is_escaped() {
+        assert_eq!(printable_lines("a\tb\n\u{1b}[31m\r"), "a\tb\n\\u{1b}[31m\\r");
         assert_eq!(printable("a\tb\n\u{1b}[31m\u{202e}é日"), "a\\tb\\n\\u{1b}[31m\\u{202e}é日");
     }
 

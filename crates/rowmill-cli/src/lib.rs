@@ -24,6 +24,7 @@ mod resolve;
 mod signals;
 mod simulate_flags;
 mod spec_file;
+mod spec_vocabulary;
 mod summary_text;
 mod surroundings;
 mod values;

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rowmill::wording::settings::OUTPUT;
 use rowmill::{Layout, Output, Problem, ProblemCode, TableFormat, TableOutput, TableTarget};
 
 /// Where results go.
@@ -75,7 +76,7 @@ pub(crate) fn check_terminal(output: &Output) -> Result<(), Problem> {
         |table: &TableOutput| table.target == TableTarget::Stdout && table.format == TableFormat::Parquet;
     if matches!(output, Output::Table(table) if is_parquet(table)) && std::io::stdout().is_terminal() {
         return Err(Problem::new(ProblemCode::Usage, "Parquet is not for a terminal")
-            .hint("send standard output to a file, or name one with `--output`"));
+            .hint(format!("send standard output to a file, or name one with {OUTPUT}")));
     }
     Ok(())
 }

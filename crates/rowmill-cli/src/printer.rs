@@ -7,11 +7,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
+use rowmill::wording::settings::{OUTPUT, RESUME, RETRY_UNKNOWN, WORK_DIR};
 use rowmill::{ErrorKind, Notice, Problem, ProblemCode, RunReport, StandardOutput, StopCause, Words};
 
+use crate::layout::printable_lines;
 use crate::numbers::{counted, grouped};
 use crate::surroundings::environment;
-use crate::vocabulary::FLAGS;
+use crate::vocabulary::{vocabulary, worded};
 
 /// Whether anybody reads what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,28 +92,30 @@ fn go_to_one_place() -> bool {
 /// A notice as a line.
 pub(crate) fn notice_line(notice: &Notice) -> String {
     match notice {
-        Notice::Info(text) | Notice::SignIn(text) => text.render(FLAGS),
+        Notice::Info(text) | Notice::SignIn(text) => printable_lines(&worded(text.clone())),
         Notice::Warning(text) => warning_line(text),
     }
 }
 
 /// A warning as a line.
 pub(crate) fn warning_line(text: &Words) -> String {
-    format!("warning: {}", text.render(FLAGS))
+    format!("warning: {}", printable_lines(&worded(text.clone())))
 }
 
-/// A problem with its code, cause and hint.
+/// A problem with its code, cause and hint. What it names may come from a file that somebody else wrote, so nothing in it
+/// gets at the screen.
 pub(crate) fn problem_text(problem: &Problem) -> String {
-    let mut text = format!("error[{}]: {}", problem.code.code(), problem.message.render(FLAGS));
+    let vocabulary = vocabulary();
+    let mut text = format!("error[{}]: {}", problem.code.code(), problem.message.render(vocabulary));
     if let Some(cause) = &problem.cause {
         text.push_str("\n  cause: ");
-        text.push_str(&cause.render(FLAGS));
+        text.push_str(&cause.render(vocabulary));
     }
     if let Some(hint) = &problem.hint {
         text.push_str("\n  help: ");
-        text.push_str(&hint.render(FLAGS));
+        text.push_str(&hint.render(vocabulary));
     }
-    text
+    printable_lines(&text)
 }
 
 fn is_gone(report: &RunReport) -> bool {
@@ -121,7 +125,9 @@ fn is_gone(report: &RunReport) -> bool {
 /// Why a run stopped, and what to do next.
 pub(crate) fn next_step(report: &RunReport) -> Option<String> {
     let resume = match (&report.kept, report.summary.output.as_str()) {
-        (Some(folder), "-") => format!("the same command with `--resume --work-dir {}`", folder.display()),
+        (Some(folder), "-") => {
+            worded(format!("the same command with {}", RESUME.and(WORK_DIR.to(folder.display()))))
+        }
         _ => "the same command with `--resume`".to_owned(),
     };
     match &report.stopped {
@@ -150,9 +156,11 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
         Some(StopCause::Problem(_)) => None,
         // Everything is on standard output, and nothing is left to go on from.
         None if is_gone(report) => (report.summary.numbers.failed_rows > 0).then(|| {
-            "the envelopes of failed rows say what was wrong; with `--output FILE` in place of `-`, \
-             `--resume` could try only them again"
-                .to_owned()
+            worded(format!(
+                "the envelopes of failed rows say what was wrong; with {} in place of standard output, \
+                 {RESUME} could try only them again",
+                OUTPUT.to("FILE")
+            ))
         }),
         None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => Some(format!(
             "correct the input or the template, then {} tries the failed rows again; rows that are ok stay",
@@ -161,8 +169,10 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
         None if report.summary.numbers.failed_rows > 0 => {
             let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::OutcomeUnknown;
             let unknown = report.summary.numbers.failures.keys().any(is_unknown);
-            let more =
-                if unknown { "; with `--retry-unknown` also those whose tools may have run" } else { "" };
+            let more = match unknown {
+                true => worded(format!("; with {RETRY_UNKNOWN} also those whose tools may have run")),
+                false => String::new(),
+            };
             Some(format!("{resume} tries the failed rows again{more}"))
         }
         None => None,

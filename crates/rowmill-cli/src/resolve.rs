@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rowmill::wording::settings::{OUTPUT, SUMMARY_OUTPUT};
 use rowmill::{
     BudgetLimits, ConfigFile, Durability, ErrorRate, Existing, InputSpec, KeepTemp, Location, OnQuota,
     Output, Pace, Parallel, ParallelSetting, Problem, ProblemCode, Prompt, RateFlags, RunDefaults, RunSpec,
@@ -142,9 +143,10 @@ pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), 
         _ => flags.final_summary.then_some("--final-summary"),
     };
     if let Some(flag) = asked.filter(|_| output.is_stdout()) {
-        return Err(usage(format!("{flag} and --output - cannot be used together")).hint(
-            "standard output carries the envelopes; write the summary to a file with `--summary-output`",
-        ));
+        let message = format!("{flag} and {output} cannot be used together", output = OUTPUT.to("-").bare());
+        return Err(usage(message).hint(format!(
+            "standard output carries the envelopes; write the summary to a file with {SUMMARY_OUTPUT}"
+        )));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::resolve::{Resolved, check_summary, existing, show, usage};
 use crate::surroundings::environment;
 
 /// Flags that are no part of a spec: they say what to do with what exists, and what to show.
-const BESIDE: [&str; 13] = [
+pub(crate) const BESIDE: [&str; 13] = [
     "spec",
     "print_spec",
     "resume",
@@ -31,23 +31,31 @@ const BESIDE: [&str; 13] = [
     "json",
 ];
 
-/// Refuses flags beside `--spec` that are part of one. Variables of the environment that stand for flags are
-/// passed over: nobody gave them with the command.
+/// Whether a command line names a spec.
+pub(crate) fn names_spec(given: &ArgMatches) -> bool {
+    match given.subcommand() {
+        Some((_, below)) => names_spec(below),
+        None => is_given(given, "spec"),
+    }
+}
+
+fn is_given(given: &ArgMatches, id: &str) -> bool {
+    let source = given.try_contains_id(id).ok().and_then(|_| given.value_source(id));
+    source == Some(ValueSource::CommandLine)
+}
+
+/// Refuses flags beside `--spec` that are part of one.
 pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), Problem> {
     if let Some((name, below)) = given.subcommand()
         && let Some(command) = command.find_subcommand(name)
     {
         return check_beside(command, below);
     }
-    let is_given = |id: &str| {
-        let source = given.try_contains_id(id).ok().and_then(|_| given.value_source(id));
-        source == Some(ValueSource::CommandLine)
-    };
-    if !is_given("spec") {
+    if !is_given(given, "spec") {
         return Ok(());
     }
     let mut flags = command.get_arguments().filter(|flag| !BESIDE.contains(&flag.get_id().as_str()));
-    match flags.find(|flag| is_given(flag.get_id().as_str())).and_then(|flag| flag.get_long()) {
+    match flags.find(|flag| is_given(given, flag.get_id().as_str())).and_then(|flag| flag.get_long()) {
         None => Ok(()),
         Some(flag) => Err(usage(format!("--{flag} and --spec cannot be used together"))
             .hint("a spec is complete: say it there, or print another one with `--print-spec`")),
@@ -85,23 +93,39 @@ pub(crate) fn print_spec(spec: &RunSpec) -> Result<ExitCode, Problem> {
     Ok(ExitCode::Ok)
 }
 
+/// More than any spec is. Whoever names a dataset by mistake is told so instead of having it read into memory.
+const MOST_BYTES: u64 = 16 << 20;
+
 fn read(path: &Path) -> Result<RunSpec, Problem> {
     let is_stdin = path == Path::new("-");
-    let mut text = String::new();
-    let read = match is_stdin {
-        true => std::io::stdin().lock().read_to_string(&mut text),
-        false => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
-    };
     let name = if is_stdin { "-".into() } else { path.to_string_lossy() };
-    read.map_err(|error| {
-        Problem::new(ProblemCode::InvalidSpec, format!("cannot read the spec `{name}`")).cause(error).hint(
-            "give the path of a file that `rowmill run … --print-spec` printed, or `-` for standard input",
-        )
-    })?;
+    let text = read_text(path, &name)?;
     let spec = RunSpec::from_json(&text, &name)?;
     if is_stdin && spec.input.location == Location::Stdin {
         return Err(usage("standard input cannot have both the spec and the rows")
             .hint("write the spec into a file, and name it with `--spec`"));
     }
     Ok(spec)
+}
+
+fn read_text(path: &Path, name: &str) -> Result<String, Problem> {
+    let unusable = |message: String| {
+        Problem::new(ProblemCode::InvalidSpec, message).hint(
+            "give the path of a file that `rowmill run … --print-spec` printed, or `-` for standard input",
+        )
+    };
+    let source: std::io::Result<Box<dyn Read>> = match path == Path::new("-") {
+        true => Ok(Box::new(std::io::stdin().lock())),
+        false => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    let mut bytes = Vec::new();
+    let read = source.and_then(|source| source.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| unusable(format!("cannot read the spec `{name}`")).cause(error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(unusable(format!("`{name}` is larger than 16 MiB, and so it is no spec")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        unusable(format!("`{name}` is no spec: it is not text in UTF-8, from byte {} on", at + 1))
+    })
 }

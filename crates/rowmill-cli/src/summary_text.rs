@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rowmill::wording::settings::{REMOVED_ROWS, SQL};
 use rowmill::{
     FailureExample, FailureGroup, Money, Output, OutputChanges, RowId, RunReport, RunSpec, StopCause,
     TableTarget,
@@ -10,6 +11,7 @@ use rowmill::{
 use crate::layout::{cut, folded, printable, width};
 use crate::numbers::{counted, grouped, rate, time};
 use crate::printer::next_step;
+use crate::vocabulary::worded;
 
 /// The most groups of failures that an example is shown of.
 const EXAMPLES: usize = 5;
@@ -121,7 +123,10 @@ fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     }
     let have = |rows: u64| if rows == 1 { "has" } else { "have" };
     let are = |rows: u64| if rows == 1 { "is" } else { "are" };
-    let place = if context.asks_a_query { "the result of `--sql`" } else { "the input any more" };
+    let place = match context.asks_a_query {
+        true => worded(format!("the result of {SQL}")),
+        false => "the input any more".to_owned(),
+    };
     if *moved_rows > 0 {
         let rows = counted(*moved_rows, "row");
         let have = have(*moved_rows);
@@ -131,9 +136,9 @@ fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     }
     if *removed_rows > 0 {
         let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));
+        let drop = worded(REMOVED_ROWS.to("drop").to_string());
         lines.push(format!(
-            "gone:   {rows} {are} not in {place}, and kept at the end of the output; `--removed-rows drop` \
-             leaves such rows out"
+            "gone:   {rows} {are} not in {place}, and kept at the end of the output; {drop} leaves such rows out"
         ));
     }
     if *dropped_rows > 0 {

@@ -1,6 +1,28 @@
-//! How people at a command line are told of settings: by their flags.
+//! How people at a command line are told of settings: by their flags, or by the fields of the spec that they run.
 
-use rowmill::wording::{Action, ActionMention, SettingMention, Vocabulary};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rowmill::wording::{Action, ActionMention, SettingMention, Vocabulary, Words};
+
+use crate::spec_vocabulary::SPEC_FIELDS;
+
+static RUNS_SPEC: AtomicBool = AtomicBool::new(false);
+
+/// Has settings told as fields of a spec from now on: the command of this process runs one, and flags for them would be
+/// refused.
+pub(crate) fn use_spec_fields() {
+    RUNS_SPEC.store(true, Ordering::Relaxed);
+}
+
+/// The words of the command of this process.
+pub(crate) fn vocabulary() -> Vocabulary {
+    if RUNS_SPEC.load(Ordering::Relaxed) { SPEC_FIELDS } else { FLAGS }
+}
+
+/// A text with settings named in the words of the command of this process.
+pub(crate) fn worded(text: impl Into<Words>) -> String {
+    text.into().render(vocabulary())
+}
 
 /// The words of the command line.
 pub const FLAGS: Vocabulary = Vocabulary { name_settings, describe_action };

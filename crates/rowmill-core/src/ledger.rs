@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 
 use crate::agent::Happening;
 use crate::limits::Spend;
-use crate::ports::{AskedKey, Group, NoteEvent, ParkedRow, TurnLine};
-use crate::record::EnvelopeHead;
+use crate::ports::{AskedKey, Group, NamedRow, NoteEvent, ParkedRow, TurnLine};
+use crate::record::{EnvelopeHead, IdField};
 
 /// What an event of a ledger says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerEvent {
     /// Rows were about to be sent.
-    Taken(Vec<u64>),
+    Taken(Vec<NamedRow>),
     /// Rows were given back unsent.
-    Released(Vec<u64>),
+    Released(Vec<NamedRow>),
     /// The run cannot have spent more than this when the event was appended, nor until the next one.
     SpentAtMost(Spend),
     /// Something happened to a row that went on: its number and its id. [`TurnLine::parse`] tells what.
@@ -54,20 +54,29 @@ pub fn write_group(group: &Group<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     records
 }
 
-fn write_rows(event: &str, rows: &[u64], out: &mut Vec<u8>) {
+fn write_rows(event: &str, rows: &[NamedRow], out: &mut Vec<u8>) {
     if rows.is_empty() {
         return;
     }
     out.extend_from_slice(b"{\"event\":\"");
     out.extend_from_slice(event.as_bytes());
     out.extend_from_slice(b"\",\"rows\":[");
+    write_list(rows, out, |row, out| out.extend_from_slice(row.number.to_string().as_bytes()));
+    // Numbers say everything where rows have no other ids.
+    if rows.iter().any(|row| row.id != RowId::Number(row.number)) {
+        out.extend_from_slice(b"],\"ids\":[");
+        write_list(rows, out, |row, out| row.id.write_json(out));
+    }
+    out.extend_from_slice(b"]}\n");
+}
+
+fn write_list(rows: &[NamedRow], out: &mut Vec<u8>, write: impl Fn(&NamedRow, &mut Vec<u8>)) {
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(row.to_string().as_bytes());
+        write(row, out);
     }
-    out.extend_from_slice(b"]}\n");
 }
 
 fn write_cover(spent: Spend, out: &mut Vec<u8>) {
@@ -144,9 +153,9 @@ struct Fields<'a> {
     #[serde(borrow)]
     envelope: Option<&'a RawValue>,
     rows: Option<Vec<u64>>,
+    ids: Option<Vec<IdField>>,
     row: Option<u64>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    id: Option<IdField>,
     waits_for: Option<Vec<String>>,
     spent: Option<Spend>,
     #[serde(borrow)]
@@ -160,15 +169,15 @@ impl LedgerEvent {
     ///
     /// What is wrong with the line.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let mut fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match &*fields.event {
             "row_ended" => {
                 let envelope = fields.envelope.ok_or("an ended row without an envelope")?;
                 let head = EnvelopeHead::parse(envelope.get().as_bytes());
                 head.map(Self::Ended).map_err(|error| error.to_string())
             }
-            "rows_taken" => fields.rows.map(Self::Taken).ok_or_else(|| "no `rows`".into()),
-            "rows_released" => fields.rows.map(Self::Released).ok_or_else(|| "no `rows`".into()),
+            "rows_taken" => fields.named_rows().map(Self::Taken),
+            "rows_released" => fields.named_rows().map(Self::Released),
             "spent_at_most" => fields.spent.map(Self::SpentAtMost).ok_or_else(|| "no `spent`".into()),
             "turn" => {
                 let (row, id) = fields.named_row()?;
@@ -189,13 +198,24 @@ impl LedgerEvent {
 }
 
 impl Fields<'_> {
-    fn named_row(&self) -> Result<(u64, RowId), String> {
-        let (Some(row), Some(id)) = (self.row, self.id) else { return Err("no `row` or no `id`".into()) };
-        let id = match serde_json::from_str::<u64>(id.get()) {
-            Ok(number) => RowId::Number(number),
-            Err(_) => RowId::Text(serde_json::from_str(id.get()).map_err(|error| error.to_string())?),
+    fn named_row(&mut self) -> Result<(u64, RowId), String> {
+        match (self.row, self.id.take()) {
+            (Some(row), Some(IdField(id))) => Ok((row, id)),
+            _ => Err("no `row` or no `id`".into()),
+        }
+    }
+
+    fn named_rows(self) -> Result<Vec<NamedRow>, String> {
+        let rows = self.rows.ok_or("no `rows`")?;
+        let Some(ids) = self.ids else {
+            let by_number = |number| NamedRow { number, id: RowId::Number(number) };
+            return Ok(rows.into_iter().map(by_number).collect());
         };
-        Ok((row, id))
+        if ids.len() != rows.len() {
+            return Err("not as many `ids` as `rows`".into());
+        }
+        let named = |(number, IdField(id))| NamedRow { number, id };
+        Ok(rows.into_iter().zip(ids).map(named).collect())
     }
 }
 
@@ -218,12 +238,15 @@ mod tests {
         let parked = [ParkedRow { row: 6, id: RowId::Number(6), waits_for: vec!["job \"1\"".into()] }];
         let note = NoteEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
         let spent = Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 };
+        let named = |number, id: &str| NamedRow { number, id: RowId::Text(id.into()) };
+        let taken = [named(4, "4"), named(5, "fü\"nf"), NamedRow { number: 6, id: RowId::Number(6) }];
+        let released = [NamedRow { number: 9, id: RowId::Number(9) }];
         let group = Group {
-            taken: &[4, 5],
+            taken: &taken,
             records: &[ended(), ended()],
             turns: &turns,
             parked: &parked,
-            released: &[9],
+            released: &released,
             cover: Some(spent),
             notes: std::slice::from_ref(&note),
         };
@@ -242,9 +265,9 @@ mod tests {
                 LedgerEvent::Turn(5, id),
                 LedgerEvent::Parked(parked[0].clone()),
                 LedgerEvent::Note(note),
-                LedgerEvent::Released(vec![9]),
+                LedgerEvent::Released(released.to_vec()),
                 LedgerEvent::SpentAtMost(spent),
-                LedgerEvent::Taken(vec![4, 5]),
+                LedgerEvent::Taken(taken.to_vec()),
             ]
         );
     }
@@ -261,8 +284,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_named_by_their_numbers_where_they_have_no_other_ids() {
+        let rows = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
+        let mut out = Vec::new();
+        write_group(&Group { taken: &rows, ..Group::default() }, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"event\":\"rows_taken\",\"rows\":[4,5]}\n");
+    }
+
+    #[test]
     fn a_line_that_is_no_event_is_refused_with_what_is_wrong() {
-        for line in ["nonsense", "{}", r#"{"event":"rows_taken"}"#, r#"{"event":"turn","row":1}"#] {
+        for line in [
+            "nonsense",
+            "{}",
+            r#"{"event":"rows_taken"}"#,
+            r#"{"event":"rows_taken","rows":[1,2],"ids":["a"]}"#,
+            r#"{"event":"turn","row":1}"#,
+        ] {
             assert!(LedgerEvent::parse(line.as_bytes()).is_err(), "{line}");
         }
     }

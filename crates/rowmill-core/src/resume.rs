@@ -6,7 +6,7 @@ use std::hash::Hash;
 use rowmill_types::RowId;
 
 use crate::agent::Happening;
-use crate::ports::{ParkedRow, RecordId};
+use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId};
 use crate::record::EnvelopeHead;
 use crate::select::{IdSet, InputStretches, OutputStretches, RecordMap, RowPlaces, RowStretch};
 
@@ -19,10 +19,10 @@ pub struct Resume {
     ok: IdSet,
     failed: IdSet,
     kept: RecordMap,
-    in_flight: HashSet<u64>,
-    /// Rows that wait for something outside of the process, and the numbers that they had.
+    /// Rows whose calls were cut; by their numbers in ledgers of versions that wrote no ids.
+    in_flight: HashSet<RowId>,
+    /// Rows that wait for something outside of the process.
     parked: IdSet,
-    parked_numbers: IdSet,
     /// Rows whose tools may have run: nobody may run them again unasked.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
@@ -38,13 +38,13 @@ pub struct Resume {
     stretches: VecDeque<RowStretch>,
     /// Whether the ledger has records of rows.
     has_ledger_rows: bool,
+    /// Up to where the output has what the ledger says.
+    settled_to: LedgerPosition,
 }
 
 /// The turns of a row that were kept.
 #[derive(Debug, Default)]
 struct Turns {
-    /// The number that the row had.
-    number: u64,
     spans: Vec<RecordId>,
     /// How many of them a record has told: one that says that the row was not finished.
     told: usize,
@@ -98,12 +98,19 @@ impl Resume {
         Self { retry_undecided, ..Self::default() }
     }
 
+    /// Takes in that the output has what the ledger says up to here, and rows that could not be read are
+    /// where the output says. The ledger may have told of them before they were mended or moved.
+    pub fn saw_settled_to(&mut self, position: LedgerPosition) {
+        self.settled_to = position;
+    }
+
     /// Takes in one envelope of the output.
     pub fn saw_output(&mut self, head: &EnvelopeHead) {
+        self.forget_stand_in(head);
         if head.ok {
             self.failed.remove(&head.id);
             self.undecided.remove(&head.id);
-            self.in_flight.remove(&head.number);
+            self.remove_in_flight(&head.id, head.number);
             if self.ok.insert(&head.id) {
                 self.places.add(&head.id, head.number);
                 self.in_output.add(&head.id, head.number);
@@ -114,27 +121,26 @@ impl Resume {
     }
 
     /// Takes in rows that the ledger says were about to be sent.
-    pub fn saw_taken(&mut self, numbers: &[u64]) {
-        self.in_flight.extend(numbers);
+    pub fn saw_taken(&mut self, rows: Vec<NamedRow>) {
+        self.in_flight.extend(rows.into_iter().map(|row| row.id));
     }
 
     /// Takes in rows that the ledger says were given back unsent.
-    pub fn saw_released(&mut self, numbers: &[u64]) {
-        remove_all(&mut self.in_flight, numbers);
+    pub fn saw_released(&mut self, rows: &[NamedRow]) {
+        // Ledgers of versions that wrote no ids name rows by their numbers.
+        let names = rows.iter().flat_map(|row| [row.id.clone(), RowId::Number(row.number)]);
+        remove_all(&mut self.in_flight, names);
     }
 
     /// Takes in a row that the ledger says waits for something outside of the process.
     pub fn saw_parked(&mut self, row: &ParkedRow) {
-        self.in_flight.remove(&row.row);
+        self.remove_in_flight(&row.id, row.row);
         self.parked.insert(&row.id);
-        self.parked_numbers.insert(&RowId::Number(row.row));
     }
 
     /// Takes in something that the ledger says happened to a row that went on.
-    pub fn saw_turn(&mut self, id: &RowId, number: u64, span: RecordId) {
-        let turns = self.turns.entry(id.clone()).or_default();
-        turns.number = number;
-        turns.spans.push(span);
+    pub fn saw_turn(&mut self, id: &RowId, span: RecordId) {
+        self.turns.entry(id.clone()).or_default().spans.push(span);
     }
 
     /// Takes in what it was that happened.
@@ -169,11 +175,14 @@ impl Resume {
 
     /// Takes in a row that the ledger says has ended, with its place there.
     pub fn saw_ended(&mut self, head: &EnvelopeHead, span: RecordId) {
-        self.in_flight.remove(&head.number);
+        self.remove_in_flight(&head.id, head.number);
         self.parked.remove(&head.id);
-        self.parked_numbers.remove(&RowId::Number(head.number));
         if !head.keeps_turns() {
             self.turns.remove(&head.id);
+        }
+        let is_settled = span.position() < self.settled_to;
+        if !is_settled {
+            self.forget_stand_in(head);
         }
         if self.ok.contains(&head.id) {
             return;
@@ -185,9 +194,25 @@ impl Resume {
             if self.kept.insert(&head.id, span) {
                 self.places.add(&head.id, head.number);
             }
-        } else {
+        } else if !(head.stands_in && is_settled) {
             self.saw_failure(head, Some(span));
         }
+    }
+
+    /// A row with an id was found where one could not be read before, whose number stood in for its id.
+    fn forget_stand_in(&mut self, head: &EnvelopeHead) {
+        if matches!(head.id, RowId::Text(_)) {
+            self.failed.remove(&RowId::Number(head.number));
+        }
+    }
+
+    fn remove_in_flight(&mut self, id: &RowId, number: u64) {
+        self.in_flight.remove(id);
+        self.in_flight.remove(&RowId::Number(number));
+    }
+
+    fn is_in_flight(&self, id: &RowId, number: u64) -> bool {
+        self.in_flight.contains(id) || self.in_flight.contains(&RowId::Number(number))
     }
 
     /// Takes in a failure, with its place in the ledger if it was found there.
@@ -200,7 +225,7 @@ impl Resume {
         self.undecided.remove(&head.id);
         if head.interrupted {
             self.failed.remove(&head.id);
-            self.in_flight.insert(head.number);
+            self.in_flight.insert(head.id.clone());
         } else if head.outcome_unknown && !self.retry_undecided {
             self.failed.remove(&head.id);
             self.undecided.insert(&head.id);
@@ -240,25 +265,22 @@ impl Resume {
     #[must_use]
     pub fn counts(&self) -> ResumeCounts {
         // The record of a row that failed, or that a stop left unfinished, told how its calls ended.
-        let is_untold = |(id, turns): &(&RowId, &Turns)| {
-            !self.in_flight.contains(&turns.number) && !self.failed.contains(id) && !self.parked.contains(id)
+        let is_untold = |id: &&RowId| {
+            !self.in_flight.contains(id) && !self.failed.contains(id) && !self.parked.contains(id)
         };
-        let only_turns = self.turns.iter().filter(is_untold).count();
+        let only_turns = self.turns.keys().filter(is_untold).count();
         let cut_tools = self.turns.values().filter(|turns| !turns.running.is_empty()).count();
-        let taken_again = self.in_flight.iter().filter(|number| self.was_parked(**number)).count();
+        // A row is counted once, by what was told of it last.
+        let taken_again = |from: &IdSet| self.in_flight.iter().filter(|id| from.contains(id)).count() as u64;
         ResumeCounts {
             done: self.ok.len() + self.kept.len() as u64,
-            failed: self.failed.len(),
+            failed: self.failed.len() - taken_again(&self.failed),
             unknown: (self.in_flight.len() + only_turns).saturating_sub(cut_tools) as u64,
             with_turns: (self.turns.len() - cut_tools) as u64,
             cut_tools: cut_tools as u64,
             undecided: self.undecided.len(),
-            parked: self.parked.len().saturating_sub(taken_again as u64),
+            parked: self.parked.len() - taken_again(&self.parked),
         }
-    }
-
-    fn was_parked(&self, number: u64) -> bool {
-        self.parked_numbers.contains(&RowId::Number(number))
     }
 
     /// Adds a row to counts of a part of the rows.
@@ -290,9 +312,9 @@ impl Resume {
             self.unpublished.get(id).map_or(Standing::Done, Standing::Kept)
         } else if let Some(span) = self.kept.get(id) {
             Standing::Kept(span)
-        } else if self.parked.contains(id) && !self.in_flight.contains(&number) {
+        } else if self.parked.contains(id) && !self.is_in_flight(id, number) {
             Standing::Parked
-        } else if self.in_flight.contains(&number) || self.turns.contains_key(id) {
+        } else if self.is_in_flight(id, number) || self.turns.contains_key(id) {
             // A row that has turns was paid for, even if a later part of the run gave it back.
             Standing::Unknown
         } else if self.failed.contains(id) {
@@ -304,9 +326,9 @@ impl Resume {
 }
 
 /// Takes rows out of those in flight, with one look for each: a run that stops may give back all of them.
-fn remove_all<T: Eq + Hash>(in_flight: &mut HashSet<T>, rows: &[T]) {
+fn remove_all<T: Eq + Hash>(in_flight: &mut HashSet<T>, rows: impl Iterator<Item = T>) {
     for row in rows {
-        in_flight.remove(row);
+        in_flight.remove(&row);
     }
 }
 

@@ -42,6 +42,9 @@ pub struct RunHeader {
     /// From where on turns are of the agents that work now.
     #[serde(default)]
     pub turns_from: LedgerPosition,
+    /// Up to where the output has what the ledger says of rows: their latest envelopes, in its order.
+    #[serde(default)]
+    pub settled_to: LedgerPosition,
     /// What rows used before this ledger began, for a look ahead at the next run.
     #[serde(default)]
     pub history: History,
@@ -96,6 +99,7 @@ impl RunHeader {
             spent: Spend::default(),
             counted: LedgerPosition::START,
             turns_from: LedgerPosition::START,
+            settled_to: LedgerPosition::START,
             history: History::default(),
             schema: None,
             texts: RunTexts::default(),

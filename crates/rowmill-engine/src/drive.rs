@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::history::History;
-use rowmill_core::ports::{Event, Observer, ParkedRow};
+use rowmill_core::ports::{Event, NamedRow, Observer, ParkedRow};
 use rowmill_core::select::RowPlaces;
 use rowmill_core::summary::Tally;
 use rowmill_types::{ErrorKind, Problem};
@@ -78,8 +78,8 @@ pub(crate) struct Driver {
 /// What happened since the last write to the ledger.
 #[derive(Default)]
 pub(crate) struct Happened {
-    pub(crate) taken: Vec<u64>,
-    pub(crate) released: Vec<u64>,
+    pub(crate) taken: Vec<NamedRow>,
+    pub(crate) released: Vec<NamedRow>,
     pub(crate) ended: Vec<Ended>,
     pub(crate) parked: Vec<ParkedRow>,
     pub(crate) kept: Vec<Parcel>,
@@ -360,6 +360,6 @@ impl Driver {
 
     fn give_back(&mut self, prepared: &Prepared) {
         self.in_flight.remove(&prepared.ordinal);
-        self.now.released.push(prepared.row.number());
+        self.now.released.push(prepared.named());
     }
 }

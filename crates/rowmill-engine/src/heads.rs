@@ -85,7 +85,7 @@ impl Driver {
 
     /// Notes that a row is about to be sent.
     pub(crate) fn sends(&mut self, head: &Head) {
-        self.now.taken.push(head.prepared.row.number());
+        self.now.taken.push(head.prepared.named());
         self.in_flight.insert(head.prepared.ordinal);
     }
 

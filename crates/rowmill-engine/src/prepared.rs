@@ -8,7 +8,7 @@ use std::time::Duration;
 use rowmill_core::agent::{Course, Happening, Transcript};
 use rowmill_core::judge::{Judgement, judge};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, RecordId, Verdict};
+use rowmill_core::ports::{AskedKey, Finish, Finishing, KeptAnswer, NamedRow, RecordId, Verdict};
 use rowmill_core::record::{
     AnswerForm, CallReport, InputField, RatingReport, Record, ReusableAnswer, Reused, RowReport, ToolReport,
     TraceReport, total_cost, total_usage,
@@ -81,6 +81,11 @@ pub(crate) fn spent(calls: &[CallReport]) -> Spend {
 }
 
 impl Prepared {
+    /// How the ledger names it.
+    pub(crate) fn named(&self) -> NamedRow {
+        NamedRow { number: self.row.number(), id: self.id.clone() }
+    }
+
     /// A row whose prompt is not known yet.
     pub(crate) fn new(ordinal: u64, id: RowId, row: Row, recalled: Recalled) -> Self {
         Self {

@@ -42,7 +42,33 @@ pub fn permissions_count(closed: &Path, test: &str) -> bool {
 pub fn tell_skipped(test: &str, reason: &str) {
     let program = std::env::current_exe().expect("the program of a test has a path");
     let target = program.ancestors().nth(3).expect("it stands in the target folder");
-    let path = target.join("tests-that-could-not-run.txt");
+    write_skipped(&target.join("tests-that-could-not-run.txt"), test, reason);
+}
+
+fn write_skipped(path: &Path, test: &str, reason: &str) {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     writeln!(file.expect("the target folder can be written to"), "{test}: {reason}").expect("and the file");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "0 passed")]
+    fn a_test_that_is_not_found_where_permissions_count_does_not_pass() {
+        let readable = tempfile::NamedTempFile::new().expect("a file can be made");
+        permissions_count(readable.path(), "privileges::tests::there_is_no_such_test");
+    }
+
+    #[test]
+    fn every_test_that_could_not_run_is_written_down() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = folder.path().join("skipped.txt");
+        for test in ["one", "another"] {
+            write_skipped(&path, test, "it needs more");
+        }
+        let text = std::fs::read_to_string(path).expect("it was written");
+        assert_eq!(text, "one: it needs more\nanother: it needs more\n");
+    }
 }

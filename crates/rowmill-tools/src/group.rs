@@ -1,6 +1,6 @@
 //! Processes in groups of their own, so that whatever they start ends with them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,12 @@ use std::time::Duration;
 use rowmill_types::open_files_used_up;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
-/// How often the end of a process is looked for, at first and at most.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+use crate::survivors::ProcessMark;
+
+/// How often the end of a process is looked for beside being told, for programs that keep the signal from others.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a process could not be started, with what helps where this machine's limit on open files
 /// is the cause: a process takes three of them for its pipes.
@@ -25,7 +28,7 @@ pub(crate) fn with_remedy(error: io::Error) -> io::Error {
     }
 }
 
-/// A process and everything in its group. Dropping it ends them all.
+/// A process and everything that it started, in its group or in a session of its own. Dropping it ends them all.
 ///
 /// The process is not reaped before its group was killed: as long as it is there, at least as a
 /// zombie, nobody else gets its number, which is that of the group.
@@ -33,16 +36,18 @@ pub(crate) fn with_remedy(error: io::Error) -> io::Error {
 pub(crate) struct Group {
     child: Option<Child>,
     leader: Option<Pid>,
+    mark: Option<ProcessMark>,
     graves: Graves,
 }
 
 impl Group {
     /// Starts a process as the first of a new group.
     pub(crate) fn start(command: &mut Command, graves: &Graves) -> io::Result<Self> {
+        let mark = ProcessMark::put_on(command);
         let child = command.process_group(0).kill_on_drop(true).spawn().map_err(with_remedy)?;
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        graves.lock().living.extend(leader);
-        Ok(Self { child: Some(child), leader, graves: graves.clone() })
+        graves.lock().living.extend(leader.map(|leader| (leader, mark.clone())));
+        Ok(Self { child: Some(child), leader, mark: Some(mark), graves: graves.clone() })
     }
 
     /// The process, to take its pipes from.
@@ -64,12 +69,14 @@ impl Group {
             exited(leader).await;
         }
         self.kill();
+        self.end_survivors().await;
         self.child.as_mut()?.wait().await.ok()
     }
 
     /// Ends all processes of the group and waits for the first of them.
     pub(crate) async fn end(mut self) {
         self.kill();
+        self.end_survivors().await;
         if let Some(mut child) = self.child.take() {
             // It was killed, so there is nothing to learn from how it ended.
             drop(child.wait().await);
@@ -84,11 +91,21 @@ impl Group {
             kill(leader);
         }
     }
+
+    /// Ends what left the group. Looking for it takes a while, and others have calls to look after meanwhile.
+    async fn end_survivors(&mut self) {
+        if let Some(mark) = self.mark.take() {
+            drop(tokio::task::spawn_blocking(move || mark.end_processes()).await);
+        }
+    }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+        if let Some(mark) = self.mark.take() {
+            mark.end_processes();
+        }
         if let Some(child) = self.child.take() {
             self.graves.bury(child);
         }
@@ -107,13 +124,19 @@ fn has_exited(leader: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(leader), options), Ok(None))
 }
 
-/// Waits until a process has ended. It is not reaped, which is why it is looked for: whoever is told of
-/// the end of a process without code that is unsafe has it reaped.
+/// Waits until a process has ended. It is not reaped, unlike by whoever waits for it as a child: the signal says that
+/// some child has ended, and which one it was is looked up.
 async fn exited(leader: Pid) {
-    let mut pause = LOOK_AGAIN.0;
+    // Listened to before the first look, so that no end falls between the two.
+    let mut ends = signal(SignalKind::child()).ok();
     while !has_exited(leader) {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LOOK_AGAIN.1);
+        let told = async {
+            match &mut ends {
+                Some(ends) => drop(ends.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        drop(tokio::time::timeout(LOOK_AGAIN, told).await);
     }
 }
 
@@ -124,7 +147,7 @@ pub(crate) struct Graves(Arc<Mutex<Records>>);
 
 #[derive(Debug, Default)]
 struct Records {
-    living: HashSet<Pid>,
+    living: HashMap<Pid, ProcessMark>,
     dead: Vec<Child>,
 }
 
@@ -137,11 +160,16 @@ impl Graves {
 
     /// Ends every group that is left, whoever holds it, and waits for those that nobody holds.
     pub(crate) async fn clear(&self) {
-        let dead = {
+        let (living, dead) = {
             let mut records = self.lock();
-            records.living.drain().for_each(kill);
-            std::mem::take(&mut records.dead)
+            let living: Vec<_> = records.living.drain().collect();
+            living.iter().for_each(|(leader, _)| kill(*leader));
+            (living, std::mem::take(&mut records.dead))
         };
+        if !living.is_empty() {
+            let end_survivors = move || living.iter().for_each(|(_, mark)| mark.end_processes());
+            drop(tokio::task::spawn_blocking(end_survivors).await);
+        }
         for mut child in dead {
             drop(child.wait().await);
         }

@@ -17,6 +17,8 @@ const EVERYONE: &[&str] = &[
     "TMPDIR",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
+    // Whoever started rowmill as a tool ends what rowmill starts, too.
+    crate::survivors::VARIABLE,
 ];
 
 /// The variables that everyone gets, and `more`, as far as they are set.

@@ -10,6 +10,7 @@ mod several;
 mod shell;
 mod skills;
 mod stub;
+mod survivors;
 mod unknown;
 
 pub use limited::ParallelLimits;

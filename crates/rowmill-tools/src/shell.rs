@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
 use serde::Deserialize;
@@ -23,6 +24,8 @@ const TOOL: &str = "execute";
 const ENVIRONMENT: &[&str] = &["VIRTUAL_ENV"];
 /// How much of the beginning, and how much of the end, of a long output is kept.
 const KEPT: usize = 32 << 10;
+/// How long the last output of a shell that has ended is waited for; it is there at once, unless somebody holds the pipe.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs commands, each in a process group of its own that ends with the call.
 #[derive(Debug)]
@@ -98,8 +101,18 @@ impl Shell {
         let pipes = group.child().map(|child| (child.stdout.take(), child.stderr.take()));
         let (stdout, stderr) = pipes.unwrap_or_default();
         let (mut out, mut err) = (Excerpt::default(), Excerpt::default());
-        // When the shell has ended, so has everything that it started, and the pipes are closed.
-        let work = async { tokio::join!(group.ended(), out.read(stdout), err.read(stderr)).0 };
+        let work = async {
+            let streams = pin!(async { tokio::join!(out.read(stdout), err.read(stderr)) });
+            match select(pin!(group.ended()), streams).await {
+                Either::Left((status, streams)) => {
+                    // What the shell started has ended with it, and so the pipes are closed, unless a process holds them
+                    // that hides where it came from.
+                    drop(tokio::time::timeout(LAST_WORDS, streams).await);
+                    status
+                }
+                Either::Right((_, ended)) => ended.await,
+            }
+        };
         let ended = tokio::time::timeout(timeout, work).await;
         group.end().await;
         let status = match ended {

@@ -134,7 +134,7 @@ fn retain(
 ) -> Result<bool, Problem> {
     let Ended { end, header, known_by, .. } = ended;
     let all_ok = end.stopped.is_none() && ended.failed_rows() == 0;
-    let at_end = with_ledger(header, ended.ledger.ledger.position(), end);
+    let at_end = with_ledger(header, ended.ledger.ledger.position(), end, output);
     if spec.keep_temp == KeepTemp::Ledger {
         place.store.finish(at_end, Retention::Ledger)?;
         return Ok(true);

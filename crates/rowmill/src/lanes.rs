@@ -339,10 +339,13 @@ pub(crate) fn identity(setup: &Setup) -> String {
         digest_of(setup.instruction.clone()),
         digest_of(setup.schema.as_ref().map(ToString::to_string))
     );
-    for tool in &setup.tools {
-        identity.push_str(&format!("\n{}", digest(&tool.identity())));
-    }
+    setup.tools.iter().for_each(|tool| identity.push_str(&tool_line(tool)));
     identity
+}
+
+/// What a tool adds to the identity of a model.
+fn tool_line(tool: &ToolSpec) -> String {
+    format!("\n{}", digest(&tool.identity()))
 }
 
 /// A budget can be kept only if the worst case of a call is known and fits.
@@ -402,4 +405,16 @@ fn payable_answer(limit: Money, worst: Money, most: u64) -> Option<u64> {
     let tokens = u128::from(most) * u128::from(limit.pico()) / u128::from(worst.pico().max(1)) / 2;
     let tokens = u64::try_from(tokens).unwrap_or(most);
     Some(if tokens >= 1000 { 1000 } else { tokens / 100 * 100 }).filter(|tokens| *tokens > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_counts_by_text_that_no_change_of_the_code_changes() {
+        let schema = serde_json::json!({"type": "object"});
+        let tool = ToolSpec { name: "look".into(), description: None, schema };
+        assert_eq!(tool_line(&tool), format!("\n{}", digest(r#"["look",null,{"type":"object"}]"#)));
+    }
 }

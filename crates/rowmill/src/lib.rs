@@ -75,6 +75,7 @@ mod sides;
 mod spec;
 mod spec_check;
 mod spec_json;
+mod spec_mistake;
 mod spec_place;
 mod texts;
 mod traces;

@@ -144,6 +144,9 @@ pub(crate) fn resumed(
         resume.saw_output(&known_by.head(head));
     };
     let found = output.map(|file| scan_output(file.path(), saw)).transpose()?;
+    if let (Some(before), Some(_)) = (&before, &found) {
+        resume.saw_settled_to(before.settled_to);
+    }
     if let (Some(file), Some(OutputScan { length: 0, torn: true, .. }), None) = (output, &found, &before) {
         let message = format!("nothing says that `{}` is the output of a run", file.path().display());
         return Err(Problem::new(ProblemCode::OutputUnusable, message)
@@ -265,6 +268,7 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
     let mut known_by = header.as_ref().map_or(KnownBy::Ids(None), KnownBy::of);
     scan_output(&path, |head| resume.saw_output(&known_by.head(head)))?;
     if let Some(header) = &header {
+        resume.saw_settled_to(header.settled_to);
         (_, spent) = scan_ledger(&*store, header, &mut resume)?;
     }
     Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
@@ -313,14 +317,21 @@ pub(crate) fn compact(
     place.store.finish(next, Retention::Header)
 }
 
-/// The header of an ended run whose ledger stays. What the run spent is known now, so a resume need not
-/// count the most that the ledger vouched for.
-pub(crate) fn with_ledger(header: &RunHeader, counted: LedgerPosition, end: &RunEnd) -> RunHeader {
-    let ended = RunHeader { unfinished: unfinished(end), ..header.clone() };
+/// The header of an ended run whose ledger stays, up to `end_of_ledger`. What the run spent is known now, so a
+/// resume need not count the most that the ledger vouched for.
+pub(crate) fn with_ledger(
+    header: &RunHeader,
+    end_of_ledger: LedgerPosition,
+    end: &RunEnd,
+    output: Option<&OutputFile>,
+) -> RunHeader {
+    // The output was put in order before.
+    let settled_to = output.map_or(header.settled_to, |_| end_of_ledger);
+    let ended = RunHeader { unfinished: unfinished(end), settled_to, ..header.clone() };
     match &end.stopped {
         // A ledger that could not be written may lack something.
         Some(StopCause::Problem(_)) => ended,
-        _ => RunHeader { spent: end.spent, counted, ..ended },
+        _ => RunHeader { spent: end.spent, counted: end_of_ledger, ..ended },
     }
 }
 

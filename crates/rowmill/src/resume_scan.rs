@@ -9,7 +9,7 @@ use rowmill_core::ports::{LedgerPosition, NoteEvent, RunStore, ScannedEvent, Tur
 use rowmill_core::record::{total_cost, total_usage};
 use rowmill_core::resume::Resume;
 use rowmill_core::run_header::RunHeader;
-use rowmill_types::{Money, Problem, ProblemCode};
+use rowmill_types::{Money, Problem, ProblemCode, RowId};
 
 /// Takes in what the ledger says; returns where it ends, and what the run cannot have spent more than.
 ///
@@ -26,25 +26,25 @@ pub(crate) fn scan_ledger(
         let ScannedEvent { id: record, event, line } = scanned;
         let is_new = record.position() >= header.counted;
         match event {
-            LedgerEvent::Taken(rows) => resume.saw_taken(&rows),
+            LedgerEvent::Taken(rows) => resume.saw_taken(rows),
             LedgerEvent::Released(rows) => resume.saw_released(&rows),
             LedgerEvent::SpentAtMost(spent) if is_new => cover = Some(spent),
             LedgerEvent::SpentAtMost(_) => {}
             LedgerEvent::Parked(row) => resume.saw_parked(&row),
             LedgerEvent::Note(note) => check_known(&note)?,
-            LedgerEvent::Turn(row, id) => {
+            LedgerEvent::Turn(_, id) => {
                 let is_current = record.position() >= header.turns_from;
                 let parsed = if is_new || is_current { TurnLine::parse(line).ok() } else { None };
                 let happening = parsed.map(|(_, happening)| happening);
                 if is_current {
-                    resume.saw_turn(&id, row, record);
+                    resume.saw_turn(&id, record);
                     happening.iter().for_each(|happening| resume.saw_happening(&id, happening));
                 }
-                recorded.turn(row, happening.as_ref(), is_new, is_current);
+                recorded.turn(id, happening.as_ref(), is_new, is_current);
             }
             LedgerEvent::Ended(head) => {
                 resume.saw_ended(&head, record);
-                let tells_calls = recorded.ended(head.number, line, is_new);
+                let tells_calls = recorded.ended(&head.id, line, is_new);
                 if head.keeps_turns() && tells_calls {
                     resume.saw_told(&head.id);
                 }
@@ -70,12 +70,12 @@ fn check_known(note: &NoteEvent) -> Result<(), Problem> {
 struct Recorded {
     sum: Spend,
     /// What the turns of rows used that no record has told yet.
-    open: HashMap<u64, Spend>,
+    open: HashMap<RowId, Spend>,
 }
 
 impl Recorded {
     /// Adds what a turn used.
-    fn turn(&mut self, row: u64, happening: Option<&Happening>, is_new: bool, is_current: bool) {
+    fn turn(&mut self, row: RowId, happening: Option<&Happening>, is_new: bool, is_current: bool) {
         let Some(Happening::Answered { calls, .. } | Happening::Failed { calls, .. }) = happening else {
             return;
         };
@@ -91,8 +91,8 @@ impl Recorded {
 
     /// Adds what a record says its row spent, beside what its turns have said; whether it
     /// tells of any call.
-    fn ended(&mut self, row: u64, line: &[u8], is_new: bool) -> bool {
-        let is_open = self.open.contains_key(&row);
+    fn ended(&mut self, row: &RowId, line: &[u8], is_new: bool) -> bool {
+        let is_open = self.open.contains_key(row);
         if !is_new && !is_open {
             return false;
         }
@@ -101,7 +101,7 @@ impl Recorded {
         if usage.provider_attempts.is_empty() {
             return false;
         }
-        let open = self.open.remove(&row).unwrap_or_default();
+        let open = self.open.remove(row).unwrap_or_default();
         if is_new {
             let told = usage.turn.input_tokens + usage.turn.output_tokens;
             let cost = usage.cost_usd.saturating_sub(open.cost);

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rowmill_core::known_secrets::without_value;
 use rowmill_types::{Problem, ProblemCode};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::spec::RunSpec;
-use crate::spec_place::{Place, nearest_field};
+use crate::spec_mistake::{SpecText, plain_mistake};
+use crate::spec_place::Place;
 
 /// The version of the form that specs are written in.
 const VERSION: u64 = 1;
@@ -103,6 +103,9 @@ impl RunSpec {
     ///
     /// It is no spec, or says things that exclude each other. The message names the place.
     pub fn from_json(text: &str, source: &str) -> Result<Self, Problem> {
+        // What is no JSON is told first: of such a text nothing else can be said.
+        serde_json::from_str::<IgnoredAny>(text)
+            .map_err(|error| refused(text, source, &error, SpecText::Broken))?;
         // Whoever has a spec of another version is told that, and not what is strange in it.
         read::<VersionOnly>(text, source)?;
         let spec: Self = read(text, source)?;
@@ -120,15 +123,16 @@ pub fn run_spec_schema() -> serde_json::Value {
 }
 
 fn read<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, Problem> {
-    serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let place = Place::at(text, line, column);
-        let whole = error.to_string();
-        let what = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what);
-        let cause = nearest_field(what).unwrap_or_else(|| without_value(what));
-        let message = format!("`{source}` is not a valid spec at line {line}, column {column}{place}");
-        invalid(message).cause(cause)
-    })
+    serde_json::from_str(text).map_err(|error| refused(text, source, &error, SpecText::Json))
+}
+
+fn refused(text: &str, source: &str, error: &serde_json::Error, kind: SpecText) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let place = Place::at(text, line, column);
+    let whole = error.to_string();
+    let what = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what);
+    let message = format!("`{source}` is not a valid spec at line {line}, column {column}{place}");
+    invalid(message).cause(plain_mistake(what, kind))
 }
 
 fn invalid(message: String) -> Problem {

@@ -80,18 +80,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is said of a field that there is not, with the one that was meant; `None` for any other message.
-pub(crate) fn nearest_field(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("unknown field `")?;
-    let (given, known) = rest.split_once("`, expected ")?;
-    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    let near = known.iter().map(|&name| (strsim::osa_distance(given, name), name)).min();
-    Some(match near.filter(|(distance, _)| *distance <= given.len().div_ceil(3)) {
-        Some((_, name)) => format!("unknown field `{given}`; did you mean `{name}`?"),
-        None => format!("unknown field `{given}`; there are `{}`", known.join("`, `")),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,19 +96,5 @@ mod tests {
         assert_eq!(path(2, 43), ": `b.f`");
         assert_eq!(path(2, 44), ": `b`");
         assert_eq!(path(9, 99), "", "nothing is behind the end");
-    }
-
-    #[test]
-    fn a_field_that_is_misspelt_is_told_the_one_that_was_meant() {
-        let told = |given: &str| nearest_field(given).unwrap();
-        assert_eq!(
-            told("unknown field `modle`, expected one of `model`, `agents`"),
-            "unknown field `modle`; did you mean `model`?"
-        );
-        assert_eq!(
-            told("unknown field `colour`, expected `model` or `agents`"),
-            "unknown field `colour`; there are `model`, `agents`"
-        );
-        assert_eq!(nearest_field("missing field `input`"), None);
     }
 }

@@ -22,8 +22,8 @@ use rowmill::{Problem, StandardOutput};
 
 use crate::args::{Arguments, BatchCommand, Command, command};
 use crate::other_tools::with_tip;
-use crate::spec_file::check_beside;
-use crate::{open_files, printer};
+use crate::spec_file::{check_beside, names_spec};
+use crate::{open_files, printer, vocabulary};
 
 pub(crate) use cache::CacheFlags;
 pub(crate) use card::CardFlags;
@@ -47,11 +47,24 @@ pub fn main() -> ExitCode {
     ExitCode::from(code.unwrap_or_else(|problem| told_problem(&problem)) as u8)
 }
 
-/// The command line, as it was given and as it is meant.
+/// The command line, as it was given and as it is meant. A spec is complete, so variables of the environment that
+/// stand for flags are not even looked at beside one.
 fn arguments() -> Result<(ArgMatches, Arguments), clap::Error> {
-    let given = command().try_get_matches()?;
+    let given = match without_variables(command()).try_get_matches() {
+        Ok(given) if names_spec(&given) => {
+            vocabulary::use_spec_fields();
+            given
+        }
+        _ => command().try_get_matches()?,
+    };
     let arguments = Arguments::from_arg_matches(&given).map_err(|error| error.format(&mut command()))?;
     Ok((given, arguments))
+}
+
+/// A command whose flags are given by the command line alone.
+fn without_variables(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|flag| flag.env(None));
+    command.mut_subcommands(without_variables)
 }
 
 /// Says what stopped a command, and gives what the process ends with.

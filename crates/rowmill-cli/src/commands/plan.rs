@@ -1,5 +1,7 @@
 //! `rowmill plan`: what a run would come to.
 
+use rowmill::wording::actions::SET_PRICES;
+use rowmill::wording::settings::{RPM, TPM};
 use rowmill::{ExitCode, Interval, Money, PlanLimits, PlanReport, Problem};
 
 use crate::args::PlanFlags;
@@ -7,6 +9,7 @@ use crate::conduct::conduct;
 use crate::numbers::{counted, grouped, time};
 use crate::planned_budget::PlannedBudget;
 use crate::resolve::{Resolved, resolved};
+use crate::vocabulary::worded;
 use crate::{open_files, printer};
 
 /// Runs the command.
@@ -56,7 +59,7 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
         }
         (Some(cost), None) => format!("cost:   {} with live calls", money(cost)),
         (None, _) => {
-            "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`".to_owned()
+            worded(format!("cost:   unknown: give the price {SET_PRICES}, and see `rowmill models MODEL`"))
         }
     });
     if let Some(cost) = report.batch_cost_usd {
@@ -75,10 +78,11 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
             "time:   unknown, as the length of answers is; `--sample-calls N` tells more".to_owned()
         }
         None if report.answers_seen => {
-            "time:   unknown: no limits are known; give `--rpm` or `--tpm`".to_owned()
+            worded(format!("time:   unknown: no limits are known; give {RPM} or {TPM}"))
         }
-        None => "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`"
-            .to_owned(),
+        None => worded(format!(
+            "time:   unknown: no limits are known; give {RPM} or {TPM}, or use `--sample-calls N`"
+        )),
     });
     if report.sample_cost_usd > Money::ZERO {
         lines.push(format!("        the sample calls cost {}", report.sample_cost_usd));

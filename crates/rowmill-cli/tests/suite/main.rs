@@ -73,6 +73,7 @@ mod select;
 mod signals;
 mod simulate;
 mod simulate_tools;
+mod spec_words;
 mod specs;
 mod standard_output;
 mod structured;

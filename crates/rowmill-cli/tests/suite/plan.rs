@@ -150,7 +150,7 @@ fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
     for text in [
         "estimate, ±",
         "output: unknown; `--sample-calls N` tells more\n",
-        "cost:   unknown: give the price in `rowmill.toml`, and see `rowmill models MODEL`\n",
+        "cost:   unknown: give the price at the top of `rowmill.toml`, and see `rowmill models MODEL`\n",
         "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`\n",
     ] {
         assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);

@@ -70,6 +70,41 @@ fn rows_that_moved_after_a_kill_are_found_in_ledger_and_output() {
     assert_eq!(simulator.stats().requests, 3, "four were answered before");
 }
 
+#[test]
+fn rows_whose_calls_were_cut_are_counted_by_their_ids_when_rows_move_between_kills() {
+    let home = Home::new();
+    for (input, unknown) in [("a b c d", 0), ("c d a b", 2)] {
+        home.write("in.jsonl", &rows(input));
+        let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+        let args = [&WITH_IDS[..], &["--parallel", "2", "--resume"]].concat();
+        let running = home.run().on(&simulator).args(&args).start();
+        simulator.wait_until_blocking(|stats| stats.requests == 2);
+        let ended = running.kill();
+        if unknown > 0 {
+            ended.resumed(0, 0, unknown);
+        }
+    }
+    let simulator = Simulator::start_blocking(Script::new());
+    let ended = home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
+    ended.resumed(0, 0, 4);
+    assert_eq!(ids_in_order(&home), "c d a b");
+}
+
+#[test]
+fn a_row_that_was_mended_is_counted_as_done_beside_a_ledger_that_was_kept() {
+    let simulator = Simulator::start_blocking(Script::new());
+    let home = Home::new();
+    let run = |code: i32, args: &[&str]| {
+        home.run().on(&simulator).args(&WITH_IDS).args(&["--keep-temp"]).args(args).ends_with(code)
+    };
+    home.write("in.jsonl", &format!("{}broken\n{}", row("a"), row("c")));
+    run(3, &[]);
+    home.write("in.jsonl", &rows("x a b c"));
+    run(0, &["--resume", "--accept-changes"]).resumed(2, 1, 0);
+    run(0, &["--resume"]).resumed(4, 0, 0);
+    assert_eq!(ids_in_order(&home), "x a b c");
+}
+
 /// Checks that there is one envelope per row of the input, in its order: of a row that cannot be read its number.
 #[track_caller]
 fn assert_follows_input(home: &Home, ids: &[&str]) {

@@ -20,8 +20,8 @@ pub use dataset::{
 
 pub use own::{Finish, Finishing, Prompting, Prompts, Verdict};
 pub use store::{
-    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, NoteEvent, OpenLedger, ParkedRow,
-    PreparedRun, RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent, TurnLine,
+    Appended, Durability, Epoch, Group, Ledger, LedgerPosition, LedgerRoom, NamedRow, NoteEvent, OpenLedger,
+    ParkedRow, PreparedRun, RecordId, RecordReader, Retention, RunLock, RunStore, ScannedEvent, TurnLine,
 };
 pub use tools::{HookCall, HookKind, Hooks, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 

@@ -282,7 +282,7 @@ pub enum Retention {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Group<'a> {
     /// Rows that are about to be sent.
-    pub taken: &'a [u64],
+    pub taken: &'a [NamedRow],
     /// Records of rows that ended.
     pub records: &'a [Record],
     /// What happened to rows that go on, where turns are kept.
@@ -291,11 +291,21 @@ pub struct Group<'a> {
     pub parked: &'a [ParkedRow],
     /// Rows that were taken and are given back: nothing is in flight for them, and
     /// nothing was answered.
-    pub released: &'a [u64],
+    pub released: &'a [NamedRow],
     /// What the run cannot have spent more than, with everything that is in flight.
     pub cover: Option<Spend>,
     /// What else is to be on record.
     pub notes: &'a [NoteEvent],
+}
+
+/// A row as events name it that tell of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedRow {
+    /// The number that it had when the event was appended.
+    pub number: u64,
+    /// Its id, by which it is known again although rows may have moved: its number, where it has no other,
+    /// and where an earlier version appended the event.
+    pub id: RowId,
 }
 
 /// Something that happened to a row that goes on.

@@ -52,7 +52,7 @@ struct ErrorFields<'a> {
 }
 
 /// An id, read without a copy of what is before and after it: a resume reads millions of them.
-struct IdField(RowId);
+pub(crate) struct IdField(pub(crate) RowId);
 
 impl<'de> Deserialize<'de> for IdField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -11,6 +11,7 @@ mod trace;
 mod whole;
 
 pub use head::EnvelopeHead;
+pub(crate) use head::IdField;
 pub use reusable::{AnswerForm, ReusableAnswer};
 pub use settings::{TraceFacts, TraceSettings, TracedVoice};
 pub use telemetry::{CallReport, RatingReport, ToolReport, total_cost, total_usage};

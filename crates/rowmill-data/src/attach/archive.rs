@@ -1,11 +1,10 @@
 //! Keeps what was sent, by its digest.
 
-use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rowmill_types::{Attachment, private_file_options};
+use rowmill_types::{Attachment, make_private_folder, private_file_options};
 use serde::Serialize;
 
 use crate::media::ending_of;
@@ -50,7 +49,9 @@ impl Archive {
         if kept.try_exists()? {
             return Ok(());
         }
-        create_private_folder(&folder)?;
+        // Each by itself: what is on the way to a private folder is made as usual.
+        make_private_folder(&self.folder)?;
+        make_private_folder(&folder)?;
         let mut copy = tempfile::Builder::new().prefix(".new-").tempfile_in(&folder)?;
         copy.write_all(&file.bytes)?;
         let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,18 +78,4 @@ impl Archive {
         let path = self.folder.join("index.jsonl");
         private_file_options().append(true).create(true).open(path)?.write_all(&text)
     }
-}
-
-#[cfg(unix)]
-fn create_private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    if fs::metadata(path).is_ok_and(|found| found.is_dir()) {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).create(path)
 }

@@ -205,7 +205,7 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         let asked = asked_key("", &[Message::user(asked)]);
         let mut line = Vec::new();
         TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
-        bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
+        bench.plan.resume.saw_turn(&id, ledger.holds(&line));
         bench.plan.ledger = ledger.open();
         bench.plan.worker.checkpoint = true;
         let (plan, watched) = bench.split();
@@ -258,7 +258,7 @@ fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &Happe
     let id = RowId::Number(row);
     let mut line = Vec::new();
     TurnLine { row, id: id.clone(), asked, happening }.write(&mut line);
-    bench.plan.resume.saw_turn(&id, row, ledger.holds(&line));
+    bench.plan.resume.saw_turn(&id, ledger.holds(&line));
     bench.plan.worker.checkpoint = true;
 }
 

@@ -40,7 +40,7 @@ fn resume_of(store: &MemoryRunStore) -> Resume {
     let mut resume = Resume::default();
     let scanned = store.scan(&mut |scanned| {
         match scanned.event {
-            LedgerEvent::Taken(rows) => resume.saw_taken(&rows),
+            LedgerEvent::Taken(rows) => resume.saw_taken(rows),
             LedgerEvent::Released(rows) => resume.saw_released(&rows),
             LedgerEvent::Parked(row) => resume.saw_parked(&row),
             LedgerEvent::Ended(head) => resume.saw_ended(&head, scanned.id),

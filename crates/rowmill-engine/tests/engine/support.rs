@@ -98,8 +98,8 @@ impl FakeLedger {
         if self.fails_at.is_some_and(|at| groups >= at) {
             return Err(disk_full());
         }
-        group.taken.iter().for_each(|row| self.log.add(format!("taken {row}")));
-        group.released.iter().for_each(|row| self.log.add(format!("released {row}")));
+        group.taken.iter().for_each(|row| self.log.add(format!("taken {}", row.number)));
+        group.released.iter().for_each(|row| self.log.add(format!("released {}", row.number)));
         for parked in group.parked {
             self.log.add(format!("parked {} for {}", parked.row, parked.waits_for.join(" and ")));
         }

@@ -3,11 +3,13 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rowmill_core::fingerprint::digest;
 use rowmill_types::settings::WORK_DIR;
 use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_options};
 
+use super::disk::{Disk, SystemDisk};
 use super::header::{FORMAT, FileHeader};
 use super::ledger::cannot_write;
 use crate::answers::SqliteAnswers;
@@ -34,6 +36,7 @@ impl Drop for FolderLock {
 #[derive(Debug, Clone)]
 pub struct WorkFolder {
     path: PathBuf,
+    disk: Arc<dyn Disk>,
 }
 
 /// How a file of this name begins if a run put it there. Of some no beginning is known.
@@ -80,13 +83,22 @@ impl WorkFolder {
             .cause(error)
             .hint(format!("choose another one with {WORK_DIR}"))
         })?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self::of(path))
     }
 
     /// The folder at `path`, only to look at; it need not exist.
     #[must_use]
     pub fn of(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), disk: Arc::new(SystemDisk) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
+    }
+
+    pub(super) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
     }
 
     /// Keeps other runs out of the folder for as long as the lock is held.
@@ -309,7 +321,7 @@ impl WorkFolder {
         let opened = private_file_options().write(true).create(true).truncate(true).open(&path);
         let written = opened.and_then(|mut file| {
             file.write_all(&bytes)?;
-            file.sync_all()
+            self.disk.force_file(&file, &path)
         });
         written.map_err(|error| cannot_write(&path, &error))
     }
@@ -323,7 +335,7 @@ impl WorkFolder {
         let path = self.path.join(HEADER);
         fs::rename(self.path.join(NEW_HEADER), &path).map_err(|error| cannot_write(&path, &error))?;
         // Some file systems cannot force a folder to disk; there the name is as safe as it can be.
-        File::open(&self.path).and_then(|folder| folder.sync_all()).ok();
+        self.disk.force_folder(&self.path).ok();
         Ok(())
     }
 

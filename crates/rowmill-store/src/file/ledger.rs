@@ -18,6 +18,7 @@ use rowmill_types::settings::WORK_DIR;
 use rowmill_types::{Problem, ProblemCode, private_file_options};
 
 use super::WorkFolder;
+use super::disk::Disk;
 use super::header::FileHeader;
 
 /// What a row's record takes, until larger ones are seen.
@@ -32,6 +33,7 @@ pub(super) struct FileLedger {
     epoch: Epoch,
     durability: Durability,
     file: Arc<File>,
+    disk: Arc<dyn Disk>,
     writer: Mutex<Writer>,
 }
 
@@ -84,8 +86,14 @@ impl FileLedger {
             folder: folder.clone(),
             confirmed: None,
         };
-        let (epoch, durability) = (header.run.epoch, room.durability);
-        Ok(Self { path, epoch, durability, file: Arc::new(file), writer: Mutex::new(writer) })
+        Ok(Self {
+            path,
+            epoch: header.run.epoch,
+            durability: room.durability,
+            file: Arc::new(file),
+            disk: folder.disk(),
+            writer: Mutex::new(writer),
+        })
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -149,9 +157,9 @@ impl Ledger for FileLedger {
         if self.durability == Durability::Process || written.is_err() {
             return std::future::ready(written).boxed();
         }
-        let file = Arc::clone(&self.file);
+        let (file, path, disk) = (Arc::clone(&self.file), self.path.clone(), Arc::clone(&self.disk));
         // Not on the thread of whoever waits: it has calls to look after.
-        let forced = tokio::task::spawn_blocking(move || file.sync_data());
+        let forced = tokio::task::spawn_blocking(move || disk.force_file(&file, &path));
         async move {
             let forced = forced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
             forced.map_err(|error| cannot_write(&self.path, &error))?;

@@ -1,5 +1,6 @@
 //! A run in a work folder beside its output; the ledger is a file of JSON lines.
 
+mod disk;
 mod folder;
 mod header;
 mod ledger;

@@ -67,7 +67,9 @@ mod tests {
 
     use futures_util::FutureExt;
     use rowmill_core::limits::Spend;
-    use rowmill_core::ports::{AskedKey, Durability, Group, LedgerRoom, OpenLedger, RunStore, TurnLine};
+    use rowmill_core::ports::{
+        AskedKey, Durability, Group, LedgerRoom, NamedRow, OpenLedger, RunStore, TurnLine,
+    };
     use rowmill_core::record::Record;
     use rowmill_testkit::run_header;
     use rowmill_types::{Money, RowId};
@@ -93,7 +95,8 @@ mod tests {
         let id = RowId::Text("five".into());
         let turns = [TurnLine { row: 5, id, asked: AskedKey(7), happening: b"{}".to_vec() }];
         let records = [ended()];
-        let group = Group { taken: &[4, 5], records: &records, turns: &turns, cover, ..Group::default() };
+        let taken = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
+        let group = Group { taken: &taken, records: &records, turns: &turns, cover, ..Group::default() };
         append(&open, group);
         folder.ledger_path(1)
     }

@@ -115,8 +115,8 @@ impl RunStore for FileRunStore {
         match retention {
             Retention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
             Retention::Header => {
-                let (counted, turns_from) = (LedgerPosition::START, LedgerPosition::START);
-                let header = RunHeader { counted, turns_from, ..header };
+                let [counted, turns_from, settled_to] = [LedgerPosition::START; 3];
+                let header = RunHeader { counted, turns_from, settled_to, ..header };
                 self.folder.write_header(&FileHeader::new(generation + 1, header))?;
                 self.folder.forget_ledgers(generation);
             }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::{Group, RunStore};
+use rowmill_core::ports::{Group, NamedRow, RunStore};
+use rowmill_types::RowId;
 
 use super::guard::{Suite, require};
 use super::records;
@@ -34,7 +35,9 @@ pub async fn append_until_killed(store: &dyn RunStore) -> Result<(), String> {
     for group in ended.len() as u64 / EACH.. {
         let rows: Vec<u64> = (group * EACH..(group + 1) * EACH).filter(|row| !ended.contains(row)).collect();
         let records: Vec<_> = rows.iter().map(|row| records::ok(*row, &"text ".repeat(200))).collect();
-        let group_of = Group { taken: &rows, records: &records, ..Group::default() };
+        let taken: Vec<_> =
+            rows.iter().map(|row| NamedRow { number: *row, id: RowId::Number(*row) }).collect();
+        let group_of = Group { taken: &taken, records: &records, ..Group::default() };
         open.ledger.append(open.epoch, group_of).await.map_err(said)?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{group}").and_then(|()| out.flush()).map_err(|error| error.to_string())?;

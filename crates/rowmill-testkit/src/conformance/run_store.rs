@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AskedKey, Group, LedgerPosition, LedgerRoom, NoteEvent, OpenLedger, ParkedRow, RecordId, RecordReader,
-    Retention, RunStore, TurnLine,
+    AskedKey, Group, LedgerPosition, LedgerRoom, NamedRow, NoteEvent, OpenLedger, ParkedRow, RecordId,
+    RecordReader, Retention, RunStore, TurnLine,
 };
 use rowmill_core::record::Record;
 use rowmill_core::run_header::RunHeader;
@@ -144,7 +144,8 @@ async fn check_taking_up(
     let second = taken_up?;
     suite
         .wait_for("appending with an epoch that is over", async {
-            let late = first.ledger.append(first.epoch, Group { taken: &[1], ..Group::default() }).await;
+            let taken = [named(1)];
+            let late = first.ledger.append(first.epoch, Group { taken: &taken, ..Group::default() }).await;
             require(late.is_err(), || "it is not refused".into())
         })
         .await;
@@ -183,6 +184,10 @@ fn check_ends(suite: &mut Suite, open: &(dyn Fn() -> Arc<dyn RunStore> + Sync), 
     });
 }
 
+fn named(number: u64) -> NamedRow {
+    NamedRow { number, id: RowId::Text(format!("row {number}").into()) }
+}
+
 fn header(store: &dyn RunStore) -> Result<Option<RunHeader>, String> {
     store.header().map_err(said)
 }
@@ -194,6 +199,7 @@ fn has_header(store: &dyn RunStore, at: &str) -> Checked {
         epoch: found.epoch,
         counted: found.counted,
         turns_from: found.turns_from,
+        settled_to: found.settled_to,
         ..run_header(at)
     };
     require(found == expected, || format!("its header is another: {found:?}"))
@@ -236,15 +242,16 @@ async fn append(open: &OpenLedger, records: &[Record], kept: &mut Vec<Kept>) -> 
     let turns = [TurnLine { row: 7, id: id.clone(), asked: AskedKey(7), happening: b"{}".to_vec() }];
     let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()] }];
     let notes = [NoteEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
+    let taken = [7, 8, 9].map(named);
     let group = if kept.is_empty() && records.is_empty() {
         Group::default()
     } else {
         Group {
-            taken: &[7, 8, 9],
+            taken: &taken,
             records,
             turns: &turns,
             parked: &parked,
-            released: &[9],
+            released: &taken[2..],
             cover: Some(Spend::default()),
             notes: &notes,
         }

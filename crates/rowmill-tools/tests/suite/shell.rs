@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowmill_core::ports::{ToolHost, ToolRequest};
 use rowmill_tools::Shell;
 use rowmill_types::{ProblemCode, ToolOutput};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
@@ -118,6 +119,40 @@ async fn what_a_command_leaves_in_the_background_ends_with_it() {
     let shell = shell(folder.path());
     let output = run(&shell, json!({"command": "sleep 1000 & echo done"})).await;
     assert_eq!(output.text, "exit code: 0\n--- stdout\ndone");
+}
+
+/// A command that starts another one in a session of its own, and ends once that says so.
+fn starts_a_session(how: &str, command: &str) -> String {
+    format!(
+        "mkfifo there; {how} setsid bash -c '{command}; echo > there; exec sleep 1000' & cat there; echo $!"
+    )
+}
+
+#[tokio::test]
+async fn a_process_in_a_session_of_its_own_ends_with_the_call() {
+    let folder = TempDir::new().unwrap();
+    let shell = Shell::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
+    let call = run(&shell, json!({"command": starts_a_session("", &connect)}));
+    let (output, connection) = tokio::join!(call, listener.accept());
+    assert!(output.text.starts_with("exit code: 0\n"), "{}", output.text);
+    let mut connection = connection.unwrap().0;
+    let (mut rest, patience) = (Vec::new(), Duration::from_secs(20));
+    let gone = tokio::time::timeout(patience, connection.read_to_end(&mut rest)).await;
+    assert!(gone.is_ok(), "it goes on after the call");
+}
+
+#[tokio::test]
+async fn a_call_ends_although_a_process_that_hides_where_it_came_from_holds_its_pipe() {
+    let folder = TempDir::new().unwrap();
+    let shell = Shell::new(folder.path().into(), Duration::from_secs(20), &environment).unwrap();
+    let hidden = starts_a_session("env -i PATH=$PATH", "true");
+    let output = run(&shell, json!({"command": hidden})).await;
+    let process = output.text.lines().last().and_then(|line| line.parse().ok());
+    let is_there = process.and_then(Pid::from_raw).map(|process| kill_process(process, Signal::KILL));
+    assert!(output.text.starts_with("exit code: 0\n"), "{}", output.text);
+    assert!(matches!(is_there, Some(Ok(()))), "it went on: {}", output.text);
 }
 
 #[test]

@@ -187,3 +187,22 @@ fn recorded_answers(flags: &AgentFlags) -> Vec<(&str, String)> {
         .map(|(tool, source)| (tool, std::fs::read_to_string(source).unwrap_or_else(|_| source.to_owned())))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_calls_go_counts_by_text_that_no_change_of_the_code_changes() {
+        let flags = AgentFlags {
+            stubs: vec!["find=text:found \"it\"".into()],
+            passthrough: vec!["a".into()],
+            deny: vec!["b".into()],
+            shell: true,
+            tool_result_limit: 7,
+            ..AgentFlags::default()
+        };
+        let text = r#"["cards",[["find","text:found \"it\""]],["a"],["b"],true,7]"#;
+        assert_eq!(with_routes("cards", &flags), digest(text));
+    }
+}

@@ -163,8 +163,7 @@ impl Scene {
     }
 
     fn voice(&self, inner: &Inner, brief: Brief) -> Result<Spoken, Problem> {
-        let tools: Vec<String> = brief.tools.iter().map(ToolSpec::identity).collect();
-        let own = json!([brief.instruction, brief.schema, tools]).to_string();
+        let own = brief_identity(&brief);
         let (model, lane) = match &inner.asked {
             Asked::Own { name, make } => (name.clone(), self.own_lane(inner, name, make(&brief)?)?),
             Asked::Model(name) => return self.known_voice(inner, name, brief),
@@ -285,4 +284,22 @@ pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Resul
     let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
     let voices = vec![Voice { lanes: vec![Arc::new(lane)], files }];
     Ok(Crew { cast: Arc::new(Cast::plain(anything, 0)?), voices, tools: None })
+}
+
+/// What an own model is told with every request, as text that stays the same in later versions.
+fn brief_identity(brief: &Brief) -> String {
+    let tools: Vec<String> = brief.tools.iter().map(ToolSpec::identity).collect();
+    json!([brief.instruction, brief.schema, tools]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_own_model_is_told_counts_by_text_that_no_change_of_the_code_changes() {
+        let tool = ToolSpec { name: "look".into(), description: None, schema: json!({}) };
+        let brief = Brief { instruction: Some("Be \"brief\".".into()), schema: None, tools: vec![tool] };
+        assert_eq!(brief_identity(&brief), r#"["Be \"brief\".",null,["[\"look\",null,{}]"]]"#);
+    }
 }

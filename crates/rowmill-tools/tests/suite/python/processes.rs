@@ -42,6 +42,16 @@ def hangs_with_a_child(port: int):
     leaves_a_child(port)
     signal.pause()
 
+def leaves_a_session(port: int):
+    connection = arrive(port)
+    kept.append(connection)
+    subprocess.Popen(["sleep", "1000"], pass_fds=[connection.fileno()], start_new_session=True)
+    return "started"
+
+def hangs_with_a_session(port: int):
+    leaves_a_session(port)
+    signal.pause()
+
 def tells():
     raise RuntimeError("the key is " + os.environ["PLANTED_API_KEY"])
 
@@ -51,7 +61,8 @@ def goes():
 "#;
 
 fn all() -> Folder {
-    folder(CODE, &["counted", "exits", "crashes", "hangs", "leaves_a_child", "hangs_with_a_child"])
+    let children = ["leaves_a_child", "hangs_with_a_child", "leaves_a_session", "hangs_with_a_session"];
+    folder(CODE, &[&["counted", "exits", "crashes", "hangs"][..], &children].concat())
 }
 
 #[tokio::test]
@@ -125,6 +136,23 @@ async fn nothing_is_left_after_the_run_not_even_what_functions_started() {
     drop(call);
     let failure = host.failure(1, "counted", json!({})).await;
     assert_eq!((failure.message.as_str(), failure.maybe_ran), ("the run has ended", false));
+}
+
+#[tokio::test]
+async fn what_functions_started_in_a_session_of_its_own_ends_with_their_process() {
+    let mut folder = all();
+    folder.settings.timeout = Some(Duration::from_secs(2));
+    let host = folder.start().await;
+    let meeting = Meeting::new().await;
+    // One whose call takes too long, and one whose process is ended with the run.
+    let call = host.failure(1, "hangs_with_a_session", json!({"port": meeting.port}));
+    let (failure, connection) = tokio::join!(call, meeting.arrival());
+    assert_eq!(failure.message, "no answer within 2 s");
+    gone(connection).await;
+    let call = host.text(1, "leaves_a_session", json!({"port": meeting.port}));
+    let connection = tokio::join!(call, meeting.arrival()).1;
+    host.close().await;
+    gone(connection).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,221 @@
+//! What is wrong with the JSON of a spec, in plain words instead of those of the parser.
+
+use rowmill_core::known_secrets::without_value;
+
+/// Whether the text that a parser refused is JSON at all. Of what is no JSON the parser tells other things in the
+/// same words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpecText {
+    Json,
+    Broken,
+}
+
+/// What a message of the parser means.
+pub(crate) fn plain_mistake(message: &str, text: SpecText) -> String {
+    let plain = match text {
+        SpecText::Broken => broken_text(message).map(str::to_owned),
+        SpecText::Json => wrong_choice(message).map(str::to_owned),
+    };
+    plain
+        .or_else(|| wrong_type(&without_value(message)))
+        .or_else(|| nearest_name(message))
+        .unwrap_or_else(|| without_value(message))
+}
+
+/// What is said of text that is no JSON.
+fn broken_text(message: &str) -> Option<&'static str> {
+    Some(match message {
+        "EOF while parsing a list" => "the text ends before a `[` is closed by `]`",
+        "EOF while parsing an object" => "the text ends before a `{` is closed by `}`",
+        "EOF while parsing a string" => "the text ends before a text in quotes is closed by `\"`",
+        "EOF while parsing a value" => "the text ends where a value is expected",
+        "expected `:`" => "a name in an object is followed by `:` and its value",
+        "expected `,` or `]`" => "the next entry of a list follows after `,`, and `]` ends the list",
+        "expected `,` or `}`" => "the next name of an object follows after `,`, and `}` ends the object",
+        "expected ident" | "expected value" => {
+            "a value is expected here: text in quotes, a number, `true`, `false`, `null`, `[…]` or `{…}`"
+        }
+        "key must be a string" => "a name in an object is expected here, in double quotes",
+        "trailing characters" => "something follows after the end of the spec",
+        "recursion limit exceeded" => "lists and objects are inside of each other too many times",
+        "invalid number" | "number out of range" => "this is no number that can be used",
+        "invalid escape" | "invalid unicode code point" | "unexpected end of hex escape" => {
+            "what follows `\\` in a text is no character"
+        }
+        "lone leading surrogate in hex escape" => "`\\u` gives half a character; both halves are needed",
+        message if message.starts_with("control character") => {
+            "a text in quotes goes on in the next line or has another control character in it; write `\\n` and the like"
+        }
+        _ => return None,
+    })
+}
+
+/// What is said where one of several names is expected, and something else stands there.
+fn wrong_choice(message: &str) -> Option<&'static str> {
+    Some(match message {
+        "expected value" => "expected a name in quotes, or an object with one name in it",
+        "invalid type: unit variant, expected newtype variant" => {
+            "this name has a value: write it as `{\"name\": value}`"
+        }
+        message if message.ends_with(", expected unit") => {
+            "this name has no value: write it alone, in quotes"
+        }
+        message if message.starts_with("data did not match any variant of untagged enum") => {
+            "this value is of no form that can stand here"
+        }
+        _ => return None,
+    })
+}
+
+/// `invalid type: integer, expected struct InputSpec` as people say it.
+fn wrong_type(message: &str) -> Option<String> {
+    if let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return Some(format!("expected {}, found {}", expected_kind(expected), found_kind(found)));
+    }
+    if let Some((_, expected)) =
+        message.strip_prefix("invalid value: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return Some(format!("expected {}", expected_kind(expected)));
+    }
+    let (_, expected) = message.strip_prefix("invalid length ")?.split_once(", expected ")?;
+    Some(format!("expected {}, found a list", expected_kind(expected)))
+}
+
+fn expected_kind(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "a string" | "a borrowed string" | "a character" | "a string or bytes" => "text in quotes",
+        "a boolean" => "`true` or `false`",
+        "path string" => "a path in quotes",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below zero",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number above zero",
+        "f32" | "f64" => "a number",
+        expected if expected.starts_with("struct ") || expected.starts_with("tuple struct ") => "an object",
+        expected if expected.starts_with("enum ") || expected == "variant identifier" => "a name in quotes",
+        expected => expected,
+    }
+}
+
+fn found_kind(found: &str) -> &str {
+    match found {
+        "boolean" => "`true` or `false`",
+        "integer" | "floating point" => "a number",
+        "string" | "character" => "text",
+        "sequence" => "a list",
+        "map" => "an object",
+        "null" | "unit value" | "Option value" => "`null`",
+        found if found.starts_with("floating point") || found.starts_with("integer") => "a number",
+        found => found,
+    }
+}
+
+/// What is said of a name that there is not, with the one that was meant; `None` for any other message.
+fn nearest_name(message: &str) -> Option<String> {
+    let (what, rest) = match message.strip_prefix("unknown field `") {
+        Some(rest) => ("unknown field", rest),
+        None => ("unknown name", message.strip_prefix("unknown variant `")?),
+    };
+    let (given, known) = rest.rsplit_once("`, expected ")?;
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let near = known.iter().map(|&name| (strsim::osa_distance(given, name), name)).min();
+    Some(match near.filter(|(distance, _)| *distance <= given.len().div_ceil(3)) {
+        Some((_, name)) => format!("{what} `{given}`; did you mean `{name}`?"),
+        None => format!("{what} `{given}`; there are `{}`", known.join("`, `")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunSpec;
+
+    #[test]
+    fn a_name_that_is_misspelt_is_told_the_one_that_was_meant() {
+        for (told, expected) in [
+            (
+                "unknown field `modle`, expected one of `model`, `agents`",
+                "unknown field `modle`; did you mean `model`?",
+            ),
+            (
+                "unknown field `colour`, expected `model` or `agents`",
+                "unknown field `colour`; there are `model`, `agents`",
+            ),
+            (
+                "unknown variant `wiat`, expected `wait` or `stop`",
+                "unknown name `wiat`; did you mean `wait`?",
+            ),
+            ("missing field `input`", "missing field `input`"),
+        ] {
+            assert_eq!(plain_mistake(told, SpecText::Json), expected);
+        }
+    }
+
+    /// What is told of a spec with this field and value instead of the usual ones.
+    fn told(field: &str, value: &str) -> String {
+        let (mut input, mut output, mut more) =
+            (r#"{"location": "stdin"}"#.to_owned(), r#""stdout""#.to_owned(), String::new());
+        match field {
+            "input" => input = value.to_owned(),
+            "output" => output = value.to_owned(),
+            _ => more = format!(", \"{field}\": {value}"),
+        }
+        let text = format!(r#"{{"version": 1, "input": {input}, "output": {output}{more}}}"#);
+        RunSpec::from_json(&text, "s").unwrap_err().cause.unwrap().to_string()
+    }
+
+    #[test]
+    fn what_is_of_another_kind_is_told_without_the_words_of_the_parser() {
+        for (field, value, expected) in [
+            ("input", "5", "expected an object, found a number"),
+            ("input", "[]", "expected an object, found a list"),
+            ("input", "\"secret\"", "expected an object, found text"),
+            ("output", "5", "expected a name in quotes, or an object with one name in it"),
+            ("output", "\"file\"", "this name has a value: write it as `{\"name\": value}`"),
+            ("output", "{\"stdout\": 5}", "this name has no value: write it alone, in quotes"),
+            ("output", "{}", "expected a name in quotes, or an object with one name in it"),
+            (
+                "output",
+                "{\"file\": \"a\", \"stdout\": 5}",
+                "expected a name in quotes, or an object with one name in it",
+            ),
+            ("output", "\"stdotu\"", "unknown name `stdotu`; did you mean `stdout`?"),
+            ("include_input", "1", "expected `true` or `false`, found a number"),
+            ("work", "{\"retries\": 1.5}", "expected a whole number, not below zero, found a number"),
+            ("work", "{\"retries\": -1}", "expected a whole number, not below zero"),
+            ("work", "{\"fallback_models\": {}}", "expected a list, found an object"),
+            ("variables", "null", "expected an object, found `null`"),
+            (
+                "work",
+                "{\"agents\": {\"servers\": {\"a\": {\"tools\": [1]}}}}",
+                "expected text in quotes, found a number",
+            ),
+        ] {
+            assert_eq!(told(field, value), expected, "{field}: {value}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_told_what_is_missing() {
+        for (text, expected) in [
+            ("{\"version\": 1", "the text ends before a `{` is closed by `}`"),
+            ("{\"version\": 1, \"config_files\": [", "the text ends before a `[` is closed by `]`"),
+            ("{\"version", "the text ends before a text in quotes is closed by `\"`"),
+            ("", "the text ends where a value is expected"),
+            ("{\"version\": 1,}", "a name in an object is expected here, in double quotes"),
+            ("{\"version\": 1} x", "something follows after the end of the spec"),
+            ("{\"version\": 1, oops}", "a name in an object is expected here, in double quotes"),
+            ("{\"version\" 1}", "a name in an object is followed by `:` and its value"),
+            (
+                "{\"version\": 1 \"a\"}",
+                "the next name of an object follows after `,`, and `}` ends the object",
+            ),
+        ] {
+            let problem = RunSpec::from_json(text, "s").unwrap_err();
+            assert_eq!(problem.cause.unwrap(), expected, "{text}");
+        }
+    }
+}
