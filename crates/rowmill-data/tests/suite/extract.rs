@@ -325,20 +325,3 @@ async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     };
     assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");
 }
-
-#[tokio::test]
-async fn whatever_parsers_of_word_and_web_documents_do_with_damage_is_not_printed() {
-    let html = b"<html><h1>Offer</h1><table><tr><td>a<td>b</table><ul><li>x<li>y</ul><p>&euro; <b>b</p>";
-    let name = "extract::whatever_parsers_of_word_and_web_documents_do_with_damage_is_not_printed";
-    let Some(said) = printed_by(name) else {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        for (file, document) in [("a.docx", sample_docx()), ("a.html", html.to_vec())] {
-            for _ in 0..150 {
-                // Whether there is text in it does not matter here.
-                let _text = extracted(Extractor::InProcess, file, &damaged(&document, &mut dice)).await;
-            }
-        }
-        return;
-    };
-    assert!(!said.contains("panicked"), "{said}");
-}
