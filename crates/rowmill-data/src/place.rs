@@ -1,7 +1,8 @@
 //! Where in an input a record stands: its row number, and how that is said.
 
 use rowmill_core::ports::RowSource;
-use rowmill_types::{BadRow, ErrorKind};
+use rowmill_types::settings::{ACCEPT_CHANGES, RESUME};
+use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode};
 
 /// A source of rows from one file, which may be one of several.
 pub(crate) trait TextSource: RowSource {
@@ -40,6 +41,19 @@ impl Place {
             (Some(file), Unit::Item) => format!("`{file}`, item {at}: {what}"),
         };
         BadRow { number: self.number(at), kind, message }
+    }
+
+    /// Why the file called `name` cannot be read beyond its `at`th record.
+    pub(crate) fn damage(name: &str, unit: Unit, at: u64, what: &str) -> Problem {
+        let unit = match unit {
+            Unit::Line => "line",
+            Unit::Item => "item",
+        };
+        let message = format!("input cannot be read to its end: `{name}`, {unit} {at}: {what}");
+        Problem::new(ProblemCode::InputUnreadable, message).hint(format!(
+            "get the file again whole, or mend it there; what was answered before is kept, go on with {resume_changed}",
+            resume_changed = RESUME.and(ACCEPT_CHANGES)
+        ))
     }
 
     /// The same for what [`rowmill_types::Row::parse`] says of the `at`th record.

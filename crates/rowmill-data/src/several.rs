@@ -102,6 +102,10 @@ impl RowSource for FilesSource {
         Ok(passed)
     }
 
+    fn damage(&self) -> Option<Problem> {
+        self.open.as_ref()?.source.damage()
+    }
+
     fn position(&self) -> Position {
         let read = self.open.as_ref().map_or(0, |open| open.source.position().read);
         Position { read: self.bytes + read, total: self.total }

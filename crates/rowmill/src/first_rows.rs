@@ -69,6 +69,10 @@ impl RowSource for Begun {
         Ok(count as u64 + passed)
     }
 
+    fn damage(&self) -> Option<Problem> {
+        self.source.damage()
+    }
+
     fn position(&self) -> Position {
         self.source.position()
     }

@@ -148,7 +148,8 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
 /// It cannot be read.
 pub fn look(dataset: &dyn Dataset, rows: usize, template: Option<&Template>) -> Result<Head, Problem> {
     let most = rows.max(LOOKED_AT);
-    let mut columns = Columns::declared(dataset.columns()?.unwrap_or_default());
+    let types = dataset.sql_types()?.unwrap_or_default();
+    let mut columns = Columns::declared(dataset.columns()?.unwrap_or_default(), types);
     let mut source = dataset.open()?;
     let mut count = dataset.count()?;
     let (mut shown, mut batch) = (Vec::new(), Vec::new());
@@ -195,13 +196,16 @@ struct Columns {
 }
 
 impl Columns {
-    fn declared(declared: Vec<Column>) -> Self {
+    /// Columns that were declared. A kind that tells nothing gives way to the type that SQL has for it.
+    fn declared(declared: Vec<Column>, types: Vec<String>) -> Self {
         let mut columns = Self::default();
+        let mut types = types.into_iter();
         for Column { name, kind } in declared {
+            let sql_type = types.next().filter(|_| kind == ColumnKind::Mixed);
             columns.places.insert(name.clone(), columns.seen.len());
             columns.seen.push(ColumnSeen {
                 name,
-                declared: Some(declared_name(kind)),
+                declared: Some(sql_type.unwrap_or_else(|| declared_name(kind))),
                 kinds: KindCounts::default(),
                 missing: 0,
             });

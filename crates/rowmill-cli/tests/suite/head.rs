@@ -169,3 +169,21 @@ fn the_head_of_a_query_and_of_a_condition_is_shown() {
         .code(1)
         .says("no such column: x");
 }
+
+#[test]
+fn the_results_of_a_query_have_the_types_of_sql() {
+    let place = Place::new();
+    place.write("reviews.jsonl", REVIEWS);
+    let sql = "SELECT id, stars / 2 AS half, tags, [id] AS ids, to_json(tags) AS j, DATE '2024-01-01' AS d FROM input WHERE id = 1";
+    let shown = place.rowmill(&["head", "reviews.jsonl", "--sql", sql]).ok().stdout;
+    for line in [
+        "id      BIGINT\n",
+        "half    DOUBLE\n",
+        "tags    VARCHAR[]\n",
+        "ids     BIGINT[]\n",
+        "j       JSON\n",
+        "d       DATE\n",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}

@@ -125,3 +125,74 @@ fn only_the_columns_that_a_run_looks_at_are_read() {
     assert_eq!(told(&place.json("out.jsonl")), [(2, "\"2\"".to_owned())]);
     run(&["-p", "{{row_json}}", "--where", "a > 1"]).code(1).says("are encrypted");
 }
+
+#[test]
+fn a_record_of_csv_over_the_bound_is_one_failed_row_and_the_next_is_worked_on() {
+    let place = Place::new();
+    let long = "x".repeat((64 << 20) + 1);
+    place.write("rows.csv", format!("n,text\n1,short\n2,\"{long}\"\n3,\"a\nb\"\n"));
+    let flags = ["-i", "rows.csv", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}} {{text}}"];
+    place.run(&flags).code(3);
+    let told = told(&place.json("out.jsonl"));
+    let expected = [
+        (2, "\"1 short\"".to_owned()),
+        (3, "Line 3: longer than 64 MiB (the record begins on line 3 of the input)".to_owned()),
+        (4, "\"3 a\\nb\"".to_owned()),
+    ];
+    assert_eq!(told, expected);
+}
+
+/// `{"n":1}` and `{"n":2}` on lines in a frame of zstd that is whole, and half of another frame.
+const CUT_ZSTD: &[u8] =
+    b"\x28\xb5\x2f\xfd\x20\x10\x81\x00\x00{\"n\":1}\n{\"n\":2}\n\x28\xb5\x2f\xfd\x20\x08\x41\x00\x00{\"n";
+
+#[test]
+fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
+    let place = Place::new();
+    let base = ["-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}", "--overwrite"];
+    let query = ["--sql", "SELECT n FROM input"];
+    let read = [(1, "\"1\"".to_owned()), (2, "\"2\"".to_owned())];
+    // What ends inside of a record, the row number that stands for it, and where that is.
+    for (name, text, number, place_in_it) in [
+        ("a.json", "[{\"n\":1},{\"n\":2},{\"n\":", 3, "item 3: the input ends inside of it"),
+        ("b.json", "[{\"n\":1},{\"n\":2}", 3, "item 3: the input ends before the `]` of the list"),
+        ("c.json", "[{\"n\":1},{\"n\":2} {\"n\":3}]", 2, "item 2: expected `,` or `]` after it"),
+        ("d.json", "{\"n\":1}\n{\"n\":2}\n{\"n\":3,", 3, "line 3: the input ends inside of it"),
+        ("e.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":\"é", 3, "line 3: the input ends inside of it"),
+        ("f.csv", "n,t\n1,a\n2,b\n3,\"open\n", 4, "line 4: a quote is never closed"),
+    ] {
+        place.write(name, text);
+        let run = |flags: &[&str]| place.run(&[&["-i", name][..], &base, flags].concat());
+        for flags in [&[][..], &["--where", "n < 9"]] {
+            run(flags).code(3);
+            let told = told(&place.json("out.jsonl"));
+            assert_eq!(told.last().unwrap().0, number, "{name} {flags:?}: {told:?}");
+            assert!(!told.last().unwrap().1.starts_with('"'), "{name} {flags:?}: {told:?}");
+        }
+        let problem = format!("error[RM1002]: input cannot be read to its end: `{name}`, {place_in_it}");
+        run(&query).code(1).says(&problem).says("--resume --accept-changes");
+        let rows = told(&place.json("out.jsonl"));
+        let before = usize::try_from(number - 1).unwrap().min(2);
+        assert_eq!(rows, read[..before], "{name}: what came before is kept");
+        run(&["--sql", "SELECT count(*) AS n FROM input"]).code(1).says(&problem);
+        place.rowmill(&[&["head", name][..], &query].concat()).code(1).says(&problem);
+    }
+    place.write("g.jsonl.gz", &PACKED[..PACKED.len() - 3]);
+    place.write("h.jsonl.zst", CUT_ZSTD);
+    place.write("i.parquet", b"PAR1 and half of a row group");
+    for (name, what, kept) in [
+        ("g.jsonl.gz", "input ends in the middle of its gzip data", &read[..]),
+        ("h.jsonl.zst", "input ends in the middle of its zstd data", &read),
+        ("i.parquet", "input file is cut off", &[]),
+    ] {
+        // A query looks at the first rows before it begins, and comes by the cut there.
+        for flags in [&["--where", "n < 9"], &query, &[][..]] {
+            let flags = [&["-i", name][..], &base, flags].concat();
+            place.run(&flags).code(1).says(&format!("error[RM1002]: {what}"));
+        }
+        if !kept.is_empty() {
+            assert_eq!(told(&place.json("out.jsonl")), kept, "{name}");
+        }
+        place.rowmill(&["head", name]).code(1).says("error[RM1002]");
+    }
+}

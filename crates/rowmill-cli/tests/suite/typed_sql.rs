@@ -183,6 +183,52 @@ fn duckdb_reads_delimiters_types_and_folders_as_the_run_was_told() {
 }
 
 #[test]
+fn rows_that_a_limit_without_an_order_took_from_several_files_are_those_of_a_resume() {
+    let place = Place::new();
+    place.write("parts/b.jsonl", "{\"n\":3}\n{\"n\":4}\n");
+    place.write("parts/a.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let flags = ["--sql", "SELECT n FROM input LIMIT 3"];
+    run(&place, "parts/*.jsonl", &[&flags[..], &["--limit", "1"]].concat()).ok();
+    let recorded = place.names(".out.jsonl.rowmill");
+    assert!(recorded.iter().any(|name| name.starts_with("rows-")), "{recorded:?}");
+    run(&place, "parts/*.jsonl", &[&flags[..], &["--resume"]].concat())
+        .ok()
+        .says("the rows are those that the query gave when the run began");
+    assert_eq!(each(&seen(&place), "/n"), [json!(1), json!(2), json!(3)]);
+}
+
+#[test]
+fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
+    let place = place_with_duckdb();
+    let query = "SELECT city, note FROM input ORDER BY city";
+    let flags = ["--overwrite", "--sql", query, "--sql-engine", "duckdb"];
+    let expected = [json!({"city": "Bern", "note": "a,b"}), json!({"city": "Oslo", "note": "c"})];
+    // DuckDB by itself takes the comma for what stands between values, and a header of text for a row.
+    for (name, text) in [
+        ("semicolons.csv", "city;note\nOslo;c\nBern;a,b\n"),
+        ("tabs.csv", "city\tnote\nOslo\tc\nBern\ta,b\n"),
+    ] {
+        place.write(name, text);
+        run(&place, name, &flags).ok().says("between its columns and is read so");
+        assert_eq!(seen(&place), expected, "{name}");
+    }
+    place.write("parts.csv/1.csv", "city;note\nOslo;c\n");
+    place.write("parts.csv/2.csv", "note,city\n\"a,b\",Bern\n");
+    run(&place, "parts.csv", &flags).ok();
+    assert_eq!(seen(&place), expected);
+}
+
+#[test]
+fn a_type_that_the_user_said_is_not_blamed_on_the_first_rows() {
+    let place = Place::new();
+    place.write("rows.csv", "id,x\n1,7\n2,n/a\n");
+    run(&place, "rows.csv", &["--types", "x=bigint", "--where", "x > 3"])
+        .code(1)
+        .says("error[RM1060]: row 3 of the input has \"n/a\" in `x`, which is BIGINT as `--types` says")
+        .says("`--types x=text` reads the column as text");
+}
+
+#[test]
 fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the_run() {
     let place = place_with_duckdb();
     place.write_rows(20);

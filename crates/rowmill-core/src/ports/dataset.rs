@@ -167,6 +167,12 @@ pub trait RowSource: Send {
         Ok(passed)
     }
 
+    /// Why the rest of a file cannot be read, once a bad row stands for that rest. Who needs every row
+    /// must not go on then.
+    fn damage(&self) -> Option<Problem> {
+        None
+    }
+
     /// Whether a read would find something now, or find that the input has ended. One that waits for
     /// somebody else has its reader called here again, so that nobody holds a thread meanwhile.
     ///
@@ -190,6 +196,10 @@ impl<S: RowSource + ?Sized> RowSource for Box<S> {
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         (**self).poll_ready(context)
+    }
+
+    fn damage(&self) -> Option<Problem> {
+        (**self).damage()
     }
 
     fn position(&self) -> Position {

@@ -56,7 +56,7 @@ impl FieldDelimiter {
         if format == Format::Tsv { Self::TAB } else { Self::COMMA }
     }
 
-    pub(super) fn byte(self) -> u8 {
+    pub(crate) fn byte(self) -> u8 {
         self.0
     }
 }

@@ -111,6 +111,11 @@ impl Records {
         self.ends = vec![0; FEW_FIELDS.min(bounds.fields + 1)];
     }
 
+    /// The name of what is read.
+    pub(crate) fn name(&self) -> &str {
+        self.blocks.name()
+    }
+
     /// The bytes that are not read yet, to look at before the first record.
     pub(crate) fn blocks(&mut self) -> &mut Blocks {
         &mut self.blocks

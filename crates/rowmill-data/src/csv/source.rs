@@ -29,6 +29,7 @@ pub(crate) struct CsvSource {
     /// The number of the last record of the file.
     number: u64,
     ended: bool,
+    damage: Option<Problem>,
 }
 
 impl CsvSource {
@@ -41,6 +42,7 @@ impl CsvSource {
             header: None,
             number: 0,
             ended: false,
+            damage: None,
         }
     }
 
@@ -80,6 +82,7 @@ impl CsvSource {
             }
             Err(message) => {
                 self.ended = true;
+                self.damage = Some(Place::damage(self.records.name(), Unit::Line, 1, &message));
                 Ok(Some(Err(self.place.bad_header(message))))
             }
         }
@@ -111,6 +114,9 @@ impl CsvSource {
             }
         };
         self.number = at;
+        if let (Err(what), true) = (&row, self.ended) {
+            self.damage = Some(Place::damage(self.records.name(), Unit::Line, at, what));
+        }
         Ok(Some(row.map_err(|what| self.place.bad(Unit::Line, at, ErrorKind::InvalidRow, &what))))
     }
 
@@ -174,6 +180,10 @@ impl RowSource for CsvSource {
             passed += 1;
         }
         Ok(passed)
+    }
+
+    fn damage(&self) -> Option<Problem> {
+        self.damage.clone()
     }
 
     fn position(&self) -> Position {

@@ -47,6 +47,11 @@ impl Items {
         self.blocks.position()
     }
 
+    /// The name of what is read.
+    pub(crate) fn name(&self) -> &str {
+        self.blocks.name()
+    }
+
     /// The next item, in the buffer it was read into.
     pub(crate) fn next(&mut self, wait: Wait) -> Result<Item<'_>, Problem> {
         loop {

@@ -16,6 +16,7 @@ use crate::place::{Place, TextSource, Unit};
 pub(crate) struct JsonSource {
     place: Place,
     reader: Reader,
+    damage: Option<Problem>,
 }
 
 #[derive(Debug)]
@@ -28,7 +29,7 @@ enum Reader {
 
 impl JsonSource {
     pub(crate) fn new(blocks: Blocks, place: Place) -> Self {
-        Self { place, reader: Reader::Unknown(Some(blocks)) }
+        Self { place, reader: Reader::Unknown(Some(blocks)), damage: None }
     }
 
     /// Finds out how the rows are written. Rows that this took are appended to `batch`.
@@ -81,7 +82,7 @@ impl JsonSource {
                 }
             },
             Item::TooLong => bad(ErrorKind::InvalidRow, &format!("longer than {} MiB", MAX_RECORD >> 20)),
-            Item::Broken(what) => bad(ErrorKind::InvalidJson, &what),
+            Item::Broken(what) => Next::Broken(what),
             Item::End => Next::End,
             Item::Pending => Next::Pending,
         })
@@ -90,6 +91,8 @@ impl JsonSource {
 
 enum Next {
     Row(SourceRow),
+    /// Nothing after it can be read, for this reason.
+    Broken(String),
     End,
     Pending,
 }
@@ -111,6 +114,11 @@ impl RowSource for JsonSource {
             let wait = if rows == 0 { Wait::UntilFound } else { Wait::No };
             let row = match Self::next_row(items, &self.place, wait)? {
                 Next::Row(row) => row,
+                Next::Broken(what) => {
+                    let at = items.number();
+                    self.damage = Some(Place::damage(items.name(), Unit::Item, at, &what));
+                    Err(self.place.bad(Unit::Item, at, ErrorKind::InvalidJson, &what))
+                }
                 Next::End => return Ok(false),
                 Next::Pending => return Ok(true),
             };
@@ -140,6 +148,13 @@ impl RowSource for JsonSource {
             }
         }
         Ok(passed)
+    }
+
+    fn damage(&self) -> Option<Problem> {
+        match &self.reader {
+            Reader::Lines(lines) => lines.damage(),
+            Reader::Unknown(_) | Reader::Items(_) => self.damage.clone(),
+        }
     }
 
     fn position(&self) -> Position {

@@ -30,12 +30,14 @@ pub(crate) struct Lines {
     /// Whether the line at hand is too long and its rest is being passed over.
     skipping: bool,
     ended: bool,
+    /// Whether the input ended before the line that was given last did.
+    is_open: bool,
 }
 
 impl Lines {
     /// The lines that follow after the first `passed` of an input.
     pub(crate) fn after(blocks: Blocks, max: usize, passed: u64) -> Self {
-        Self { blocks, max, number: passed, searched: 0, skipping: false, ended: false }
+        Self { blocks, max, number: passed, searched: 0, skipping: false, ended: false, is_open: false }
     }
 
     /// The number of the line that [`Lines::next`] gave last.
@@ -45,6 +47,16 @@ impl Lines {
 
     pub(crate) fn position(&self) -> Position {
         self.blocks.position()
+    }
+
+    /// The name of what is read.
+    pub(crate) fn name(&self) -> &str {
+        self.blocks.name()
+    }
+
+    /// Whether the input ended before the line that [`Lines::next`] gave last did.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// The next line, in the buffer it was read into.
@@ -77,6 +89,7 @@ impl Lines {
     fn take(&mut self, length: usize, end: usize) -> Line<'_> {
         self.number += 1;
         self.searched = 0;
+        self.is_open = end == 0;
         let too_long = std::mem::take(&mut self.skipping) || length > self.max;
         let line = self.blocks.take(length, end);
         if too_long { Line::TooLong } else { Line::Text(line.strip_suffix(b"\r").unwrap_or(line)) }

@@ -2,6 +2,7 @@
 
 use rowmill_core::ports::{Position, Room, RowSource};
 use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
+use serde::de::IgnoredAny;
 
 use super::lines::{Line, Lines};
 use crate::blocks::{Blocks, MAX_RECORD, Wait};
@@ -13,6 +14,7 @@ use crate::place::{Place, TextSource, Unit};
 pub(crate) struct JsonlSource {
     lines: Lines,
     place: Place,
+    damage: Option<Problem>,
 }
 
 impl JsonlSource {
@@ -22,7 +24,7 @@ impl JsonlSource {
 
     /// Goes on after some lines of the file, which were passed over.
     pub(crate) fn after(blocks: Blocks, lines: u64, place: Place) -> Self {
-        Self { lines: Lines::after(blocks, MAX_RECORD, lines), place }
+        Self { lines: Lines::after(blocks, MAX_RECORD, lines), place, damage: None }
     }
 }
 
@@ -39,6 +41,10 @@ impl RowSource for JsonlSource {
                 Line::Text(line) => match row_of(&self.place, at, line) {
                     Some(row) => {
                         bytes += line.len();
+                        if row.is_err() && is_unfinished(line) && self.lines.is_open() {
+                            let what = "the input ends inside of it";
+                            self.damage = Some(Place::damage(self.lines.name(), Unit::Line, at, what));
+                        }
                         row
                     }
                     None => continue,
@@ -71,6 +77,10 @@ impl RowSource for JsonlSource {
         Ok(passed)
     }
 
+    fn damage(&self) -> Option<Problem> {
+        self.damage.clone()
+    }
+
     fn position(&self) -> Position {
         self.lines.position()
     }
@@ -89,6 +99,16 @@ fn is_blank(line: &[u8]) -> bool {
         Some(b'{') => false,
         Some(_) => std::str::from_utf8(line).is_ok_and(|text| text.trim().is_empty()),
     }
+}
+
+/// Whether a line is JSON as far as it goes, and more is missing.
+fn is_unfinished(line: &[u8]) -> bool {
+    // A letter may be cut as well.
+    let text = match std::str::from_utf8(line) {
+        Err(error) if error.error_len().is_none() => line.get(..error.valid_up_to()).unwrap_or_default(),
+        _ => line,
+    };
+    serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
 /// The row of the `at`th line, `None` for a blank one.

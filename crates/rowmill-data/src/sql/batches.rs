@@ -24,6 +24,8 @@ pub(super) struct RowBatch {
     pub(super) found: FoundRows,
     /// How far the read had come then.
     pub(super) position: Position,
+    /// Why the rest of a file is missing after them.
+    pub(super) damage: Option<Problem>,
 }
 
 impl Piece for RowBatch {}
@@ -43,6 +45,7 @@ pub(super) fn batches(mut source: Box<dyn RowSource>, mut finder: Finder) -> Row
         let room = Room { rows: rows_at_once, bytes: MOST_BYTES };
         rows_at_once = (rows_at_once * 2).min(MOST_ROWS);
         ended = !source.read(&mut rows, room)?;
-        Ok(Some(RowBatch { found: finder.find_all(&mut rows), position: source.position() }))
+        let damage = if rows.iter().any(Result::is_err) { source.damage() } else { None };
+        Ok(Some(RowBatch { found: finder.find_all(&mut rows), position: source.position(), damage }))
     })
 }

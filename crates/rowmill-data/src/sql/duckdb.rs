@@ -10,8 +10,10 @@ use rowmill_types::{Problem, ProblemCode, Row, Words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::duckdb_view::view_statement;
 use super::handoff::{Handoff, WorkedSource};
 use super::shape::ColumnType;
+use crate::csv::DelimiterChoice;
 use crate::{FieldDelimiter, FileList, Format};
 
 /// Runs statements with the Python package: the first prepares, the second gives rows.
@@ -61,9 +63,10 @@ pub fn duckdb_dataset(
     sql: &str,
 ) -> Result<Arc<dyn Dataset>, Problem> {
     let access = found_duckdb()?;
-    let view = view_statement(read)?;
+    let delimiters = DelimiterChoice::new(read.delimiter);
+    let view = view_statement(read, &delimiters)?;
     let query = sql.trim().trim_end_matches(';').to_owned();
-    let dataset = DuckDbDataset { input, access, view, query };
+    let dataset = DuckDbDataset { input, access, view, query, delimiters };
     dataset.check()?;
     Ok(Arc::new(dataset))
 }
@@ -75,6 +78,8 @@ struct DuckDbDataset {
     /// The statement that makes the view `input`.
     view: String,
     query: String,
+    /// What stands between the values of text, with what is to be told of it.
+    delimiters: DelimiterChoice,
 }
 
 /// The program `duckdb`, or the Python package.
@@ -95,60 +100,6 @@ fn found_duckdb() -> Result<DuckDbAccess, Problem> {
     );
     Err(Problem::new(ProblemCode::NoSqlEngine, message)
         .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-fn view_statement(input: &DuckDbInput<'_>) -> Result<String, Problem> {
-    let (list, format) = input.files;
-    let paths: Vec<_> = list.files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
-    // Folders give columns where they do so without DuckDB, and nowhere else.
-    let is_partitioned = list.files.iter().any(|file| !file.partition.is_empty());
-    let shared =
-        format!("[{}], union_by_name = true, hive_partitioning = {is_partitioned}", paths.join(", "));
-    let source = match format {
-        Format::Jsonl => format!("read_json({shared}, format = 'newline_delimited')"),
-        Format::Json => format!("read_json({shared})"),
-        Format::Csv | Format::Tsv => format!("read_csv({shared}{})", csv_settings(input)),
-        Format::Parquet => format!("read_parquet({shared})"),
-        other => {
-            let message = format!(
-                "{sql_engine} cannot read inputs of the format {}",
-                other.name(),
-                sql_engine = SQL_ENGINE.to("duckdb")
-            );
-            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
-        }
-    };
-    let cast = |one: &ColumnType| {
-        let name = format!("\"{}\"", one.column.replace('"', "\"\""));
-        format!("CAST({name} AS {}) AS {name}", one.type_name)
-    };
-    // What is read from text is read with its type at once, so that no other type loses any of it.
-    let is_text = matches!(format, Format::Csv | Format::Tsv);
-    let replaced: Vec<_> = input.types.iter().filter(|_| !is_text).map(cast).collect();
-    let replace =
-        if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
-    Ok(format!("CREATE VIEW input AS SELECT *{replace} FROM {source}"))
-}
-
-/// What `read_csv` is told beside the names of files.
-fn csv_settings(input: &DuckDbInput<'_>) -> String {
-    let mut settings = String::new();
-    let tab = (input.files.1 == Format::Tsv).then(|| "tab".to_owned());
-    if let Some(delimiter) = input.delimiter.map(|delimiter| delimiter.to_string()).or(tab) {
-        let sign = if delimiter == "tab" { "\t" } else { &delimiter };
-        settings.push_str(&format!(", delim = {}", quoted(sign)));
-    }
-    let types = input.types.iter();
-    let types: Vec<_> =
-        types.map(|one| format!("{}: {}", quoted(&one.column), quoted(&one.type_name))).collect();
-    if !types.is_empty() {
-        settings.push_str(&format!(", types = {{{}}}", types.join(", ")));
-    }
-    settings
 }
 
 impl DuckDbDataset {
@@ -291,7 +242,7 @@ impl Dataset for DuckDbDataset {
     }
 
     fn notice(&self) -> Option<Words> {
-        self.input.notice()
+        self.input.notice().or_else(|| self.delimiters.notice())
     }
 }
 

@@ -109,6 +109,10 @@ impl RowSource for ColumnsSource {
         self.source.skip(rows)
     }
 
+    fn damage(&self) -> Option<Problem> {
+        self.source.damage()
+    }
+
     fn position(&self) -> Position {
         self.source.position()
     }

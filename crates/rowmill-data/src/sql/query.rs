@@ -104,6 +104,11 @@ impl Dataset for SqlDataset {
         Ok(Some(query.columns().iter().map(column).collect()))
     }
 
+    fn sql_types(&self) -> Result<Option<Vec<String>>, Problem> {
+        let query = self.query(&Arc::default())?;
+        Ok(Some(query.columns().iter().map(|column| column.kind.to_string()).collect()))
+    }
+
     fn notice(&self) -> Option<Words> {
         self.input.notice()
     }

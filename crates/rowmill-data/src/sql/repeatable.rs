@@ -164,6 +164,63 @@ mod tests {
         }
     }
 
+    /// All of them, so that none is lost without being missed.
+    const WORDS: [&str; 31] = [
+        "random",
+        "randomblob",
+        "rand",
+        "setseed",
+        "uuid",
+        "uuidv4",
+        "uuidv7",
+        "gen_random_uuid",
+        "sample",
+        "tablesample",
+        "now",
+        "today",
+        "current_timestamp",
+        "current_date",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "get_current_timestamp",
+        "get_current_time",
+        "transaction_timestamp",
+        "statement_timestamp",
+        "clock_timestamp",
+        "age",
+        "strftime",
+        "nextval",
+        "currval",
+        "changes",
+        "total_changes",
+        "last_insert_rowid",
+        "getenv",
+        "current_setting",
+    ];
+
+    #[test]
+    fn every_word_that_means_chance_or_time_makes_a_query_and_a_condition_unrepeatable() {
+        for word in WORDS.into_iter().chain(VOLATILE.iter().copied()) {
+            for word in [word.to_owned(), word.to_uppercase()] {
+                for use_of_it in
+                    [format!("x > {word}"), format!("x > {word}(y)"), format!("x > 1+{word} ( )")]
+                {
+                    assert!(!is_repeatable_condition(&use_of_it), "{use_of_it}");
+                    let sql = format!("SELECT * FROM input WHERE {use_of_it}");
+                    assert!(!is_repeatable_query(&sql), "{sql}");
+                }
+                for other in [format!("x > \"{word}\""), format!("x > '{word} x'"), format!("x > {word}_y")] {
+                    assert!(is_repeatable_condition(&other), "{other}");
+                }
+            }
+        }
+        for word in MOMENTS {
+            assert!(!is_repeatable_condition(&format!("x > {word}()")), "{word}");
+            assert!(is_repeatable_condition(&format!("x > {word}(y)")), "{word}");
+        }
+    }
+
     #[test]
     fn a_condition_is_repeatable_unless_it_depends_on_chance_or_time() {
         for condition in ["x > 3", "x > (SELECT avg(x) FROM input)", "s LIKE '%random()%'", "\"now\" = 1"] {

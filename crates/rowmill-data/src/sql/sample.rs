@@ -9,6 +9,15 @@ pub(crate) const SAMPLE_ROWS: usize = 20_480;
 /// Rows are looked at until their text has this many bytes; what comes later is told of when it is met.
 const SAMPLE_BYTES: usize = 256 << 20;
 
+/// How far the first rows go.
+#[derive(Debug, Clone, Copy)]
+struct SampleBounds {
+    rows: usize,
+    bytes: usize,
+}
+
+const BOUNDS: SampleBounds = SampleBounds { rows: SAMPLE_ROWS, bytes: SAMPLE_BYTES };
+
 /// How many rows are read at once.
 const ROOM: Room = Room { rows: 256, bytes: 256 * 1024 };
 
@@ -23,6 +32,14 @@ pub(crate) enum SampleEnd {
 
 /// Hands the first rows to `look`, until that returns `false`.
 pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) -> Result<SampleEnd, Problem> {
+    sample_within(input, BOUNDS, look)
+}
+
+fn sample_within(
+    input: &dyn Dataset,
+    most: SampleBounds,
+    look: &mut dyn FnMut(&Row) -> bool,
+) -> Result<SampleEnd, Problem> {
     if !input.rereadable() {
         return Err(Problem::new(
             ProblemCode::Internal,
@@ -34,16 +51,62 @@ pub(crate) fn sample(input: &dyn Dataset, look: &mut dyn FnMut(&Row) -> bool) ->
     let mut rows = 0;
     let mut bytes = 0;
     let mut more = true;
-    while more && rows < SAMPLE_ROWS && bytes < SAMPLE_BYTES {
+    while more && rows < most.rows && bytes < most.bytes {
         more = source.read(&mut batch, ROOM)?;
         for row in batch.drain(..) {
             rows += 1;
             let Ok(row) = row else { continue };
             bytes += row.text().len();
-            if rows > SAMPLE_ROWS || !look(&row) {
-                return Ok(SampleEnd::First(rows.min(SAMPLE_ROWS)));
+            if rows > most.rows || !look(&row) {
+                return Ok(SampleEnd::First(rows.min(most.rows)));
             }
         }
     }
-    Ok(if more { SampleEnd::First(rows.min(SAMPLE_ROWS)) } else { SampleEnd::WholeInput })
+    Ok(if more { SampleEnd::First(rows.min(most.rows)) } else { SampleEnd::WholeInput })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{InputSpec, Location, dataset};
+
+    /// How many of `count` rows are looked at, and how far the look came. The text of each has 11 bytes.
+    fn looked_at(count: usize, most: SampleBounds) -> (usize, SampleEnd) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        let rows: String = (10_000..10_000 + count).map(|number| format!("{{\"n\":{number}}}\n")).collect();
+        std::fs::write(&path, rows).unwrap();
+        let input = dataset(&InputSpec::new(Location::File(path), None)).unwrap();
+        let mut looked = 0;
+        let look = &mut |row: &Row| {
+            assert_eq!(row.text().len(), 11);
+            looked += 1;
+            true
+        };
+        let end = sample_within(&*input, most, look).unwrap();
+        (looked, end)
+    }
+
+    #[test]
+    fn as_many_rows_are_looked_at_as_the_manual_says() {
+        assert_eq!(looked_at(SAMPLE_ROWS + 300, BOUNDS), (SAMPLE_ROWS, SampleEnd::First(SAMPLE_ROWS)));
+        assert_eq!(looked_at(SAMPLE_ROWS - 1, BOUNDS), (SAMPLE_ROWS - 1, SampleEnd::WholeInput));
+        let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sql.md");
+        let manual = std::fs::read_to_string(manual).unwrap();
+        let (thousands, rest) = (SAMPLE_ROWS / 1000, SAMPLE_ROWS % 1000);
+        let said = format!(
+            "first {thousands},{rest:03} rows have, or fewer where those have {} MiB",
+            SAMPLE_BYTES >> 20
+        );
+        assert!(manual.contains(&said), "`docs/sql.md` does not say: {said}");
+    }
+
+    #[test]
+    fn no_further_rows_are_read_once_the_first_ones_have_the_most_bytes() {
+        let bounded = |bytes| looked_at(5 * ROOM.rows, SampleBounds { rows: SAMPLE_ROWS, bytes });
+        // What was read at once is looked at.
+        assert_eq!(bounded(1), (ROOM.rows, SampleEnd::First(ROOM.rows)));
+        assert_eq!(bounded(11 * ROOM.rows), (ROOM.rows, SampleEnd::First(ROOM.rows)));
+        assert_eq!(bounded(11 * ROOM.rows + 1), (2 * ROOM.rows, SampleEnd::First(2 * ROOM.rows)));
+    }
 }

@@ -13,7 +13,7 @@ use super::batches::{RowBatch, RowBatches, batches};
 use super::found::{Finder, Places};
 use super::handoff::Handoff;
 use super::infer::{is_number, written_name};
-use super::shape::Shape;
+use super::shape::{Shape, TypeSource};
 use super::table::{DatasetTable, Tap};
 use super::watch::Watch;
 
@@ -112,6 +112,10 @@ impl Scan for RowScan {
                 self.row = self.rows.next();
                 return Ok(true);
             }
+            // Rows that are handed on as they are have the bad one that stands for the rest among them.
+            if let (Some(damage), None) = (self.batch.damage.take(), &self.tap) {
+                return Err(damage);
+            }
             if self.handoff.is_closed() || !self.refill()? {
                 return Ok(false);
             }
@@ -122,11 +126,12 @@ impl Scan for RowScan {
         let (Some(json), Some(found)) = (self.json(column), self.shape.columns.get(column)) else {
             return Ok(Value::Null);
         };
-        if self.shape.takes_all.get(column) == Some(&true) {
-            return Ok(text_value(json, self.shape.text));
-        }
-        column_value(json, &found.kind, self.shape.text)
-            .ok_or_else(|| broken_type(self.number(), json, found, &self.shape))
+        let value = if self.shape.takes_all(column) {
+            text_value(json, self.shape.text)
+        } else {
+            column_value(json, &found.kind, self.shape.text)
+        };
+        value.ok_or_else(|| broken_type(self.number(), json, found, self.shape.type_source(column)))
     }
 
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
@@ -172,16 +177,25 @@ impl Drop for RowScan {
 const SHOWN: usize = 60;
 
 /// A value does not have the type of its column.
-fn broken_type(row: u64, json: &str, column: &Column, shape: &Shape) -> Problem {
+fn broken_type(row: u64, json: &str, column: &Column, source: TypeSource) -> Problem {
     let Column { name, kind, .. } = column;
     let mut value: String = json.chars().take(SHOWN).collect();
     if value.len() < json.len() {
         value.push('…');
     }
-    let source = if shape.declared { "the input declares" } else { "the first rows have" };
+    let source = match source {
+        TypeSource::Input => "the input declares".to_owned(),
+        TypeSource::FirstRows => "the first rows have".to_owned(),
+        TypeSource::Setting => format!("{TYPES} says"),
+    };
     let message = format!("row {row} of the input has {value} in `{name}`, which is {kind} as {source}");
+    let problem = Problem::new(ProblemCode::ColumnTypeBroken, message);
+    if serde_json::from_str::<serde_json::Value>(json).is_err() {
+        let why = "an escape in it, such as half of a surrogate pair, stands for no character";
+        return problem.hint(format!("{why}: mend it in the input"));
+    }
     let written = written_name(name);
-    Problem::new(ProblemCode::ColumnTypeBroken, message).hint(format!(
+    problem.hint(format!(
         "{types} reads the column as text; `TRY_CAST({written} AS {kind})` in the query then gives null for such values", types = TYPES.to(format_args!("{name}=text"))
     ))
 }

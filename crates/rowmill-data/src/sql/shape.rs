@@ -27,6 +27,17 @@ pub struct ColumnType {
     pub type_name: String,
 }
 
+/// Who says which type a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypeSource {
+    /// The input, which declares it.
+    Input,
+    /// The rows that were looked at.
+    FirstRows,
+    /// The user.
+    Setting,
+}
+
 /// The columns of an input.
 #[derive(Debug)]
 pub(crate) struct Shape {
@@ -34,8 +45,8 @@ pub(crate) struct Shape {
     pub(crate) columns: Vec<Column>,
     /// The fields that they are, in the same order.
     pub(crate) fields: Vec<String>,
-    /// Whether columns take every value as text, in the same order.
-    pub(crate) takes_all: Vec<bool>,
+    /// Who says which types they have, in the same order.
+    type_sources: Vec<TypeSource>,
     /// How text is read.
     pub(crate) text: FieldText,
     /// Whether the input declares its columns.
@@ -92,6 +103,18 @@ impl Shape {
         Ok(shape)
     }
 
+    /// Who says which type a column has.
+    pub(crate) fn type_source(&self, column: usize) -> TypeSource {
+        let otherwise = if self.declared { TypeSource::Input } else { TypeSource::FirstRows };
+        self.type_sources.get(column).copied().unwrap_or(otherwise)
+    }
+
+    /// Whether a column takes every value as text.
+    pub(crate) fn takes_all(&self, column: usize) -> bool {
+        let is_text = self.columns.get(column).is_some_and(|column| column.kind == SqlType::Varchar);
+        is_text && self.type_source(column) == TypeSource::Setting
+    }
+
     /// Gives columns the types that they are said to have.
     fn declare(&mut self, types: &[ColumnType]) -> Result<(), Problem> {
         for ColumnType { column: name, type_name } in types {
@@ -103,8 +126,8 @@ impl Shape {
                     "there are text, boolean, bigint, hugeint, double, decimal(w,s), date, time, timestamp, json, and lists such as bigint[]",
                 )
             })?;
-            if let (Some(column), Some(takes_all)) = (self.columns.get_mut(at), self.takes_all.get_mut(at)) {
-                *takes_all = kind == SqlType::Varchar;
+            if let (Some(column), Some(source)) = (self.columns.get_mut(at), self.type_sources.get_mut(at)) {
+                *source = TypeSource::Setting;
                 column.has_raw = true;
                 column.kind = kind;
                 column.note = None;
@@ -126,7 +149,7 @@ impl Shape {
         let mut shape = Self {
             columns: Vec::new(),
             fields: Vec::new(),
-            takes_all: Vec::new(),
+            type_sources: Vec::new(),
             text,
             declared,
             notices: Vec::new(),
@@ -152,7 +175,7 @@ impl Shape {
             let has_raw = !declared || !is_written_back(&kind);
             shape.columns.push(Column { name, kind, has_raw, note: None });
             shape.fields.push(field);
-            shape.takes_all.push(false);
+            shape.type_sources.push(if declared { TypeSource::Input } else { TypeSource::FirstRows });
         }
         if left_out > 0 {
             let most = format!("queries can use {MOST_COLUMNS} columns");
@@ -215,6 +238,6 @@ mod tests {
         assert_eq!(shape.declare(&declared("zip", "colour")).unwrap_err().code, ProblemCode::InvalidTypes);
         shape.declare(&declared("ZIP", "text")).unwrap();
         assert_eq!(shape.columns[0].kind, SqlType::Varchar);
-        assert!(shape.takes_all[0]);
+        assert!(shape.takes_all(0));
     }
 }

@@ -251,6 +251,10 @@ impl RowSource for CheckedSource {
         self.source.skip(rows)
     }
 
+    fn damage(&self) -> Option<Problem> {
+        self.source.damage()
+    }
+
     fn position(&self) -> Position {
         self.source.position()
     }

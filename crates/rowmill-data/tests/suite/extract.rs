@@ -10,6 +10,8 @@ use rowmill_data::{AttachmentSpec, Extractor, attachments, extract_main, extract
 use rowmill_testkit::made_files as made;
 use rowmill_types::{AttachmentRules, Row};
 
+use crate::printed::printed_by;
+
 const PDF: &str = "application/pdf";
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 const HTML: &str = "text/html";
@@ -312,29 +314,14 @@ fn text_that_a_program_wrote_with_fonts_for_chinese_japanese_and_korean_is_found
     }
 }
 
-/// Set for the process in which a parser panics.
-const PANICS_HERE: &str = "ROWMILL_TEST_PANICS_HERE";
-
 #[tokio::test]
 async fn a_panic_of_a_parser_fails_the_document_and_is_not_printed() {
     let broken = String::from_utf8(pdf_in_encoding("Identity-H", "0041")).unwrap();
     let broken = broken.replace("/DescendantFonts", "/DescendingFonts");
-    if std::env::var_os(PANICS_HERE).is_some() {
-        // What the program does: panics of parsers are told as failures, all others as usual.
-        let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !rowmill_data::in_foreign_code() {
-                usual(panic);
-            }
-        }));
+    let Some(said) = printed_by("extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed") else {
         let error = extracted(Extractor::InProcess, "a.pdf", broken.as_bytes()).await.unwrap_err();
         assert_eq!(error, "is broken, or of a kind that is not understood");
         return;
-    }
-    let name = "extract::a_panic_of_a_parser_fails_the_document_and_is_not_printed";
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", name, "--nocapture"]).env(PANICS_HERE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    };
     assert!(!said.contains("panicked") && !said.contains("Descendant"), "{said}");
 }

@@ -14,6 +14,7 @@ mod inputs;
 mod json;
 mod packed;
 mod parquet_in;
+mod printed;
 mod remote_support;
 mod rows;
 mod several;

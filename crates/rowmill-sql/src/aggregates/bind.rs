@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use crate::expression::coerce::{adapted, cast_to};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{CastMode, Typed};
+use crate::expression::typed::Typed;
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -239,8 +240,8 @@ impl AggregateArguments<'_> {
 
     fn own(self, kind: AggregateKind) -> Bound<BoundAggregate> {
         let result = self.first_kind();
-        if matches!(result, SqlType::Json | SqlType::Other(_)) {
-            return Err(self.wrong_type("take a value out with `x ->> '$.name'`, or cast it"));
+        if matches!(result, SqlType::Other(_)) {
+            return Err(self.wrong_type("cast it"));
         }
         let arguments = self.exactly::<1>()?.into();
         Ok(BoundAggregate { function: Err(kind), arguments, result, window: WindowUse::Refused })
@@ -290,7 +291,7 @@ impl AggregateArguments<'_> {
     }
 
     fn extreme(self, wanted: Ordering) -> Bound<BoundAggregate> {
-        if self.arguments.iter().any(|argument| matches!(argument.kind, SqlType::Json | SqlType::Other(_))) {
+        if self.arguments.iter().any(|argument| matches!(argument.kind, SqlType::Other(_))) {
             return Err(self.wrong_type("cast its arguments"));
         }
         if !self.arguments.get(1).is_some_and(|by| by.kind.is_ordered()) {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::bind::{AggregateKind, RealSize};
 use crate::values::datum::Datum;
-use crate::values::decimal::{fits, to_real};
+use crate::values::decimal::{fits, quotient, to_real};
 use crate::values::sql_type::SqlType;
 
 /// What is kept of a group.
@@ -27,10 +27,13 @@ pub(super) struct WholeSum {
     count: i64,
 }
 
-/// A sum of numbers with a binary fraction; what is no finite number is counted apart, so
-/// that it can leave a window again.
+/// A sum of numbers with a binary fraction, added one after the other as DuckDB does with one thread. For a
+/// window that rows leave again, what was lost by adding is kept as well, and what is no finite number is
+/// counted apart.
 #[derive(Debug, Default)]
 pub(super) struct RealSum {
+    added: f64,
+    has_left: bool,
     sum: f64,
     lost: f64,
     count: i64,
@@ -172,7 +175,12 @@ impl WholeSum {
     fn average(&self, argument: &SqlType) -> Datum {
         let Some(sum) = self.sum.filter(|_| self.count > 0) else { return Datum::Null };
         let scale = argument.decimal_size().map_or(0, |(_, scale)| scale);
-        Datum::Real(to_real(sum, scale) / self.count as f64)
+        let count = u128::try_from(self.count).unwrap_or(0);
+        let divisor = 10_u128.checked_pow(u32::from(scale)).and_then(|unit| unit.checked_mul(count));
+        Datum::Real(match divisor {
+            Some(divisor) if divisor < 1 << 126 => quotient(sum, divisor),
+            _ => to_real(sum, scale) / self.count as f64,
+        })
     }
 }
 
@@ -180,6 +188,8 @@ impl RealSum {
     fn take(&mut self, datum: &Datum, sign: i64) {
         let Datum::Real(number) = datum else { return };
         self.count += sign;
+        self.added += number;
+        self.has_left |= sign < 0;
         if number.is_nan() {
             self.not_numbers += sign;
         } else if number.is_infinite() {
@@ -201,6 +211,9 @@ impl RealSum {
     }
 
     fn sum(&self) -> f64 {
+        if !self.has_left {
+            return self.added;
+        }
         if self.not_numbers > 0 || (self.positive > 0 && self.negative > 0) {
             return f64::NAN;
         }
@@ -251,7 +264,7 @@ fn between(values: &[Datum], fraction: f64) -> Datum {
     let part = place - low as f64;
     match (below, above) {
         _ if low == high || below.order(above) == Ordering::Equal => below.clone(),
-        (Datum::Real(below), Datum::Real(above)) => Datum::Real(below + (above - below) * part),
+        (Datum::Real(below), Datum::Real(above)) => Datum::Real(below.mul_add(1.0 - part, above * part)),
         (Datum::Decimal(below), Datum::Decimal(above)) => {
             Datum::Decimal((*below as f64 + (above - below) as f64 * part) as i128)
         }

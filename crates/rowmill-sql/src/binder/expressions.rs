@@ -13,11 +13,12 @@ use super::outputs::Purpose;
 use super::scope::Scope;
 use crate::expression::coerce::{cast_to, comparison, comparison_type_of_all, condition, folded};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{CastMode, Node, Operator, Typed};
+use crate::expression::typed::{Node, Operator, Typed};
 use crate::scalars::{
     Arithmetic, PatternCase, arithmetic, case, concatenated, json_part, like, list_of, matches_wholly,
     negated, part_of,
 };
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 

@@ -11,7 +11,8 @@ use super::select::SelectTail;
 use super::tables::CommonTable;
 use crate::expression::coerce::{cast_to, meeting_type};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{CastMode, Typed};
+use crate::expression::typed::Typed;
+use crate::values::cast::CastMode;
 use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {

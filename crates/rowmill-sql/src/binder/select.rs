@@ -16,7 +16,7 @@ use super::scope::{Clause, Relation, Scope};
 use super::windows::ordered;
 use crate::expression::coerce::{cast_to, condition};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{CastMode, Leaf, Node, Typed};
+use crate::expression::typed::{Leaf, Node, Typed};
 
 /// What stands behind a `SELECT` in its query.
 pub(super) struct SelectTail<'q> {
@@ -347,3 +347,4 @@ fn typed_items(items: Vec<OutputItem>, purpose: &Purpose) -> Bound<Vec<OutputIte
     });
     typed.collect()
 }
+use crate::values::cast::CastMode;

@@ -8,7 +8,8 @@ use super::scope::Scope;
 use crate::aggregates::{AggregateCall, AggregateKind};
 use crate::expression::coerce::{cast_to, comparison_type};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{CastMode, Typed};
+use crate::expression::typed::Typed;
+use crate::values::cast::CastMode;
 use crate::values::sql_type::SqlType;
 
 impl Binder<'_> {

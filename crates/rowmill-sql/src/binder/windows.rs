@@ -137,13 +137,7 @@ pub(super) fn ordered(typed: Typed, clause: &str) -> Bound<Typed> {
     if typed.kind.is_ordered() {
         return Ok(typed);
     }
-    let refusal = Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place);
-    Err(match typed.kind {
-        SqlType::Json => {
-            refusal.hint("take a value out with `x ->> '$.name'`, or write `CAST(x AS VARCHAR)`")
-        }
-        _ => refusal,
-    })
+    Err(Refusal::new(format!("{clause} cannot use values of type {}", typed.kind), typed.place))
 }
 
 /// The window that a name stands for.

@@ -4,10 +4,11 @@ use rowmill_types::settings::TYPES;
 
 use super::evaluate::evaluate;
 use super::refusal::{Bound, Refusal, TextPlace};
-use super::typed::{CastMode, Node, Operator, Typed};
-use crate::values::cast::can_cast;
+use super::typed::{Node, Operator, Typed};
+use crate::values::cast::{CastMode, can_cast};
 use crate::values::common_type::{common_type, compared_decimal};
 use crate::values::datum::Datum;
+use crate::values::json_normal::normalized;
 use crate::values::moment_text::{parse_date, parse_time};
 use crate::values::sql_type::SqlType;
 
@@ -175,19 +176,29 @@ pub(crate) fn comparison_type(left: &Typed, right: &Typed) -> Bound<SqlType> {
         let message = "a column of text is not compared with a day, a time or a truth";
         return Err(Refusal::new(message, left.place).noting(&[left, right]));
     }
-    if matches!(met, SqlType::Json | SqlType::Other(_)) {
+    if matches!(met, SqlType::Other(_)) {
         let refusal = Refusal::new(format!("values of type {met} cannot be compared"), left.place);
-        return Err(match met {
-            SqlType::Json => refusal.hint(
-                format!("take a value out with `x ->> '$.name'`, or write `TRY_CAST(x AS DOUBLE)`; {types} reads the column as text", types = TYPES.to("x=text")),
-            ),
-            _ => refusal.hint("write `CAST(x AS VARCHAR)`"),
-        });
+        return Err(refusal.hint("write `CAST(x AS VARCHAR)`"));
+    }
+    if met == SqlType::Json {
+        [left, right].into_iter().try_for_each(literal_is_json)?;
     }
     Ok(match met {
         SqlType::Decimal(..) => compared_decimal(&left.kind, &right.kind).unwrap_or(met),
         met => met,
     })
+}
+
+/// Refuses a string that JSON is compared with and that is no JSON: it equals nothing.
+fn literal_is_json(typed: &Typed) -> Bound<()> {
+    match typed.literal_text() {
+        Some(text) if normalized(text).is_none() => {
+            let message = format!("'{text}' is no JSON, and is compared with JSON");
+            let hint = format!("`x ->> '$' = '{text}'` compares the text of strings");
+            Err(Refusal::new(message, typed.place).hint(hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_day_time_or_truth(text: &str) -> bool {

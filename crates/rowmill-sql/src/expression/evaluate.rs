@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::refusal::TextPlace;
-use super::typed::{CastMode, Node, NullRule, Operator, Typed};
-use crate::values::cast::{CastFailure, cast, to_text};
+use super::typed::{Node, NullRule, Operator, Typed};
+use crate::values::cast::{CastFailure, CastMode, cast, to_text};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -121,7 +121,7 @@ fn evaluate_cast<'d>(datum: Cow<'d, Datum>, part: &Typed, typed: &Typed, mode: C
         return Ok(datum);
     }
     let shown = shown(&datum, &part.kind);
-    match cast(datum.into_owned(), &part.kind, &typed.kind) {
+    match cast(datum.into_owned(), &part.kind, &typed.kind, mode) {
         Ok(found) => Ok(Cow::Owned(found)),
         Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Cow::Owned(Datum::Null)),
         Err(CastFailure::NotConvertible) => {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::refusal::TextPlace;
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 
@@ -53,13 +54,6 @@ pub(crate) struct Leaf {
     pub(crate) raw: Option<String>,
     /// What to know about its values where its type does not suit.
     pub(crate) note: Option<String>,
-}
-
-/// What a cast does about values that it cannot take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CastMode {
-    Fail,
-    GiveNull,
 }
 
 /// A comparison.

@@ -3,7 +3,8 @@
 use super::catalog::{BoundFunction, FunctionCall};
 use crate::expression::coerce::{cast_to, comparison, condition, folded, meeting_type};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, CastMode, Node, Operator, Typed};
+use crate::expression::typed::{Arguments, Node, Operator, Typed};
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 

@@ -4,10 +4,11 @@ use super::catalog::{BoundFunction, FunctionCall};
 use super::moments::{DatePart, truncated};
 use crate::expression::coerce::{adapted, cast_to, folded};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::expression::typed::{Arguments, Typed};
 use crate::values::calendar::{
     CivilDay, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, moved, split,
 };
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::interval::{Interval, singular};
 use crate::values::sql_type::SqlType;

@@ -5,10 +5,11 @@ use super::moments::{month_name, weekday_name};
 use super::texts::word;
 use crate::expression::coerce::{adapted, cast_to};
 use crate::expression::refusal::{Bound, Refusal};
-use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::expression::typed::{Arguments, Typed};
 use crate::values::calendar::{
     CivilDay, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, midnight, split, weekday,
 };
+use crate::values::cast::CastMode;
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType;
 

@@ -4,9 +4,10 @@ use super::catalog::{BoundFunction, FunctionCall};
 use super::texts::{whole, word};
 use crate::expression::coerce::folded;
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, Leaf, Node, Typed};
+use crate::expression::typed::{Arguments, Typed};
 use crate::values::datum::Datum;
-use crate::values::json::{RawFields, minified, to_json};
+use crate::values::json::{RawFields, to_json};
+use crate::values::json_normal::normalized;
 use crate::values::json_path::JsonPath;
 use crate::values::sql_type::SqlType;
 use serde_json::value::RawValue;
@@ -27,14 +28,10 @@ pub(super) const FUNCTIONS: &[BoundFunction] = &[
     BoundFunction { names: &["to_json"], bind: made_json },
 ];
 
-/// A value as JSON text: what the input has, where it is a column of it.
+/// A value as JSON text.
 fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
     if matches!(typed.kind, SqlType::Json | SqlType::Varchar | SqlType::Null) {
         return Ok(typed);
-    }
-    if let (Some(raw), true) = (typed.raw(), typed.kind.is_nested()) {
-        let leaf = Leaf { sql: raw.to_owned(), raw: None, note: None };
-        return Ok(Typed { node: Node::Leaf(leaf), kind: SqlType::Json, place: typed.place });
     }
     if !typed.kind.is_nested() {
         return Err(Refusal::new(format!("{} has no parts", typed.kind), place)
@@ -45,6 +42,9 @@ fn as_json(typed: Typed, place: TextPlace) -> Bound<Typed> {
 
 fn written(typed: Typed, place: TextPlace) -> Bound<Typed> {
     let kind = typed.kind.clone();
+    if !is_writable(&kind) {
+        return Err(not_writable(&kind, place));
+    }
     let made = move |arguments: Arguments<'_, '_>| {
         let text = arguments.first().and_then(|datum| to_json(datum, &kind));
         text.map(Datum::Text).ok_or_else(|| "the value cannot be written as JSON".to_owned())
@@ -54,13 +54,23 @@ fn written(typed: Typed, place: TextPlace) -> Bound<Typed> {
 
 fn made_json(call: &FunctionCall) -> Bound<Typed> {
     let [value] = call.exactly()?;
-    if matches!(value.kind, SqlType::Json) {
-        return Ok(value);
-    }
-    if matches!(value.kind, SqlType::Blob | SqlType::Other(_) | SqlType::TimestampTz) {
-        return Err(call.wrong_types("there is no JSON for it"));
-    }
     written(value, call.place)
+}
+
+/// Whether what DuckDB writes for values of a type does not depend on its settings, and is known here.
+fn is_writable(kind: &SqlType) -> bool {
+    match kind {
+        SqlType::Blob | SqlType::TimestampTz => false,
+        SqlType::Other(name) => *name == "UUID",
+        SqlType::List(item) => is_writable(item),
+        SqlType::Struct(fields) => fields.iter().all(|(_, field)| is_writable(field)),
+        _ => true,
+    }
+}
+
+fn not_writable(kind: &SqlType, place: TextPlace) -> Refusal {
+    Refusal::new(format!("{kind} cannot be written as JSON"), place)
+        .hint("take out the fields that can: `x.name`, or `x ->> '$.name'`")
 }
 
 /// `json -> path` gives JSON, `json ->> path` gives text.
@@ -71,23 +81,36 @@ pub(crate) fn json_part(found: Typed, path: &Typed, wanted: SqlType, place: Text
         Some(Datum::Whole(at)) => JsonPath::element(i64::try_from(*at).unwrap_or(i64::MAX)),
         _ => return Err(wrong("a path into JSON must be written in the query")),
     };
-    let json = as_json(found, place)?;
     let is_text = wanted == SqlType::Varchar;
-    let taken = move |arguments: Arguments<'_, '_>| {
-        let json = word(arguments, 0);
-        let Some(part) = path.find(json) else {
-            return if minified(json).is_some() { Ok(Datum::Null) } else { Err(not_json(json)) };
-        };
+    let given = move |part: &str| {
         if is_text && part == "null" {
-            return Ok(Datum::Null);
+            return Some(Datum::Null);
         }
         let text = match serde_json::from_str::<String>(part) {
             Ok(text) if is_text => Some(text),
-            _ => minified(part),
+            _ => normalized(part),
         };
-        text.map(Datum::Text).ok_or_else(|| not_json(json))
+        text.map(Datum::Text)
     };
-    folded(Typed::call(taken, vec![json], wanted, place))
+    if found.kind.is_nested() {
+        if let Some(kind) = path.kind_in(&found.kind).filter(|kind| !is_writable(kind)) {
+            return Err(not_writable(kind, place));
+        }
+        let kind = found.kind.clone();
+        let taken = move |arguments: Arguments<'_, '_>| {
+            let part = arguments.first().and_then(|datum| path.find_in(datum, &kind));
+            Ok(part.and_then(|part| given(&part)).unwrap_or(Datum::Null))
+        };
+        return folded(Typed::call(taken, vec![found], wanted, place));
+    }
+    let taken = move |arguments: Arguments<'_, '_>| {
+        let json = word(arguments, 0);
+        let Some(part) = path.find(json) else {
+            return if normalized(json).is_some() { Ok(Datum::Null) } else { Err(not_json(json)) };
+        };
+        given(part).ok_or_else(|| not_json(json))
+    };
+    folded(Typed::call(taken, vec![as_json(found, place)?], wanted, place))
 }
 
 fn not_json(text: &str) -> String {
@@ -110,7 +133,7 @@ fn array_length(call: &FunctionCall) -> Bound<Typed> {
     let count = |arguments: Arguments<'_, '_>| {
         let json = word(arguments, 0).trim();
         if !json.starts_with('[') {
-            return if minified(json).is_some() { whole(0) } else { Err(not_json(json)) };
+            return if normalized(json).is_some() { whole(0) } else { Err(not_json(json)) };
         }
         let items: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| not_json(json))?;
         whole(items.len())
@@ -120,8 +143,8 @@ fn array_length(call: &FunctionCall) -> Bound<Typed> {
 
 fn kind_of(call: &FunctionCall) -> Bound<Typed> {
     let named = |arguments: Arguments<'_, '_>| {
-        let json = minified(word(arguments, 0)).ok_or_else(|| not_json(word(arguments, 0)))?;
-        let is_whole = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let json = normalized(word(arguments, 0)).ok_or_else(|| not_json(word(arguments, 0)))?;
+        let is_whole = json.parse::<i64>().is_ok() || json.parse::<u64>().is_ok();
         let name = match json.as_bytes().first() {
             Some(b'{') => "OBJECT",
             Some(b'[') => "ARRAY",
@@ -140,7 +163,7 @@ fn kind_of(call: &FunctionCall) -> Bound<Typed> {
 fn is_valid(call: &FunctionCall) -> Bound<Typed> {
     let valid = |arguments: Arguments<'_, '_>| {
         let json = word(arguments, 0);
-        Ok(Datum::Boolean(minified(json).is_some() || is_number_beyond_json(json)))
+        Ok(Datum::Boolean(normalized(json).is_some() || is_number_beyond_json(json)))
     };
     Ok(Typed::call(valid, vec![one_json(call)?], SqlType::Boolean, call.place))
 }
@@ -156,7 +179,7 @@ fn keys(call: &FunctionCall) -> Bound<Typed> {
         let json = word(arguments, 0).trim();
         let names = match serde_json::from_str::<RawFields<'_>>(json) {
             Ok(RawFields(fields)) => fields.into_iter().map(|(name, _)| Datum::Text(name)).collect(),
-            Err(_) if minified(json).is_some() => Vec::new(),
+            Err(_) if normalized(json).is_some() => Vec::new(),
             Err(_) => return Err(not_json(json)),
         };
         Ok(Datum::List(names))

@@ -3,7 +3,8 @@
 use super::dates::{add_days, day_difference, moved_by, scaled_interval, timestamp_difference};
 use crate::expression::coerce::{adapts, cast_to, folded, meeting_type};
 use crate::expression::refusal::{Bound, Refusal, TextPlace};
-use crate::expression::typed::{Arguments, CastMode, Typed};
+use crate::expression::typed::{Arguments, Typed};
+use crate::values::cast::CastMode;
 use crate::values::common_type::common_number;
 use crate::values::datum::Datum;
 use crate::values::decimal::fits;

@@ -4,8 +4,8 @@ use super::catalog::{BoundFunction, FunctionCall};
 use super::plain::PlainFunction;
 use crate::expression::coerce::{adapted, cast_to};
 use crate::expression::refusal::Bound;
-use crate::expression::typed::{Arguments, CastMode, Typed};
-use crate::values::cast::to_text;
+use crate::expression::typed::{Arguments, Typed};
+use crate::values::cast::{CastMode, to_text};
 use crate::values::datum::Datum;
 use crate::values::sql_type::SqlType::{self, BigInt, Boolean, Integer, Varchar};
 

@@ -5,7 +5,9 @@ use super::cast_numbers::{real_to_decimal, real_to_whole};
 use super::datum::Datum;
 use super::decimal;
 use super::interval::Interval;
-use super::json;
+use super::json::to_json;
+use super::json_cast::cast_json;
+use super::json_normal::normalized;
 use super::moment_text::{
     MomentFailure, date_text, interval_text, parse_date, parse_instant, parse_time, parse_timestamp,
     time_text, timestamp_text,
@@ -20,6 +22,21 @@ pub(crate) enum CastFailure {
     NotConvertible,
     /// What DuckDB makes of it is not known here: an error, also for `TRY_CAST`.
     Unclear(&'static str),
+}
+
+/// What a cast does about values that it cannot take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CastMode {
+    Fail,
+    GiveNull,
+}
+
+/// What a part of a list or an object is cast to: where that is wanted, what cannot be cast is null.
+pub(super) fn cast_part(found: Result<Datum, CastFailure>, mode: CastMode) -> Result<Datum, CastFailure> {
+    match found {
+        Err(CastFailure::NotConvertible) if mode == CastMode::GiveNull => Ok(Datum::Null),
+        found => found,
+    }
 }
 
 /// Whether values of one type can be cast to another at all.
@@ -44,8 +61,8 @@ pub(crate) fn can_cast(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// Casts a value that is not null.
-pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType) -> Result<Datum, CastFailure> {
+/// Casts a value that is not null; the mode is for the parts of lists and objects.
+pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType, mode: CastMode) -> Result<Datum, CastFailure> {
     if from == to || datum.is_null() {
         return Ok(datum);
     }
@@ -54,15 +71,16 @@ pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType) -> Result<Datum, 
             to_text(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
         }
         (Datum::Text(text), SqlType::Json, SqlType::Json) => Ok(Datum::Text(text)),
-        (Datum::Text(text), SqlType::Json, to) => json::cast_json(&text, to),
+        (Datum::Text(text), SqlType::Json, to) => cast_json(&text, to, mode),
         (Datum::Text(text), _, to) => from_text(text, to),
         (Datum::List(items), SqlType::List(from), SqlType::List(to)) => {
-            let items = items.into_iter().map(|item| cast(item, from, to));
+            let items = items.into_iter().map(|item| cast_part(cast(item, from, to, mode), mode));
             items.collect::<Result<_, _>>().map(Datum::List)
         }
         (Datum::Struct(values), SqlType::Struct(from), SqlType::Struct(to)) => {
             let values = values.into_iter().zip(from).zip(to);
-            let values = values.map(|((value, (_, from)), (_, to))| cast(value, from, to));
+            let values =
+                values.map(|((value, (_, from)), (_, to))| cast_part(cast(value, from, to, mode), mode));
             values.collect::<Result<_, _>>().map(Datum::Struct)
         }
         (Datum::Date(days), _, _) => {
@@ -73,7 +91,7 @@ pub(crate) fn cast(datum: Datum, from: &SqlType, to: &SqlType) -> Result<Datum, 
         }
         (Datum::Timestamp(timestamp), _, _) => Ok(Datum::Time(split(timestamp).1)),
         (datum, from, SqlType::Json) => {
-            json::to_json(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
+            to_json(&datum, from).map(Datum::Text).ok_or(CastFailure::NotConvertible)
         }
         (datum, from, to) => cast_number(&datum, from, to).ok_or(CastFailure::NotConvertible),
     }
@@ -98,7 +116,12 @@ fn cast_number(datum: &Datum, from: &SqlType, to: &SqlType) -> Option<Datum> {
         }
         (Datum::Real(number), to) => Datum::Whole(real_to_whole(*number, to)?),
         (Datum::Whole(number) | Datum::Decimal(number), SqlType::Double) => {
-            Datum::Real(decimal::to_real(*number, scale(from)))
+            let is_wide = matches!(from, SqlType::HugeInt | SqlType::Decimal(19.., 0));
+            Datum::Real(if is_wide {
+                decimal::wide_to_real(*number)
+            } else {
+                decimal::to_real(*number, scale(from))
+            })
         }
         (Datum::Whole(number), SqlType::Float) => Datum::Real(f64::from(*number as f32)),
         (Datum::Decimal(number), SqlType::Float) => {
@@ -168,7 +191,7 @@ fn from_text(text: String, to: &SqlType) -> Result<Datum, CastFailure> {
             return Err(CastFailure::Unclear("bytes with `\\` cannot be read"));
         }
         SqlType::Blob => Some(Datum::Bytes(text.into_bytes())),
-        SqlType::Json => json::minified(&text).map(|_| Datum::Text(text)),
+        SqlType::Json => normalized(&text).map(|_| Datum::Text(text)),
         whole => parse_whole(&text, whole).map(Datum::Whole),
     };
     converted.ok_or(CastFailure::NotConvertible)

@@ -58,9 +58,69 @@ pub(crate) fn to_real(number: i128, scale: u8) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
+/// A HUGEINT as a number with a binary fraction, by the steps of DuckDB: numbers below zero of up to 64 bits
+/// are rounded one too low.
+pub(crate) fn wide_to_real(number: i128) -> f64 {
+    const HALF: i128 = 1 << 64;
+    if (-HALF..0).contains(&number) {
+        return -((-number - 1) as f64) - 1.0;
+    }
+    let (upper, lower) = (number.div_euclid(HALF), number.rem_euclid(HALF));
+    lower as f64 + upper as f64 * HALF as f64
+}
+
+/// The number with a binary fraction that is nearest to a quotient; the divisor has at most 126 bits.
+pub(crate) fn quotient(number: i128, divisor: u128) -> f64 {
+    /// More digits than the result has, so that it is rounded once.
+    const ENOUGH: u128 = 1 << 56;
+    let (mut found, mut rest) = match (number.unsigned_abs().checked_div(divisor), number.unsigned_abs()) {
+        (Some(found), magnitude) => (found, magnitude % divisor),
+        (None, _) => return f64::NAN,
+    };
+    let mut shift = 0;
+    while rest > 0 && found < ENOUGH {
+        let doubled = rest << 1;
+        found = (found << 1) | u128::from(doubled >= divisor);
+        rest = if doubled >= divisor { doubled - divisor } else { doubled };
+        shift += 1;
+    }
+    let nearest = (found | u128::from(rest > 0)) as f64 * 0.5_f64.powi(shift);
+    if number < 0 { -nearest } else { nearest }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotients_are_rounded_once() {
+        for (number, divisor, expected) in [
+            (29, 70, 29.0 / 70.0),
+            (-1, 3, -1.0 / 3.0),
+            (0, 5, 0.0),
+            (6_000_000, 4, 1_500_000.0),
+            // Rounded before it is divided, it would be one digit off.
+            (27_021_597_764_222_979, 3, 9_007_199_254_740_993.0),
+            (i128::MAX, 1, i128::MAX as f64),
+            (1, 1 << 100, 0.5_f64.powi(100)),
+        ] {
+            assert_eq!(quotient(number, divisor).to_bits(), f64::to_bits(expected), "{number} / {divisor}");
+        }
+    }
+
+    /// What DuckDB 2.0 gives for `x::HUGEINT::DOUBLE`.
+    #[test]
+    fn long_whole_numbers_become_fractions_as_in_duckdb() {
+        for (number, expected) in [
+            (-9_007_199_254_741_090, -9_007_199_254_741_088.0),
+            (9_007_199_254_741_090, 9_007_199_254_741_090.0),
+            (-1, -1.0),
+            (0, 0.0),
+            (170_141_183_460_469_231_731_687_303_715_884_105, 1.701_411_834_604_692_4e35),
+        ] {
+            assert_eq!(wide_to_real(number), expected, "{number}");
+        }
+    }
 
     #[test]
     fn halves_are_rounded_away_from_zero() {

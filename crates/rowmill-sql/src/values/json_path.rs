@@ -2,7 +2,10 @@
 
 use serde_json::value::RawValue;
 
-use super::json::RawFields;
+use super::datum::Datum;
+use super::json::{RawFields, to_json};
+use super::json_normal::normalized;
+use super::sql_type::SqlType;
 
 /// One step into JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,24 +47,65 @@ impl JsonPath {
 
     /// The JSON text of what the path leads to.
     pub(crate) fn find<'j>(&self, json: &'j str) -> Option<&'j str> {
-        let mut found = json.trim();
-        for step in &self.0 {
-            let value: &RawValue = match step {
-                PathStep::Field(name) => {
-                    let RawFields(fields) = serde_json::from_str(found).ok()?;
-                    fields.into_iter().find(|(known, _)| known == name)?.1
-                }
-                PathStep::Element(at) => {
-                    let items: Vec<&RawValue> = serde_json::from_str(found).ok()?;
-                    let count = i64::try_from(items.len()).ok()?;
-                    let at = if *at < 0 { at + count } else { *at };
-                    items.get(usize::try_from(at).ok()?)?
-                }
-            };
-            found = value.get();
-        }
-        Some(found)
+        find_in_text(&self.0, json)
     }
+
+    /// The JSON text of what the path leads to in a list or an object.
+    pub(crate) fn find_in(&self, datum: &Datum, kind: &SqlType) -> Option<String> {
+        find_in_datum(&self.0, datum, kind)
+    }
+
+    /// The type of what the path leads to in a list or an object.
+    pub(crate) fn kind_in<'k>(&self, kind: &'k SqlType) -> Option<&'k SqlType> {
+        self.0.iter().try_fold(kind, |kind, step| match (step, kind) {
+            (PathStep::Field(name), SqlType::Struct(fields)) => {
+                fields.iter().find(|(known, _)| known == name).map(|(_, kind)| kind)
+            }
+            (PathStep::Element(_), SqlType::List(item)) => Some(&**item),
+            (_, SqlType::Json) => Some(kind),
+            _ => None,
+        })
+    }
+}
+
+fn find_in_datum(steps: &[PathStep], datum: &Datum, kind: &SqlType) -> Option<String> {
+    let Some((step, rest)) = steps.split_first() else { return to_json(datum, kind) };
+    match (step, datum, kind) {
+        (PathStep::Field(name), Datum::Struct(values), SqlType::Struct(fields)) => {
+            let mut parts = values.iter().zip(fields);
+            let (datum, (_, kind)) = parts.find(|(_, (known, _))| known == name)?;
+            find_in_datum(rest, datum, kind)
+        }
+        (PathStep::Element(at), Datum::List(items), SqlType::List(item)) => {
+            find_in_datum(rest, items.get(place_of(*at, items.len())?)?, item)
+        }
+        (_, Datum::Text(text), SqlType::Json) => find_in_text(steps, text).and_then(normalized),
+        _ => None,
+    }
+}
+
+/// The place that is counted from the end where it is negative.
+fn place_of(at: i64, count: usize) -> Option<usize> {
+    let from_end = if at < 0 { i64::try_from(count).ok()? } else { 0 };
+    usize::try_from(at + from_end).ok()
+}
+
+fn find_in_text<'j>(steps: &[PathStep], json: &'j str) -> Option<&'j str> {
+    let mut found = json.trim();
+    for step in steps {
+        let value: &RawValue = match step {
+            PathStep::Field(name) => {
+                let RawFields(fields) = serde_json::from_str(found).ok()?;
+                fields.into_iter().find(|(known, _)| known == name)?.1
+            }
+            PathStep::Element(at) => {
+                let items: Vec<&RawValue> = serde_json::from_str(found).ok()?;
+                items.get(place_of(*at, items.len())?)?
+            }
+        };
+        found = value.get();
+    }
+    Some(found)
 }
 
 fn field(text: &str) -> Option<(PathStep, &str)> {

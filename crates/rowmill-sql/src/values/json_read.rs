@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::datum::Datum;
 use super::encoding::encode;
 use super::json::RawFields;
+use super::json_normal::normalized;
 use super::moment_text::{parse_date, parse_instant, parse_time, parse_timestamp};
 use super::number_text::{parse_boolean, parse_decimal, parse_real};
 use super::sql_type::SqlType;
@@ -47,9 +48,9 @@ pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Optio
             if decoded.is_empty() {
                 return Some(Value::Null);
             }
-            super::json::minified(&decoded).map(|_| Value::Text(decoded))
+            normalized(&decoded).map(|_| Value::Text(decoded))
         }
-        (_, SqlType::Json) => Some(Value::Text(Cow::Borrowed(json))),
+        (_, SqlType::Json) => normalized(json).map(|text| Value::Text(Cow::Owned(text))),
         (_, SqlType::Other(_)) => Some(Value::Text(Cow::Borrowed(json))),
         (b'"', _) if text == FieldText::MayBeAnything => {
             let decoded = decoded_string(json)?;
@@ -62,13 +63,14 @@ pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: FieldText) -> Optio
     }
 }
 
-/// The value of a field of a column that was declared to be text: whatever it is, as text.
+/// The value of a field of a column that was declared to be text: whatever it is, as text; `None` for a
+/// string that stands for no text.
 #[must_use]
-pub fn text_value(json: &str, text: FieldText) -> Value<'_> {
+pub fn text_value(json: &str, text: FieldText) -> Option<Value<'_>> {
     match json.as_bytes().first() {
-        None | Some(b'n') => Value::Null,
-        Some(b'"') => column_value(json, &SqlType::Varchar, text).unwrap_or(Value::Null),
-        Some(_) => Value::Text(Cow::Borrowed(json)),
+        None | Some(b'n') => Some(Value::Null),
+        Some(b'"') => column_value(json, &SqlType::Varchar, text),
+        Some(_) => normalized(json).map(|text| Value::Text(Cow::Owned(text))),
     }
 }
 
@@ -100,7 +102,7 @@ fn read(json: &str, kind: &SqlType) -> Option<Datum> {
     let first = json.as_bytes().first()?;
     Some(match (first, kind) {
         (b'n', _) => Datum::Null,
-        (_, SqlType::Json | SqlType::Other(_)) => Datum::Text(super::json::minified(json)?),
+        (_, SqlType::Json | SqlType::Other(_)) => Datum::Text(normalized(json)?),
         (b'[', SqlType::List(item)) => {
             let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
             let items = items.iter().map(|value| read(value.get(), item));
@@ -109,9 +111,13 @@ fn read(json: &str, kind: &SqlType) -> Option<Datum> {
         (b'{', SqlType::Struct(fields)) => {
             let RawFields(found) = serde_json::from_str(json).ok()?;
             let value = |(name, kind): &(String, SqlType)| {
-                // As elsewhere, the last of several fields with one name counts.
-                let field = found.iter().rev().find(|(known, _)| known == name);
-                field.map_or(Some(Datum::Null), |(_, value)| read(value.get(), kind))
+                let mut with_name = found.iter().filter(|(known, _)| known == name);
+                match (with_name.next(), with_name.next()) {
+                    (None, _) => Some(Datum::Null),
+                    (Some((_, value)), None) => read(value.get(), kind),
+                    // DuckDB refuses an object that has a field twice.
+                    (Some(_), Some(_)) => None,
+                }
             };
             Datum::Struct(fields.iter().map(value).collect::<Option<_>>()?)
         }
@@ -176,7 +182,8 @@ mod tests {
             (r#""2024-01-02""#, SqlType::Date, Some(Value::Integer(19_724))),
             (r#""2024-01-02T00:00:00.000000001""#, SqlType::Timestamp, None),
             (r#""x""#, SqlType::Date, None),
-            (r#"{"a": 1}"#, SqlType::Json, text(r#"{"a": 1}"#)),
+            (r#"{"a": [1,  2.50]}"#, SqlType::Json, text(r#"{"a":[1,2.5]}"#)),
+            (r#"["\ud83d"]"#, SqlType::Json, None),
         ] {
             assert_eq!(column_value(json, &kind, FieldText::IsText), expected, "{json} {kind}");
         }
@@ -196,6 +203,7 @@ mod tests {
         ] {
             assert_eq!(column_value(json, &kind, FieldText::MayBeAnything), expected, "{json} {kind}");
         }
-        assert_eq!(text_value("[1]", FieldText::IsText), Value::Text("[1]".into()));
+        assert_eq!(text_value("[1,  2]", FieldText::IsText), Some(Value::Text("[1,2]".into())));
+        assert_eq!(text_value(r#""\ud83d""#, FieldText::IsText), None);
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod decimal;
 pub(crate) mod encoding;
 pub(crate) mod interval;
 pub(crate) mod json;
+pub(crate) mod json_cast;
+pub(crate) mod json_normal;
 pub(crate) mod json_path;
 pub(crate) mod json_read;
 pub(crate) mod moment_text;

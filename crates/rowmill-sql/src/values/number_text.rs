@@ -88,7 +88,9 @@ pub(crate) fn parse_whole(text: &str, wanted: &SqlType) -> Option<i128> {
     let number = in_base(["0x", "0X"], 16)
         .or_else(|| in_base(["0b", "0B"], 2))
         .or_else(|| WrittenNumber::parse(trimmed)?.scaled(0))?;
-    let is_signed_zero = least == 0 && trimmed.starts_with('-');
+    // Numbers without a sign take no minus but before zeros alone.
+    let is_zero = text.strip_prefix('-').is_some_and(|digits| digits.bytes().all(|digit| digit == b'0'));
+    let is_signed_zero = least == 0 && trimmed.starts_with('-') && !is_zero;
     (number >= least && number <= greatest && !is_signed_zero).then_some(number)
 }
 

@@ -9,7 +9,7 @@ use rusqlite::types::ValueRef;
 use super::cast::to_text;
 use super::datum::Datum;
 use super::encoding::decode;
-use super::json::write_string;
+use super::json_normal::write_string;
 use super::sql_type::SqlType;
 
 /// Appends the value that SQLite holds as JSON.

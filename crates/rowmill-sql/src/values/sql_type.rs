@@ -204,7 +204,7 @@ impl SqlType {
     /// Whether SQLite can compare, sort and group its values as they are encoded.
     pub(crate) fn is_ordered(&self) -> bool {
         match self {
-            Self::Json | Self::Interval | Self::Other(_) => false,
+            Self::Interval | Self::Other(_) => false,
             Self::List(item) => item.is_ordered(),
             Self::Struct(fields) => fields.iter().all(|(_, field)| field.is_ordered()),
             _ => true,

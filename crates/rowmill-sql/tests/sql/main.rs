@@ -4,4 +4,5 @@
 
 mod functions;
 mod queries;
+mod refusals;
 mod support;

@@ -11,6 +11,7 @@ use rowmill_core::ports::{Comparison, Condition, Part, Scalar};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::support::{Folder, array, drain, open};
+use crate::printed::printed_by;
 
 fn problem_of(folder: &Folder, bytes: &[u8]) -> Problem {
     let path = folder.path("broken.parquet");
@@ -139,6 +140,28 @@ fn no_damage_makes_the_reader_panic_or_hang() {
             read_all_ways(&path);
         }
     }
+}
+
+#[test]
+fn panics_of_the_decoder_are_problems_and_are_not_printed() {
+    let name = "parquet_in::damage::panics_of_the_decoder_are_problems_and_are_not_printed";
+    let Some(said) = printed_by(name) else {
+        let folder = Folder::new();
+        let path = folder.path("damaged.parquet");
+        let whole = small(&folder, Compression::UNCOMPRESSED);
+        let mut panics = 0;
+        for at in 4..footer_of(&whole) {
+            let mut bytes = whole.clone();
+            *bytes.get_mut(at).unwrap() = 0xff;
+            fs::write(&path, &bytes).unwrap();
+            let (_, problem) = drain(&mut *open(&path).unwrap().open().unwrap());
+            let cause = problem.and_then(|problem| problem.cause).unwrap_or_default();
+            panics += usize::from(cause.contains("the decoder gave up"));
+        }
+        assert!(panics > 0, "without a panic, nothing is known about what is printed");
+        return;
+    };
+    assert!(!said.contains("panicked"), "{said}");
 }
 
 #[test]

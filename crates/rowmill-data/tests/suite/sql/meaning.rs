@@ -20,7 +20,7 @@ const PROGRAM: &str = "import duckdb, sys\n\
 
 /// What a query gives here and in DuckDB.
 #[track_caller]
-fn check(input: &Input, sql: &str, expected: &[&str]) {
+pub(crate) fn check(input: &Input, sql: &str, expected: &[&str]) {
     assert_eq!(input.rows(sql), expected, "{sql}");
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let asked = Command::new(&python).args(["-c", PROGRAM]).arg(input.path()).arg(sql).output();
@@ -34,7 +34,7 @@ fn check(input: &Input, sql: &str, expected: &[&str]) {
 
 /// What is said of a query that is refused: the message and the hint.
 #[track_caller]
-fn refusal(input: &Input, sql: &str) -> String {
+pub(crate) fn refusal(input: &Input, sql: &str) -> String {
     let problem = input.sql(sql).unwrap_err();
     assert_eq!(problem.code, ProblemCode::InvalidQuery, "{}", problem.message);
     format!("{}\n{}", problem.message, problem.hint.unwrap_or_default())

@@ -1,6 +1,7 @@
 //! Selecting by SQL, by condition and by columns, on real files.
 
 mod duckdb;
+mod json_columns;
 mod meaning;
 mod parquet_rows;
 mod random;

@@ -1,0 +1,90 @@
+//! What the user's DuckDB is told about the files that it reads.
+
+use rowmill_types::settings::SQL_ENGINE;
+use rowmill_types::{Problem, ProblemCode};
+
+use super::duckdb::DuckDbInput;
+use super::shape::ColumnType;
+use crate::csv::DelimiterChoice;
+use crate::files::open_blocks;
+use crate::{FieldDelimiter, Format, InputFile};
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The statement that makes the view `input`.
+pub(super) fn view_statement(
+    input: &DuckDbInput<'_>,
+    delimiters: &DelimiterChoice,
+) -> Result<String, Problem> {
+    let (list, format) = input.files;
+    // Folders give columns where they do so without DuckDB, and nowhere else.
+    let is_partitioned = list.files.iter().any(|file| !file.partition.is_empty());
+    let shared = |files: &[InputFile]| {
+        let paths: Vec<_> = files.iter().map(|file| quoted(&file.path.to_string_lossy())).collect();
+        format!("[{}], union_by_name = true, hive_partitioning = {is_partitioned}", paths.join(", "))
+    };
+    let source = match format {
+        Format::Jsonl => format!("read_json({}, format = 'newline_delimited')", shared(&list.files)),
+        Format::Json => format!("read_json({})", shared(&list.files)),
+        Format::Csv | Format::Tsv => {
+            let found = by_delimiter(&list.files, *format, delimiters)?;
+            let read = found.into_iter().map(|(delimiter, files)| {
+                format!("FROM read_csv({}{})", shared(files), csv_settings(input, delimiter))
+            });
+            format!("({})", read.collect::<Vec<_>>().join(" UNION ALL BY NAME "))
+        }
+        Format::Parquet => format!("read_parquet({})", shared(&list.files)),
+        Format::Documents => {
+            let message = format!(
+                "{sql_engine} cannot read inputs of the format {}",
+                format.name(),
+                sql_engine = SQL_ENGINE.to("duckdb")
+            );
+            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("leave the flag out"));
+        }
+    };
+    let cast = |one: &ColumnType| {
+        let name = format!("\"{}\"", one.column.replace('"', "\"\""));
+        format!("CAST({name} AS {}) AS {name}", one.type_name)
+    };
+    // What is read from text is read with its type at once, so that no other type loses any of it.
+    let is_text = matches!(format, Format::Csv | Format::Tsv);
+    let replaced: Vec<_> = input.types.iter().filter(|_| !is_text).map(cast).collect();
+    let replace =
+        if replaced.is_empty() { String::new() } else { format!(" REPLACE ({})", replaced.join(", ")) };
+    Ok(format!("CREATE VIEW input AS SELECT *{replace} FROM {source}"))
+}
+
+/// Files that follow each other and have the same character between their values.
+type FilesByDelimiter<'f> = Vec<(FieldDelimiter, &'f [InputFile])>;
+
+fn by_delimiter<'f>(
+    files: &'f [InputFile],
+    format: Format,
+    delimiters: &DelimiterChoice,
+) -> Result<FilesByDelimiter<'f>, Problem> {
+    let chosen = |file| delimiters.choose(&mut open_blocks(file)?, format);
+    let chosen: Vec<_> = files.iter().map(chosen).collect::<Result<_, Problem>>()?;
+    let mut rest = files;
+    let parts = chosen.chunk_by(PartialEq::eq).filter_map(|same| {
+        let (part, behind) = rest.split_at_checked(same.len())?;
+        rest = behind;
+        Some((*same.first()?, part))
+    });
+    Ok(parts.collect())
+}
+
+/// What `read_csv` is told beside the names of files: how the rows are read without DuckDB.
+fn csv_settings(input: &DuckDbInput<'_>, delimiter: FieldDelimiter) -> String {
+    let sign = char::from(delimiter.byte()).to_string();
+    let mut settings = format!(", header = true, delim = {}, quote = '\"', escape = '\"'", quoted(&sign));
+    let types = input.types.iter();
+    let types: Vec<_> =
+        types.map(|one| format!("{}: {}", quoted(&one.column), quoted(&one.type_name))).collect();
+    if !types.is_empty() {
+        settings.push_str(&format!(", types = {{{}}}", types.join(", ")));
+    }
+    settings
+}
