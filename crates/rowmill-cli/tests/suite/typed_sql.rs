@@ -202,20 +202,29 @@ fn duckdb_reads_the_delimiters_and_the_header_that_are_recognised_without_it() {
     let place = place_with_duckdb();
     let query = "SELECT city, note FROM input ORDER BY city";
     let flags = ["--overwrite", "--sql", query, "--sql-engine", "duckdb"];
-    let expected = [json!({"city": "Bern", "note": "a,b"}), json!({"city": "Oslo", "note": "c"})];
-    // DuckDB by itself takes the comma for what stands between values, and a header of text for a row.
+    let expected = [json!({"city": "Bern, CH", "note": "d, y"}), json!({"city": "Oslo, NO", "note": "c, x"})];
+    // DuckDB by itself takes the commas for what stands between values.
     for (name, text) in [
-        ("semicolons.csv", "city;note\nOslo;c\nBern;a,b\n"),
-        ("tabs.csv", "city\tnote\nOslo\tc\nBern\ta,b\n"),
+        ("semicolons.csv", "city;note\nOslo, NO;c, x\nBern, CH;d, y\n"),
+        ("tabs.csv", "city\tnote\nOslo, NO\tc, x\nBern, CH\td, y\n"),
     ] {
         place.write(name, text);
         run(&place, name, &flags).ok().says("between its columns and is read so");
         assert_eq!(seen(&place), expected, "{name}");
     }
-    place.write("parts.csv/1.csv", "city;note\nOslo;c\n");
-    place.write("parts.csv/2.csv", "note,city\n\"a,b\",Bern\n");
+    place.write("parts.csv/1.csv", "city;note\nOslo, NO;c, x\n");
+    place.write("parts.csv/2.csv", "note,city\n\"d, y\",\"Bern, CH\"\n");
     run(&place, "parts.csv", &flags).ok();
     assert_eq!(seen(&place), expected);
+    // And a header of text over rows of text for one of them.
+    place.write("header.csv", "city\nOslo\nBern\n");
+    run(
+        &place,
+        "header.csv",
+        &["--overwrite", "--sql", "SELECT min(city) AS c FROM input", "--sql-engine", "duckdb"],
+    )
+    .ok();
+    assert_eq!(seen(&place), [json!({"c": "Bern"})]);
 }
 
 #[test]
