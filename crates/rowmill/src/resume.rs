@@ -148,9 +148,7 @@ pub(crate) fn resumed(
         resume.saw_settled_to(before.settled_to);
     }
     if let (Some(file), Some(OutputScan { length: 0, torn: true, .. }), None) = (output, &found, &before) {
-        let message = format!("nothing says that `{}` is the output of a run", file.path().display());
-        return Err(Problem::new(ProblemCode::OutputUnusable, message)
-            .hint("move the file away, or choose another output; nothing was changed"));
+        return Err(foreign_output_problem(file.path()));
     }
     let is_settled = found.as_ref().is_some_and(|found| is_settled(found, &resume));
     let (end, spent) = match &before {
@@ -195,6 +193,13 @@ pub(crate) fn resumed(
         changes,
         spent,
     })
+}
+
+/// A file that has no envelope, and no header beside it, may be anybody's.
+fn foreign_output_problem(output: &Path) -> Problem {
+    let message = format!("nothing says that `{}` is the output of a run", output.display());
+    Problem::new(ProblemCode::OutputUnusable, message)
+        .hint("move the file away, or choose another output; nothing was changed")
 }
 
 /// The header of an earlier run with the settings that it has now.

@@ -1,5 +1,9 @@
 //! A set of digests in little more memory than what is kept of them.
 
+use std::cmp::Ordering;
+use std::mem;
+use std::ops::Range;
+
 /// Digests are spread over so many segments by their first bits. One segment at a time is written anew, so hardly
 /// any memory is needed for that.
 const SEGMENT_BITS: u32 = 6;
@@ -16,6 +20,10 @@ const fn most_changes(digests: usize) -> usize {
 
 /// What is kept of a digest.
 type Remainder = [u8; 5];
+
+/// So many remainders are allocated at once: 8 KiB. Blocks of one size are used again by whichever segment is
+/// written next; segments in one piece, each of another size, would leave gaps as they grow.
+const BLOCK: usize = 1_638;
 
 /// A digest of 56 bits.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +85,7 @@ impl DigestSet {
 #[derive(Debug, Default)]
 struct Segment {
     /// Sorted, bucket by bucket.
-    remainders: Vec<Remainder>,
+    remainders: RemainderList,
     /// Where each bucket ends in them.
     ends: Vec<u32>,
     /// What was added and taken out since they were written, sorted.
@@ -95,7 +103,7 @@ impl Segment {
     fn contains(&self, digest: Digest) -> bool {
         match self.change(digest) {
             Ok(at) => self.changes.get(at).is_some_and(|change| change.is_there),
-            Err(_) => self.bucket(digest.bucket).binary_search(&digest.remainder).is_ok(),
+            Err(_) => self.was_written(digest),
         }
     }
 
@@ -108,12 +116,12 @@ impl Segment {
             }
             Err(at) => at,
         };
-        if self.bucket(digest.bucket).binary_search(&digest.remainder).is_ok() == is_there {
+        if self.was_written(digest) == is_there {
             return false;
         }
         let Digest { bucket, remainder, .. } = digest;
         self.changes.insert(at, Change { bucket: bucket as u16, remainder, is_there });
-        if self.changes.len() > most_changes(self.remainders.len()) {
+        if self.changes.len() > most_changes(self.remainders.len) {
             self.write_changes();
         }
         true
@@ -125,38 +133,82 @@ impl Segment {
         self.changes.binary_search_by(|change| (change.bucket, change.remainder).cmp(&sought))
     }
 
-    fn bucket(&self, bucket: usize) -> &[Remainder] {
-        let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
-        let start = bucket.checked_sub(1).map_or(0, end);
-        self.remainders.get(start..end(bucket)).unwrap_or_default()
+    /// Whether a digest is among those that were written, whatever changed since.
+    fn was_written(&self, digest: Digest) -> bool {
+        let bucket = self.bucket(digest.bucket);
+        let (mut low, mut high) = (bucket.start, bucket.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.remainders.get(middle).cmp(&digest.remainder) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return true,
+                Ordering::Greater => high = middle,
+            }
+        }
+        false
     }
 
-    /// Writes the digests anew, with all changes.
+    /// Where the digests of a bucket are.
+    fn bucket(&self, bucket: usize) -> Range<usize> {
+        let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
+        bucket.checked_sub(1).map_or(0, end)..end(bucket)
+    }
+
+    /// Writes the digests anew, with all changes. Blocks that were read are free again at once.
     fn write_changes(&mut self) {
-        let added = self.changes.iter().filter(|change| change.is_there).count();
-        let mut remainders = Vec::with_capacity(self.remainders.len() + added);
+        let mut written = mem::take(&mut self.remainders).into_remainders();
+        let mut remainders = RemainderList::default();
         let mut ends = Vec::with_capacity(BUCKETS);
         let mut changes = self.changes.iter().peekable();
         for bucket in 0..BUCKETS {
-            let mut left = self.bucket(bucket);
+            let mut known = written.by_ref().take(self.bucket(bucket).len()).peekable();
             while let Some(change) = changes.next_if(|change| usize::from(change.bucket) == bucket) {
-                let (before, rest) = left.split_at(left.partition_point(|known| *known < change.remainder));
-                remainders.extend_from_slice(before);
-                left = rest;
-                if left.first() == Some(&change.remainder) {
-                    left = left.get(1..).unwrap_or_default();
+                while let Some(smaller) = known.next_if(|known| *known < change.remainder) {
+                    remainders.push(smaller);
                 }
+                known.next_if_eq(&change.remainder);
                 if change.is_there {
                     remainders.push(change.remainder);
                 }
             }
-            remainders.extend_from_slice(left);
-            ends.push(remainders.len() as u32);
+            known.for_each(|known| remainders.push(known));
+            ends.push(remainders.len as u32);
         }
         self.remainders = remainders;
         self.ends = ends;
         // What waits may become a little more than it was.
-        self.changes = Vec::with_capacity(most_changes(self.remainders.len()) + 1);
+        self.changes = Vec::with_capacity(most_changes(self.remainders.len) + 1);
+    }
+}
+
+/// Remainders in blocks.
+#[derive(Debug, Default)]
+struct RemainderList {
+    /// All full but the last.
+    blocks: Vec<Box<[Remainder]>>,
+    len: usize,
+}
+
+impl RemainderList {
+    fn push(&mut self, remainder: Remainder) {
+        let within = self.len % BLOCK;
+        if within == 0 {
+            self.blocks.push(vec![Remainder::default(); BLOCK].into_boxed_slice());
+        }
+        if let Some(place) = self.blocks.last_mut().and_then(|block| block.get_mut(within)) {
+            *place = remainder;
+            self.len += 1;
+        }
+    }
+
+    fn get(&self, at: usize) -> Remainder {
+        let block = self.blocks.get(at / BLOCK);
+        block.and_then(|block| block.get(at % BLOCK)).copied().unwrap_or_default()
+    }
+
+    /// Gives them in order; each block is freed behind its last.
+    fn into_remainders(self) -> impl Iterator<Item = Remainder> {
+        self.blocks.into_iter().flat_map(|block| block.into_iter()).take(self.len)
     }
 }
 
@@ -165,7 +217,7 @@ impl DigestSet {
     /// How many bytes are held.
     pub(super) fn bytes(&self) -> usize {
         let of_segment = |segment: &Segment| {
-            segment.remainders.capacity() * size_of::<Remainder>()
+            segment.remainders.blocks.len() * BLOCK * size_of::<Remainder>()
                 + segment.ends.capacity() * size_of::<u32>()
                 + segment.changes.capacity() * size_of::<Change>()
                 + size_of::<Segment>()
