@@ -1,7 +1,7 @@
 //! Keeps what was sent, by its digest.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_types::{Attachment, make_private_folder, private_file_options};
