@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use rowmill_types::open_files_used_up;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open};
+#[cfg(target_os = "linux")]
+use tokio::io::{Interest, unix::AsyncFd};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::survivors::ProcessMark;
 
-/// How often the end of a process is looked for beside being told, for programs that keep the signal from others.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often the end of a process is looked for, at first and at most, where the system does not tell of it.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// Why a process could not be started, with what helps where this machine's limit on open files
 /// is the cause: a process takes three of them for its pipes.
@@ -124,20 +127,29 @@ fn has_exited(leader: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(leader), options), Ok(None))
 }
 
-/// Waits until a process has ended. It is not reaped, unlike by whoever waits for it as a child: the signal says that
-/// some child has ended, and which one it was is looked up.
+/// Waits until a process has ended. It is not reaped, unlike by whoever waits for it as a child.
 async fn exited(leader: Pid) {
-    // Listened to before the first look, so that no end falls between the two.
-    let mut ends = signal(SignalKind::child()).ok();
-    while !has_exited(leader) {
-        let told = async {
-            match &mut ends {
-                Some(ends) => drop(ends.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        drop(tokio::time::timeout(LOOK_AGAIN, told).await);
+    #[cfg(target_os = "linux")]
+    if wait_for_descriptor(leader).await.is_ok() {
+        return;
     }
+    let mut pause = LOOK_AGAIN.0;
+    while !has_exited(leader) {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK_AGAIN.1);
+    }
+}
+
+/// Waits until the descriptor of a process tells of its end, which leaves the process to be reaped by whoever does.
+#[cfg(target_os = "linux")]
+async fn wait_for_descriptor(leader: Pid) -> io::Result<()> {
+    let process = pidfd_open(leader, PidfdFlags::empty())?;
+    #[expect(
+        deprecated,
+        reason = "unsound only for descriptors that somebody else can close; this one is owned, and its successor is unsafe code"
+    )]
+    let process = AsyncFd::with_interest(process, Interest::READABLE)?;
+    process.readable().await.map(drop)
 }
 
 /// The groups of one host: those that live, and processes that were killed and not yet waited
@@ -217,5 +229,16 @@ mod tests {
         assert!(group.is_over());
         assert!(group.ended().await.is_some_and(|status| status.success()));
         assert!(group.is_over() && graves.lock().living.is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_system_tells_of_the_end_of_a_process_before_it_is_reaped() {
+        let graves = Graves::default();
+        let mut group = brief(&graves);
+        let leader = group.leader.unwrap();
+        wait_for_descriptor(leader).await.unwrap();
+        assert!(has_exited(leader) && test_kill_process_group(leader).is_ok());
+        assert!(group.ended().await.is_some());
     }
 }

@@ -144,9 +144,8 @@ pub(crate) fn resumed(
         resume.saw_output(&known_by.head(head));
     };
     let found = output.map(|file| scan_output(file.path(), saw)).transpose()?;
-    if let (Some(before), Some(_)) = (&before, &found) {
-        resume.saw_settled_to(before.settled_to);
-    }
+    let settled_to = before.as_ref().filter(|_| found.is_some()).map(|before| before.settled_to);
+    resume.saw_settled_to(settled_to.unwrap_or_default());
     if let (Some(file), Some(OutputScan { length: 0, torn: true, .. }), None) = (output, &found, &before) {
         return Err(foreign_output_problem(file.path()));
     }
