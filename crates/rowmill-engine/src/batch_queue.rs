@@ -1,11 +1,11 @@
 //! Batches on their way from the reader to the loop.
 //!
-//! The reader has a thread only while it reads: it fills the queue, waits a moment in case the loop is quick,
-//! gives its thread back, and is given one again when few batches are left. A run whose calls take long holds none.
+//! The reader has a thread only while it reads: it fills the queue, gives its thread back, and is
+//! given one again when few batches are left. A run whose calls take long holds none.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -13,7 +13,6 @@ use rowmill_types::{Problem, ProblemCode};
 use tokio::runtime::Handle;
 
 use crate::ReadingThread;
-use crate::brief_wait::{BriefWait, Guard};
 use crate::feed::{Batch, Reader};
 
 /// Batches that may wait for the loop; the reader stops there.
@@ -23,7 +22,7 @@ const FEW_WAITING: usize = 1;
 
 /// The loop's end of the queue. Dropping it ends the reader at its next hand-over.
 pub(crate) struct BatchQueue {
-    shared: Arc<BriefWait<State>>,
+    shared: Arc<Mutex<State>>,
     runtime: Handle,
     thread: ReadingThread,
 }
@@ -45,7 +44,7 @@ impl BatchQueue {
     /// Starts reading.
     pub(crate) fn start(reader: Reader, thread: ReadingThread) -> Self {
         let state = State { reader: Some(Box::new(reader)), ..State::default() };
-        let queue = Self { shared: Arc::new(BriefWait::new(state)), runtime: Handle::current(), thread };
+        let queue = Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), thread };
         queue.read_on(&mut Context::from_waker(Waker::noop()));
         queue
     }
@@ -57,7 +56,7 @@ impl BatchQueue {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Batch, Problem>>> {
         let next = {
-            let mut state = self.shared.lock();
+            let mut state = locked(&self.shared);
             let next = state.batches.pop_front();
             if next.is_none() && state.has_ended {
                 return Poll::Ready(None);
@@ -71,7 +70,7 @@ impl BatchQueue {
 
     /// How many rows are ready, if they are the last.
     pub(crate) fn rows_up_to_the_end(self) -> Option<u64> {
-        let state = self.shared.lock();
+        let state = locked(&self.shared);
         let rows = state.batches.iter().map(|batch| batch.as_ref().map(|batch| batch.selected).ok());
         if state.has_ended { rows.sum() } else { None }
     }
@@ -79,14 +78,11 @@ impl BatchQueue {
     /// Gives the reader a thread, if it has none and few batches are left.
     fn read_on(&self, context: &mut Context<'_>) {
         let mut reader = {
-            let mut state = self.shared.lock();
+            let mut state = locked(&self.shared);
             if state.batches.len() > FEW_WAITING {
                 return;
             }
-            let Some(reader) = state.reader.take() else {
-                drop(state);
-                return self.shared.notify();
-            };
+            let Some(reader) = state.reader.take() else { return };
             // Not even the first row is waited for where none is wanted.
             if reader.is_finished() {
                 state.has_ended = true;
@@ -96,7 +92,7 @@ impl BatchQueue {
             reader
         };
         if reader.poll_ready(context).is_pending() {
-            self.shared.lock().reader = Some(reader);
+            locked(&self.shared).reader = Some(reader);
             return;
         }
         let slice = Slice { reader: Some(reader), shared: Arc::clone(&self.shared) };
@@ -106,7 +102,7 @@ impl BatchQueue {
                 let named = thread::Builder::new().name("rowmill-feed".into());
                 if let Err(error) = named.spawn(move || slice.run()) {
                     // The slice said that it was cut off; this is why.
-                    if let Some(last) = self.shared.lock().batches.back_mut() {
+                    if let Some(last) = locked(&self.shared).batches.back_mut() {
                         *last = Err(crate::run::cannot_start_thread(&error));
                     }
                 }
@@ -117,11 +113,10 @@ impl BatchQueue {
 
 impl Drop for BatchQueue {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = locked(&self.shared);
         state.is_abandoned = true;
         let reader = state.reader.take();
         drop(state);
-        self.shared.notify();
         if let Some(reader) = reader {
             // The end of a source may take a while: a query is waited for.
             drop(self.runtime.spawn_blocking(move || drop(reader)));
@@ -133,7 +128,7 @@ impl Drop for BatchQueue {
 struct Slice {
     /// `None` once it was handed back or has come to its end.
     reader: Option<Box<Reader>>,
-    shared: Arc<BriefWait<State>>,
+    shared: Arc<Mutex<State>>,
 }
 
 impl Slice {
@@ -147,31 +142,19 @@ impl Slice {
                 Err(_) => true,
             };
             let is_ready = !has_ended && reader.poll_ready(&mut nobody).is_ready();
-            let mut state = self.shared.lock();
+            let mut state = locked(&self.shared);
             if state.is_abandoned {
                 return;
             }
             state.batches.push_back(next.map(|(batch, _)| batch));
             state.has_ended = has_ended;
-            if !has_ended && !is_ready {
+            if !has_ended && (!is_ready || state.batches.len() >= MOST_WAITING) {
                 state.reader = self.reader.take();
             }
-            let is_full = state.batches.len() >= MOST_WAITING;
             wake(state);
             if has_ended {
                 self.reader = None;
-            } else if is_ready && is_full {
-                self.wait_for_room();
             }
-        }
-    }
-
-    /// Gives the reader back, unless the loop takes batches soon.
-    fn wait_for_room(&mut self) {
-        let full = |state: &mut State| state.batches.len() > FEW_WAITING && !state.is_abandoned;
-        let mut state = self.shared.wait_while(self.shared.lock(), full);
-        if full(&mut state) {
-            state.reader = self.reader.take();
         }
     }
 }
@@ -180,7 +163,7 @@ impl Drop for Slice {
     /// A slice that never had its turn, because the runtime ends, must not be waited for.
     fn drop(&mut self) {
         if self.reader.is_some() {
-            let mut state = self.shared.lock();
+            let mut state = locked(&self.shared);
             let cut = Problem::new(ProblemCode::Internal, "reading the input was cut off");
             state.batches.push_back(Err(cut));
             state.has_ended = true;
@@ -190,10 +173,14 @@ impl Drop for Slice {
 }
 
 /// Wakes the loop, without the lock.
-fn wake(mut state: Guard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, State>) {
     let waker = state.waker.take();
     drop(state);
     if let Some(waker) = waker {
         waker.wake();
     }
+}
+
+fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

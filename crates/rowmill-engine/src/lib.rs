@@ -8,7 +8,6 @@ mod aside;
 mod ask;
 mod asking;
 mod batch_queue;
-mod brief_wait;
 mod call_report;
 mod checks;
 mod commit;

@@ -1,13 +1,13 @@
 //! Hands records to sinks, in input order, away from the loop.
 //!
 //! The loop never waits for a sink: what it sends is published on a thread that is held only while
-//! there is something to publish, and a moment longer. A record whose turn has not come is held in
+//! there is something to publish. A record whose turn has not come is held in
 //! memory while there is room, and otherwise read back from the ledger.
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rowmill_core::ports::{RecordId, RecordReader, Sink};
 use rowmill_core::record::Record;
@@ -16,7 +16,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 use crate::Sinks;
-use crate::brief_wait::BriefWait;
 use crate::panics::caught;
 
 /// Records held for their turn take at most this much memory; the rest is read back.
@@ -74,7 +73,7 @@ impl Progress {
 
 /// The loop's end of the publisher. Dropping it publishes what was sent.
 pub(crate) struct Publisher {
-    shared: Arc<BriefWait<State>>,
+    shared: Arc<Mutex<State>>,
     runtime: Handle,
     outcome: oneshot::Receiver<Result<(), Problem>>,
     pub(crate) progress: Arc<Progress>,
@@ -102,7 +101,7 @@ impl Publisher {
         let (told, outcome) = oneshot::channel();
         let idle = Some(Box::new(Publishing { queue, told, progress: Arc::clone(&progress), locks }));
         let state = State { sent: Vec::new(), idle, is_closed: false };
-        Self { shared: Arc::new(BriefWait::new(state)), runtime: Handle::current(), outcome, progress }
+        Self { shared: Arc::new(Mutex::new(state)), runtime: Handle::current(), outcome, progress }
     }
 
     /// Sends records on. After a failure they stay in the ledger only.
@@ -123,12 +122,10 @@ impl Publisher {
 
     /// Changes what there is to do, and sees to it that somebody does it.
     fn publish_on(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.shared.lock();
+        let mut state = locked(&self.shared);
         change(&mut state);
-        let idle = state.idle.take();
-        drop(state);
-        self.shared.notify();
-        if let Some(publishing) = idle {
+        if let Some(publishing) = state.idle.take() {
+            drop(state);
             let shared = Arc::clone(&self.shared);
             drop(self.runtime.spawn_blocking(move || publishing.run(&shared)));
         }
@@ -152,12 +149,11 @@ struct Publishing {
 
 impl Publishing {
     /// Publishes everything that was sent, then waits for more without a thread.
-    fn run(mut self: Box<Self>, shared: &BriefWait<State>) {
-        let nothing_to_do = |state: &mut State| state.sent.is_empty() && !state.is_closed;
+    fn run(mut self: Box<Self>, shared: &Mutex<State>) {
         loop {
             let (sent, is_closed) = {
-                let mut state = shared.wait_while(shared.lock(), nothing_to_do);
-                if nothing_to_do(&mut state) {
+                let mut state = locked(shared);
+                if state.sent.is_empty() && !state.is_closed {
                     state.idle = Some(self);
                     return;
                 }
@@ -281,4 +277,8 @@ fn bytes(parcels: &[Parcel]) -> usize {
 
 fn publish(sinks: &mut [Box<dyn Sink>], record: &Record) -> Result<(), Problem> {
     sinks.iter_mut().try_for_each(|sink| sink.publish(record.published()))
+}
+
+fn locked(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
