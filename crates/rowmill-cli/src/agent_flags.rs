@@ -12,66 +12,70 @@ use crate::values::{dollars, duration, positive};
 /// Agents and their tools.
 #[derive(Debug, Args)]
 pub(crate) struct AgentFlags {
-    /// An agent card: a file, a folder of cards, or an address; can be repeated.
+    /// Agent card: a file, a folder of cards, or a URL; repeatable.
     ///
-    /// A card is Markdown with YAML in front, or YAML: an agent with its instruction, model, tools
-    /// and MCP servers, or a workflow of other agents. `docs/agent-cards.md` lists every field.
+    /// A card is YAML, or Markdown with YAML in front. It defines an agent with its instruction,
+    /// model, tools and MCP servers, or a workflow of other agents. `docs/agent-cards.md` lists
+    /// every field.
     #[arg(long, value_name = "SOURCE", help_heading = "Agents")]
     pub(crate) agent_card: Vec<String>,
 
-    /// The agent that works on the rows, where the cards have several.
+    /// Agent to run, if the cards define several.
     #[arg(long, value_name = "NAME", help_heading = "Agents")]
     pub(crate) agent: Option<String>,
 
-    /// How many model calls a row may make in all; a row that needs more fails.
+    /// Maximum model calls per row; a row that needs more fails.
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
     pub(crate) turns: Option<u64>,
 
-    /// What the calls of one row may cost, in dollars; no call is made that could pass it.
+    /// Maximum cost per row in dollars; a call that could exceed it is not made.
     #[arg(long, value_name = "DOLLARS", value_parser = dollars, help_heading = "Agents")]
     pub(crate) max_row_cost: Option<Money>,
 
-    /// How many tokens the calls of one row may use; no call is made that could pass it.
+    /// Maximum tokens per row; a call that could exceed it is not made.
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
     pub(crate) max_row_tokens: Option<u64>,
 
-    /// Keep every finished turn, so that after a crash `--resume` goes on from there.
+    /// Save every finished turn, so that `--resume` continues from there after a crash.
     ///
-    /// A tool that was running at the crash is called again if it may run twice (`idempotent`).
+    /// A tool that was running during the crash is called again if it may run twice (`idempotent`).
     /// Otherwise the row ends as `OutcomeUnknown`.
     #[arg(long, help_heading = "Agents")]
     pub(crate) checkpoint_turns: bool,
 
-    /// With `--resume`: work again on rows that ended as `OutcomeUnknown`.
+    /// With `--resume`, retry rows that ended as `OutcomeUnknown`.
     #[arg(long, help_heading = "Agents")]
     pub(crate) retry_unknown: bool,
 
-    /// Answer calls of a tool from a file of recorded answers, or with `tool=text:…`; can be repeated.
+    /// Answer calls to a tool from a file of recorded results, or with `tool=text:…`; repeatable.
     #[arg(long, value_name = "TOOL=ANSWERS", help_heading = "Agents")]
     pub(crate) stub: Vec<String>,
 
-    /// Make what this tool gives the result, without another model call; can be repeated.
+    /// Use this tool's output as the row's result, without another model call; repeatable.
     #[arg(long, value_name = "TOOL", help_heading = "Agents")]
     pub(crate) passthrough: Vec<String>,
 
-    /// Do not call this tool, and tell the model so; can be repeated, and `server__*` names several.
+    /// Deny calls to this tool and tell the model so; repeatable.
+    ///
+    /// A pattern such as `server__*` denies several tools.
     #[arg(long, value_name = "TOOL", help_heading = "Agents")]
     pub(crate) deny: Vec<String>,
 
-    /// Write what tools give to files in this folder, as `--stub` reads them.
+    /// Record tool results in this folder, for use with `--stub`.
     #[arg(long, value_name = "DIR", help_heading = "Agents")]
     pub(crate) record_tools: Option<PathBuf>,
 
-    /// How long a tool may take, where its card or server says nothing else [default: 60s].
+    /// Default timeout for a tool call, unless its card or server sets one [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Agents")]
     pub(crate) tool_timeout: Option<Duration>,
 
-    /// The most bytes of text that a tool's result brings into a conversation [default: 262144].
+    /// Maximum bytes of text taken from one tool result [default: 262144].
     #[arg(long, value_name = "BYTES", value_parser = positive, help_heading = "Agents")]
     pub(crate) tool_result_limit: Option<u64>,
 
-    /// The most processes at once that Python functions run in; further rows wait for one [default: 8 for
-    /// each core, from 16 to 64].
+    /// Maximum number of processes for Python functions [default: 8 per core, from 16 to 64].
+    ///
+    /// Rows that need a process wait until one is free.
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Agents")]
     pub(crate) python_processes: Option<u64>,
 
@@ -86,7 +90,7 @@ impl AgentFlags {
         let has_cards = !self.agent_card.is_empty();
         if has_cards && has_instruction {
             return Err(usage("--agent-card and --instruction cannot be used together")
-                .hint("the instruction of an agent stands in its card"));
+                .hint("put the instruction into the card"));
         }
         let needs = [
             ("--agent", self.agent.is_some()),

@@ -13,10 +13,10 @@ use crate::values::positive;
 #[derive(Debug, Parser)]
 #[command(name = "rowmill", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Start here:\n  rowmill head reviews.jsonl                    see the columns of a file\n  \
+    after_help = "Start here:\n  rowmill head reviews.jsonl                    show the columns of a file\n  \
                   rowmill run -i reviews.jsonl -o - -m simulated --limit 3 --prompt 'Classify: {{review}}'\n  \
-                  rowmill models                                see which models there are, and their keys\n  \
-                  rowmill run --help                            see all flags, with examples"
+                  rowmill models                                list the providers and whether their keys are set\n  \
+                  rowmill run --help                            show all flags, with examples"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -40,25 +40,25 @@ pub(crate) enum Command {
     Completions(CompletionsFlags),
     /// Print the manual page, for `man -l -`.
     Man,
-    /// Extract the text of a document on standard input; `--extract text` starts this for each.
+    /// Extract the text of the document on standard input; `--extract text` runs this for each one.
     #[command(hide = true)]
     ExtractText {
-        /// What the document is, such as `application/pdf`.
+        /// Media type of the document, such as `application/pdf`.
         media_type: String,
     },
 }
 
-/// Say what a run would cost and how long it would take, without running it.
+/// Estimate the cost and duration of a run without running it.
 ///
-/// Takes the flags of `rowmill run`, reads every row that they select, counts tokens, and
-/// prints rows, tokens, cost and time. Nothing is called, unless `--sample-calls` asks for it.
+/// Takes the flags of `rowmill run`, reads every row that they select, counts tokens, and prints
+/// rows, tokens, cost and time. Makes no calls unless `--sample-calls` is given.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rowmill plan -i reviews.jsonl -m 'openai.gpt-5.4-mini?max_tokens=200' --prompt 'Classify: {{review}}'\n  \
                   rowmill plan -i reviews.jsonl -m openai.gpt-5.4-mini --prompt 'Classify: {{review}}' --sample-calls 20 --cache .answers\n\n\
-                  With --sample-calls some rows are really sent, to see how long answers are; with --cache\n\
-                  the run that follows does not pay for them again. With the --output of an earlier run\n\
-                  that asked the same, its answers are judged by instead."
+                  With --sample-calls some rows are sent to the model, to measure how long answers are; with\n\
+                  --cache the run that follows does not pay for them again. If --output names an earlier\n\
+                  run with the same requests, the estimate is based on its answers instead."
 )]
 #[command(
     override_usage = "rowmill plan [OPTIONS] --input <INPUT>\n       rowmill plan [OPTIONS] --spec <FILE>"
@@ -67,7 +67,7 @@ pub(crate) struct PlanFlags {
     #[command(flatten)]
     pub(crate) output: OutputFlags,
 
-    /// Send this many rows to see how long answers are.
+    /// Send this many rows to measure how long answers are.
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Plan")]
     pub(crate) sample_calls: Option<u64>,
 
@@ -92,29 +92,29 @@ pub(crate) enum BatchCommand {
     Run(Box<RunFlags>),
 }
 
-/// List providers with the state of their keys, what models cost, or what is known of one model.
+/// List providers and whether their keys are set, model prices, or details of one model.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill models\n  rowmill models --prices anthropic\n  \
                         rowmill models responses.gpt-5.4-mini\n  rowmill models --aliases\n  rowmill models --json")]
 pub(crate) struct ModelsFlags {
-    /// Show what is known of this model: key, price, tokenizer, longest answer.
+    /// Show details of this model: API key, price, tokenizer, maximum answer length.
     #[arg(value_name = "MODEL", conflicts_with = "prices")]
     pub(crate) model: Option<String>,
 
-    /// Show what models cost, of one provider or of all.
+    /// Show model prices, of one provider or of all.
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, default_missing_value = "")]
     pub(crate) prices: Option<String>,
 
-    /// Show the short names for models, built in and of `rowmill.toml`, and what they stand for.
+    /// List model aliases, built in and from `rowmill.toml`, and the models that they stand for.
     #[arg(long, conflicts_with_all = ["model", "prices"])]
     pub(crate) aliases: bool,
 
-    /// Print JSON, with everything that is known.
+    /// Print all details as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Print completions for a shell.
+/// Print shell completions.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rowmill completions bash > ~/.local/share/bash-completion/completions/rowmill\n  \
@@ -122,7 +122,7 @@ pub(crate) struct ModelsFlags {
                         rowmill completions fish > ~/.config/fish/completions/rowmill.fish"
 )]
 pub(crate) struct CompletionsFlags {
-    /// The shell.
+    /// Shell to print completions for.
     pub(crate) shell: Shell,
 }
 

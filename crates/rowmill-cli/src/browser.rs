@@ -23,7 +23,7 @@ pub(crate) fn person(show: Show, control: &Control) -> Option<Person> {
     is_present.then(|| {
         let show = move |server: &str, address: &str| {
             tell(Notice::sign_in(format!(
-                "the MCP server `{server}` wants you to sign in; open this address:\n{address}"
+                "the MCP server `{server}` requires you to sign in; open this address:\n{address}"
             )));
             open(address);
         };

@@ -16,9 +16,8 @@ pub(crate) fn conduct<T>(
     show: Show,
     work: impl AsyncFnOnce(&Control) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let cannot = |error: std::io::Error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    };
+    let cannot =
+        |error: std::io::Error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error);
     // One thread drives all calls: it is the cheapest per row, and a core of it is
     // enough for tens of thousands of rows a second.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
@@ -72,12 +71,12 @@ fn stop(stop: &Stop, signal: Asked, asked: u32, talk: &dyn Fn(&str)) -> Patience
     match (signal, asked) {
         (Asked::Terminate, _) | (Asked::Interrupt, 1) => {
             talk(
-                "stopping: rows under way are finished, no further rows are taken; Ctrl-C again aborts them",
+                "stopping: finishing rows in progress, starting no others; press Ctrl-C again to abort them",
             );
             stop.drain();
         }
         (Asked::Interrupt, 2) => {
-            talk("aborting: calls in flight are dropped and their rows recorded as outcome unknown");
+            talk("aborting: cancelling calls in flight; their rows are recorded with unknown outcome");
             stop.abort();
         }
         (Asked::Interrupt, _) => return Patience::Over,

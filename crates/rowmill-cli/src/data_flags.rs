@@ -10,15 +10,16 @@ use crate::resolve::usage;
 /// How queries read the input.
 #[derive(Debug, Args)]
 pub(crate) struct SqlFlags {
-    /// The types of columns for `--sql` and `--where`, such as `zip=text,price=decimal(10,2)`.
+    /// Column types for `--sql` and `--where`, such as `zip=text,price=decimal(10,2)`.
     ///
-    /// Columns of CSV and JSON otherwise have the types of their first 20,480 rows. Values that
-    /// are only passed on stay as they are.
+    /// By default, the types of CSV and JSON columns are inferred from the first 20,480 rows.
+    /// Values that are only passed through keep their original text.
     #[arg(long, value_name = "COLUMN=TYPE,…", value_parser = column_types, help_heading = "Rows")]
     types: Option<ColumnTypes>,
 
-    /// What runs the query of `--sql`: the engine that is built in, or your own DuckDB, its program or
-    /// its Python package [default: builtin].
+    /// Engine that runs `--sql`: `builtin`, or `duckdb` for your own DuckDB [default: builtin].
+    ///
+    /// DuckDB can be installed as a program or as a Python package.
     #[arg(long, value_name = "builtin|duckdb", value_parser = ["builtin", "duckdb"], help_heading = "Rows")]
     sql_engine: Option<String>,
 }
@@ -59,12 +60,12 @@ impl SqlFlags {
     /// Checks the flags against the query that they are for.
     pub(crate) fn check(&self, sql: Option<&str>, condition: Option<&str>) -> Result<(), Problem> {
         if self.types.is_some() && sql.is_none() && condition.is_none() {
-            return Err(usage("--types is for queries, and there is none".to_owned())
-                .hint("give `--sql` or `--where`, or leave it out"));
+            return Err(usage("--types requires --sql or --where".to_owned())
+                .hint("add `--sql` or `--where`, or remove `--types`"));
         }
         if self.engine() == SqlEngine::DuckDb && sql.is_none() {
-            return Err(usage("--sql-engine duckdb runs the query of --sql, and there is none".to_owned())
-                .hint("give `--sql`; `--where` is always looked at by the built-in engine"));
+            return Err(usage("--sql-engine duckdb requires --sql".to_owned())
+                .hint("add `--sql`; `--where` always runs on the built-in engine"));
         }
         Ok(())
     }
@@ -84,51 +85,54 @@ impl SqlFlags {
 /// What of the input is seen, and which files go with its rows.
 #[derive(Debug, Args)]
 pub(crate) struct DataFlags {
-    /// A single SELECT over the view `input`, whose result is what the run works on.
+    /// Run a single SELECT over the view `input` and process its result.
     ///
-    /// Row numbers are then places in the result; give `--id-field` so that a resume knows
-    /// rows again whatever happens to the input.
+    /// Row numbers are then positions in the result; use `--id-field` so that a resume can match
+    /// rows even if the input changes.
     #[arg(long, value_name = "QUERY", help_heading = "Rows")]
     sql: Option<String>,
 
-    /// Take only rows that satisfy this condition, such as `split = 'eval'`; they keep their numbers.
+    /// Process only rows that satisfy this condition, such as `split = 'eval'`.
+    ///
+    /// The rows keep their numbers.
     #[arg(long = "where", value_name = "CONDITION", help_heading = "Rows")]
     condition: Option<String>,
 
-    /// Keep only these fields of a row, in this order.
+    /// Keep only these fields of each row, in this order.
     #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = "Rows")]
     columns: Vec<String>,
 
-    /// What stands between the values of a CSV or TSV input: one character, or `tab`; without it, the
-    /// header tells.
+    /// Delimiter of CSV or TSV input: one character, or `tab`; detected from the header by default.
     #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse, help_heading = "Rows")]
     delimiter: Option<FieldDelimiter>,
 
     #[command(flatten)]
     sql_flags: SqlFlags,
 
-    /// What names a file of a folder: its `path`, or its `content`, so that a file that was
-    /// moved or copied is not worked on again [default: path].
+    /// How files in a folder are identified: by `path`, or by `content` [default: path].
+    ///
+    /// With `content`, files that were moved or copied are not processed again.
     #[arg(long, value_name = "path|content", value_parser = ["path", "content"], conflicts_with = "id_field", help_heading = "Rows")]
     id: Option<String>,
 
-    /// With `--resume` and `--id-field`: what becomes of rows in the output that are not in the input any
-    /// more. They are kept at its end, or dropped from it [default: keep].
+    /// What to do with output rows that are no longer in the input: `keep` or `drop` [default: keep].
+    ///
+    /// For `--resume` with `--id-field`. Rows that are kept move to the end of the output.
     #[arg(long, value_name = "keep|drop", value_parser = ["keep", "drop"], requires = "resume", help_heading = "Rows")]
     removed_rows: Option<String>,
 
-    /// Send the file that this field names with the row; can be repeated.
+    /// Send the file that this field names along with the row; repeatable.
     ///
-    /// The field holds a path, or a list of paths. Where the input is a folder or a pattern of
+    /// The field holds a path or a list of paths. If the input is a folder or a pattern of
     /// documents, the file itself is sent without this flag.
     #[arg(long, value_name = "FIELD", help_heading = "Files")]
     attach: Vec<String>,
 
-    /// Send the `text` of PDF, DOCX and HTML files instead of the files, for models that take none.
+    /// Send the text of PDF, DOCX and HTML files, for models that do not accept files.
     #[arg(long, value_name = "text", value_parser = ["text"], help_heading = "Files")]
     extract: Option<String>,
 
-    /// Keep every file that was sent in this folder, by its content.
+    /// Folder for copies of all files that are sent to the model, named by their digests.
     #[arg(long, value_name = "FOLDER", help_heading = "Files")]
     archive_inputs: Option<PathBuf>,
 }
@@ -138,14 +142,15 @@ impl DataFlags {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         if !self.columns.is_empty() && self.columns.iter().all(|name| name.trim().is_empty()) {
             let message = format!("`--columns {}` names no column", self.columns.join(","));
-            return Err(usage(message)
-                .hint("give names with commas between them, such as `--columns id,review`; `rowmill head INPUT` shows them"));
+            return Err(usage(message).hint(
+                "separate names with commas, such as `--columns id,review`; `rowmill head INPUT` lists them",
+            ));
         }
         self.sql_flags.check(self.sql.as_deref(), self.condition.as_deref())?;
         let others = [("--where", self.condition.is_some()), ("--columns", !self.columns.is_empty())];
         match others.iter().find(|(_, given)| self.sql.is_some() && *given) {
             Some((flag, _)) => Err(usage(format!("--sql and {flag} cannot be used together"))
-                .hint("say it in the query: `SELECT a, b FROM input WHERE …`")),
+                .hint("write it in the query: `SELECT a, b FROM input WHERE …`")),
             None => Ok(()),
         }
     }

@@ -14,13 +14,13 @@ use crate::values::{
     positive, quota, rows, share, summary_format, switch, whole, whole_u32,
 };
 
-/// Run a model over every row of a file and write one result per row.
+/// Run a model over every row of a dataset and write one result per row.
 ///
-/// Every row of the input becomes a prompt, is answered by the model, and leaves one
-/// line in the output: an envelope with its id, its result or its error. With an output
-/// that ends in `.csv`, `.tsv` or `.parquet` it leaves a row of that table. The run is
-/// recorded as it goes: after Ctrl-C or a crash, `--resume` goes on where it was and
-/// pays for no finished row again.
+/// Each input row becomes a prompt, the model answers it, and one line is written to the output: an
+/// envelope with the row's id and its result or error. If the output ends in `.csv`, `.tsv` or
+/// `.parquet`, each row becomes a row of that table instead. Progress is saved as the run goes:
+/// after Ctrl-C or a crash, `--resume` continues where it stopped and never pays for a finished row
+/// twice.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES, after_help = "See `rowmill run --help` for examples.")]
 #[command(group(ArgGroup::new("place").args(["output", "output_dir", "spec"]).required(true)))]
@@ -32,9 +32,10 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) common: CommonFlags,
 
-    /// Print the spec of this command as JSON, and do nothing else; `--spec` runs it.
+    /// Print this command as a JSON run spec and exit; run it with `--spec`.
     ///
-    /// What `rowmill.toml` and the defaults say is in it, and no key of the environment is.
+    /// The spec includes the settings from `rowmill.toml` and all defaults, but no API keys from
+    /// the environment.
     #[arg(long, help_heading = "Spec")]
     pub(crate) print_spec: bool,
 }
@@ -45,107 +46,109 @@ const USAGE: &str = "rowmill run [OPTIONS] --input <INPUT> <--output <FILE>|--ou
 /// The flags that `run` and `plan` share.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
-    /// Run what a file says: a spec, as `--print-spec` prints it; `-` for standard input.
+    /// Run a spec file, as printed by `--print-spec`; `-` reads it from standard input.
     ///
-    /// A spec is complete: `rowmill.toml` is not read, and flags that are part of a spec cannot stand
-    /// beside it. `--resume`, `--accept-changes`, `--overwrite` and those of progress and summary can.
-    /// `docs/run-spec.md` tells what a spec may say.
+    /// A spec is complete: `rowmill.toml` is ignored, and flags that belong in a spec are rejected.
+    /// Allowed are `--resume`, `--accept-changes`, `--overwrite`, `--summary-format`,
+    /// `--final-summary` and the progress flags. See `docs/run-spec.md` for the format.
     #[arg(long, value_name = "FILE", help_heading = "Spec")]
     pub(crate) spec: Option<PathBuf>,
 
-    /// The rows: a file, a pattern, a folder of documents, an address, or `-` for standard input.
+    /// Input rows: a file, a glob pattern, a folder of documents, a URL, or `-` for standard input.
     ///
-    /// Files end in `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.json` (one array) or `.parquet`, and may
-    /// be packed with gzip or zstd. A pattern such as `'parts/*.parquet'` reads several files as
-    /// one, and so does a folder called `rows.parquet`, or one with folders such as `year=2026`. Any
-    /// other folder, or a pattern of other files such as `'invoices/*.pdf'`, makes every file a row
-    /// and sends it. Addresses are `https://…` and `hf://datasets/owner/name[/path]`. A command without
-    /// `--spec` needs it.
+    /// Supported extensions: `.jsonl`, `.ndjson`, `.csv`, `.tsv`, `.json` (one array) and
+    /// `.parquet`. Files may be compressed with gzip or zstd. A pattern such as `'parts/*.parquet'`
+    /// reads several files as one input, and so does a folder named `rows.parquet`, or one with
+    /// folders such as `year=2026`. For any other folder, or a pattern of other files such as
+    /// `'invoices/*.pdf'`, each file is a row and is sent to the model. URLs are `https://…` and
+    /// `hf://datasets/owner/name[/path]`. Required unless `--spec` is given.
     #[arg(long, short, value_name = "INPUT", required_unless_present = "spec", help_heading = "Rows")]
     pub(crate) input: Option<String>,
 
-    /// The format of the input, where its name does not tell.
+    /// Input format, if it cannot be told from the file name.
     #[arg(long, value_name = "FORMAT", value_parser = format_name, help_heading = "Rows")]
     pub(crate) input_format: Option<Format>,
 
-    /// Take at most this many rows.
+    /// Process at most N rows.
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) limit: Option<u64>,
 
-    /// Pass over this many rows first.
+    /// Skip the first N rows.
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) offset: Option<u64>,
 
-    /// Take a random sample of this many rows, in input order; the same for the same seed.
+    /// Process a random sample of N rows, in input order; the same seed gives the same sample.
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) sample: Option<u64>,
 
-    /// The seed of the sample [default: 0].
+    /// Random seed for `--sample` [default: 0].
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Rows")]
     pub(crate) seed: Option<u64>,
 
-    /// The field whose value names a row; row numbers are used without it.
+    /// Field that identifies a row; without it, rows are identified by their row numbers.
     ///
-    /// Values must be unique. With an id field, rows may be added, removed and moved
-    /// between a run and its resume.
+    /// Values must be unique. With an id field, you can add, remove and reorder rows before
+    /// resuming.
     #[arg(long, value_name = "FIELD", help_heading = "Rows")]
     pub(crate) id_field: Option<String>,
 
     #[command(flatten)]
     pub(crate) data: DataFlags,
 
-    /// The template of the prompt, given here: `{{field}}` and `{{row_json}}` are filled in.
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Worker")]
+    /// Inline prompt template; `{{field}}` and `{{row_json}}` are replaced with values of the row.
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Prompt and model")]
     pub(crate) prompt: Option<String>,
 
-    /// The template of the prompt: a path, `file://`, `http(s)://` or `hf://`.
-    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    /// Prompt template file: a path or a `file://`, `http(s)://` or `hf://` URL.
+    #[arg(long, value_name = "SOURCE", help_heading = "Prompt and model")]
     pub(crate) template: Option<String>,
 
-    /// The instruction that every call carries: a path, `file://`, `http(s)://` or `hf://`.
-    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    /// System prompt file, sent with every call: a path or a `file://`, `http(s)://` or `hf://` URL.
+    #[arg(long, value_name = "SOURCE", help_heading = "Prompt and model")]
     pub(crate) instruction: Option<String>,
 
     #[command(flatten)]
     pub(crate) agents: AgentFlags,
 
-    /// The model, as `provider.model?key=value`; `rowmill models` lists providers.
-    #[arg(long, short, value_name = "MODEL", env = "ROWMILL_MODEL", help_heading = "Worker")]
+    /// Model, as `provider.model?key=value`; `rowmill models` lists the providers.
+    #[arg(long, short, value_name = "MODEL", env = "ROWMILL_MODEL", help_heading = "Prompt and model")]
     pub(crate) model: Option<String>,
 
-    /// A JSON Schema that results must satisfy: a path, `file://`, `http(s)://` or `hf://`.
-    #[arg(long, value_name = "SOURCE", help_heading = "Worker")]
+    /// JSON Schema that results must satisfy: a path or a `file://`, `http(s)://` or `hf://` URL.
+    #[arg(long, value_name = "SOURCE", help_heading = "Prompt and model")]
     pub(crate) json_schema: Option<String>,
 
-    /// A pydantic model that results must satisfy, as `module.path:Class`; asks your Python for its schema.
-    #[arg(long, value_name = "MODULE:CLASS", help_heading = "Worker")]
+    /// Pydantic model that results must satisfy, as `module.path:Class`.
+    ///
+    /// Its JSON Schema is read with your Python.
+    #[arg(long, value_name = "MODULE:CLASS", help_heading = "Prompt and model")]
     pub(crate) schema_model: Option<String>,
 
-    /// How often an answer that breaks the schema is sent back with what is wrong [default: 1].
-    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, help_heading = "Worker")]
+    /// How many times to ask the model to correct an answer that violates the schema [default: 1].
+    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, help_heading = "Prompt and model")]
     pub(crate) repairs: Option<u32>,
 
-    /// A variable of the instruction, filled in for `{{name}}`; can be repeated.
-    #[arg(long, value_name = "NAME=VALUE", help_heading = "Worker")]
+    /// Set the instruction variable NAME, used as `{{NAME}}`; repeatable.
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Prompt and model")]
     pub(crate) var: Vec<String>,
 
-    /// A variable of the instruction whose value is in a file; can be repeated.
-    #[arg(long, value_name = "NAME=PATH", help_heading = "Worker")]
+    /// Set an instruction variable to the contents of a file; repeatable.
+    #[arg(long, value_name = "NAME=PATH", help_heading = "Prompt and model")]
     pub(crate) var_file: Vec<String>,
 
-    /// A file with one JSON object of variables; `--var-file` and `--var` win over it.
-    #[arg(long, value_name = "PATH", help_heading = "Worker")]
+    /// JSON file with one object of instruction variables; `--var` and `--var-file` override it.
+    #[arg(long, value_name = "PATH", help_heading = "Prompt and model")]
     pub(crate) vars_json: Option<PathBuf>,
 
-    /// Go on with the run that wrote the output: rows that are ok are skipped, the rest is tried again.
+    /// Resume the run that wrote this output: skip rows that are ok, retry the rest.
     #[arg(long, help_heading = "Results")]
     pub(crate) resume: bool,
 
-    /// With `--resume`: go on although the model, prompt, schema or input has changed.
+    /// With `--resume`, continue even if the model, prompt, schema or input has changed.
     #[arg(long, help_heading = "Results")]
     pub(crate) accept_changes: bool,
 
-    /// Replace the output if it exists.
+    /// Overwrite the output if it exists.
     #[arg(long, help_heading = "Results")]
     pub(crate) overwrite: bool,
 
@@ -161,7 +164,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) error_output: Option<PathBuf>,
 
-    /// Write times and tokens of every row to this file, one JSON line each.
+    /// Write the times and token counts of every row to this file, as JSON Lines.
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) telemetry_output: Option<PathBuf>,
 
@@ -169,119 +172,121 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) summary_output: Option<PathBuf>,
 
-    /// Write the trace of every row to this folder: all messages, tool calls, tokens and times.
+    /// Write a trace of every row to this folder: messages, tool calls, tokens and times.
     ///
-    /// Each row has a file `row-000001__id-…` in the form of Codex sessions; `manifest.jsonl` has a
-    /// line for every row, `spans.jsonl` the same as OpenTelemetry spans. Credentials are taken
-    /// out. Example: `--export-traces traces/`.
+    /// Each row gets a file `row-000001__id-…` in the format of Codex sessions; `manifest.jsonl`
+    /// has a line for every row, and `spans.jsonl` has the same data as OpenTelemetry spans.
+    /// Known secrets are redacted. Example: `--export-traces traces/`.
     #[arg(long, value_name = "FOLDER", help_heading = "Results")]
     pub(crate) export_traces: Option<PathBuf>,
 
-    /// What standard output gets at the end: `json`, `text` for no JSON, or `auto` for JSON where it is
-    /// no terminal and has no envelopes [default: auto].
+    /// Summary on standard output: `json`, `text` (none), or `auto` [default: auto].
     ///
-    /// People read the summary on standard error in any case.
+    /// `auto` prints JSON unless standard output is a terminal or carries envelopes. A
+    /// human-readable summary is always printed to standard error.
     #[arg(long, value_name = "auto|text|json", value_parser = summary_format, help_heading = "Results")]
     pub(crate) summary_format: Option<SummaryFormat>,
 
-    /// Print the summary as JSON on standard output, also on a terminal; the same as `--summary-format json`.
+    /// Print the JSON summary, even to a terminal; same as `--summary-format json`.
     #[arg(long, overrides_with = "no_final_summary", help_heading = "Results")]
     pub(crate) final_summary: bool,
 
-    /// Print no JSON summary on standard output.
+    /// Do not print the JSON summary to standard output.
     #[arg(long, overrides_with = "final_summary", help_heading = "Results")]
     pub(crate) no_final_summary: bool,
 
-    /// Rows worked on at once, at most; `auto` finds out how many help [default: auto].
-    #[arg(long, value_name = "N|auto", value_parser = rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Pace")]
+    /// Maximum number of rows in flight; `auto` adapts to the provider [default: auto].
+    #[arg(long, value_name = "N|auto", value_parser = rows, allow_negative_numbers = true, env = "ROWMILL_PARALLEL", help_heading = "Rate limits")]
     pub(crate) parallel: Option<Rows>,
 
-    /// Requests per minute, at most; limits that the provider tells are learned and kept in any case.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    /// Maximum requests per minute, in addition to the limits that the provider reports.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) rpm: Option<u64>,
 
-    /// Tokens per minute, prompts and answers together, at most.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    /// Maximum tokens per minute, input and output together.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) tpm: Option<u64>,
 
-    /// Prompt tokens per minute, at most.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    /// Maximum input tokens per minute.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) itpm: Option<u64>,
 
-    /// Generated tokens per minute, at most.
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Pace")]
+    /// Maximum output tokens per minute.
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Rate limits")]
     pub(crate) otpm: Option<u64>,
 
-    /// Whether limits that the provider tells are kept: `auto`, or `off` to run into them [default: auto].
-    #[arg(long, value_name = "auto|off", value_parser = switch, help_heading = "Pace")]
+    /// Respect the limits that the provider reports (`auto`) or ignore them (`off`) [default: auto].
+    #[arg(long, value_name = "auto|off", value_parser = switch, help_heading = "Rate limits")]
     pub(crate) pace: Option<bool>,
 
-    /// When the account's quota is used up: `wait` until there is some again, or `stop` [default: wait].
-    #[arg(long, value_name = "wait|stop", value_parser = quota, help_heading = "Pace")]
+    /// When the account's quota is exhausted: `wait` until it renews, or `stop` [default: wait].
+    #[arg(long, value_name = "wait|stop", value_parser = quota, help_heading = "Rate limits")]
     pub(crate) on_quota: Option<Quota>,
 
-    /// How long to wait for a provider that is down or lets no call through, before the run stops [default: 1h].
+    /// How long to wait for a provider that is down before stopping the run [default: 1h].
     ///
-    /// With 0 nothing is waited for, not even what the provider asks for if that is more than a minute: rows fail
-    /// when their tries are used up. A provider that never answered a single call is waited for
-    /// one minute at most.
-    #[arg(long, value_name = "TIME", value_parser = duration_or_none, help_heading = "Pace")]
+    /// This also applies to a provider that is up but lets no call through. With 0, do not wait,
+    /// not even for a pause that the provider asks for if it is longer than a minute: rows fail
+    /// once their retries are exhausted. A provider that has never answered a call is given one
+    /// minute at most.
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none, help_heading = "Rate limits")]
     pub(crate) max_outage: Option<Duration>,
 
-    /// Do not let the first call go alone where that fills the provider's cache for the others.
-    #[arg(long, help_heading = "Pace")]
+    /// Do not wait for the first call to fill the provider's prompt cache.
+    #[arg(long, help_heading = "Rate limits")]
     pub(crate) no_prime: bool,
 
-    /// Stop before the run can cost more than this many dollars, over all its resumes.
+    /// Stop before the run can cost more than this many dollars, including all resumes.
     ///
-    /// A call is sent only if its worst case fits what is left. Exit code 4; a resume with
-    /// a higher limit goes on. Where the model string has no `max_tokens`, each answer is limited
-    /// in length so that calls still fit beside each other; one that is cut is asked for again.
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Money")]
+    /// A call is sent only if its maximum cost fits the remaining budget. The run exits with code
+    /// 4; resume with a higher limit to continue. If the model string has no `max_tokens`, the
+    /// length of answers is capped so that calls can run in parallel; truncated answers are
+    /// requested again with a higher cap.
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Cost")]
     pub(crate) max_cost: Option<Money>,
 
-    /// Stop before the run can use more than this many tokens, over all its resumes.
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Money")]
+    /// Stop before the run can use more than this many tokens, including all resumes.
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "Cost")]
     pub(crate) max_tokens: Option<u64>,
 
-    /// Send rows that ask the same only once; every row gets its envelope.
-    #[arg(long, help_heading = "Money")]
+    /// Send identical requests only once; every row still gets its own envelope.
+    #[arg(long, help_heading = "Cost")]
     pub(crate) dedupe: bool,
 
-    /// Keep answers in this folder and use them again, in this run and in later ones; implies `--dedupe`.
-    #[arg(long, value_name = "FOLDER", help_heading = "Money")]
+    /// Cache answers in this folder and reuse them in this and later runs; implies `--dedupe`.
+    #[arg(long, value_name = "FOLDER", help_heading = "Cost")]
     pub(crate) cache: Option<PathBuf>,
 
-    /// Another model to ask when the first gives no answer or its provider is down; can be repeated.
-    #[arg(long, value_name = "MODEL", help_heading = "Faults")]
+    /// Model to use when the first one fails or its provider is down; repeatable.
+    #[arg(long, value_name = "MODEL", help_heading = "Retries and timeouts")]
     pub(crate) fallback_model: Vec<String>,
 
-    /// Further tries after a call that failed for a passing reason [default: 4].
-    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Faults")]
+    /// Number of retries after a transient failure [default: 4].
+    #[arg(long, value_name = "N", value_parser = whole_u32, allow_negative_numbers = true, env = "ROWMILL_RETRIES", help_heading = "Retries and timeouts")]
     pub(crate) retries: Option<u32>,
 
-    /// The first wait between tries; it doubles every time [default: 500ms].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    /// Initial wait between retries; it doubles each time [default: 500ms].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
     pub(crate) retry_wait: Option<Duration>,
 
-    /// How long one call may take, such as `90s`, `5m` or `30` (seconds) [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Faults")]
+    /// Timeout for one call, such as `90s`, `5m` or `30` (seconds) [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration, env = "ROWMILL_TIMEOUT", help_heading = "Retries and timeouts")]
     pub(crate) timeout: Option<Duration>,
 
-    /// How long the calls of one row and the waits between its tries may take together.
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    /// Timeout for one row: all its calls and the waits between retries.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
     pub(crate) row_timeout: Option<Duration>,
 
-    /// How long a connection may take [default: 10s].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    /// Timeout for connecting [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
     pub(crate) connect_timeout: Option<Duration>,
 
-    /// How long the first byte of an answer may take [default: 10m].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    /// Timeout for the first byte of an answer [default: 10m].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
     pub(crate) first_byte_timeout: Option<Duration>,
 
-    /// How long an answer may stall between two pieces of it [default: 5m].
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Faults")]
+    /// Timeout between two chunks of an answer [default: 5m].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Retries and timeouts")]
     pub(crate) idle_timeout: Option<Duration>,
 
     /// When a row fails: `continue`, or `stop` the run [default: continue].
@@ -292,49 +297,51 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_errors: Option<u64>,
 
-    /// Stop once more than this share of rows has failed, such as 0.05.
+    /// Stop once the share of failed rows exceeds this, such as 0.05.
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_error_rate: Option<f64>,
 
-    /// Look at `--max-error-rate` only after this many rows [default: 100].
+    /// Apply `--max-error-rate` only after this many rows [default: 100].
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) after: Option<u64>,
 
-    /// Send all rows even if the first fifty all fail, nearly all of them for the same reason; without this
-    /// the run stops then.
+    /// Keep going even if the first 50 rows all fail, nearly all for the same reason.
     ///
-    /// `--max-errors` takes its place: with it, that many rows may fail, for whatever reason.
+    /// By default the run stops then. `--max-errors` replaces this rule: with it, that many rows
+    /// may fail, for whatever reason.
     #[arg(long, help_heading = "When to stop")]
     pub(crate) keep_going: bool,
 
-    /// Stop as soon as one row is ok; calls in flight are cancelled.
+    /// Stop after the first successful row and cancel calls in flight.
     #[arg(long, help_heading = "When to stop")]
     pub(crate) stop_on_first_result: bool,
 
-    /// Send no further call after this time, such as `2h` or `2026-11-17T06:00:00Z`.
+    /// Make no calls after this time: `2h` from now, or a timestamp such as `2026-11-17T06:00:00Z`.
     #[arg(long, value_name = "TIME", value_parser = deadline, help_heading = "When to stop")]
     pub(crate) deadline: Option<Deadline>,
 
-    /// Where the ledger of the run is kept while it is unfinished [default: beside the output].
-    #[arg(long, value_name = "FOLDER", help_heading = "Faults")]
+    /// Where to keep the run's ledger while it is unfinished [default: next to the output].
+    #[arg(long, value_name = "FOLDER", help_heading = "Ledger")]
     pub(crate) work_dir: Option<PathBuf>,
 
-    /// Keep the ledger of a finished run.
-    #[arg(long, overrides_with = "no_keep_temp", help_heading = "Faults")]
+    /// Keep the ledger after the run has finished.
+    #[arg(long, overrides_with = "no_keep_temp", help_heading = "Ledger")]
     pub(crate) keep_temp: bool,
 
-    /// Leave nothing of a run whose rows are all ok; without this its header stays, for `--resume` and `plan`.
-    #[arg(long, overrides_with = "keep_temp", help_heading = "Faults")]
+    /// Delete the work folder when all rows are ok.
+    ///
+    /// By default the run's header, `run.json`, is kept for `--resume` and `plan`.
+    #[arg(long, overrides_with = "keep_temp", help_heading = "Ledger")]
     pub(crate) no_keep_temp: bool,
 
-    /// Force every answer to disk before anything is made of it, so that it outlasts a power failure too.
+    /// Sync every answer to disk before using it, so that it survives a power failure.
     ///
-    /// Without this an answer outlasts the end of the process, however it ends. Each group of answers that
-    /// arrive together takes as long as the disk needs, a few milliseconds on most.
-    #[arg(long, help_heading = "Faults")]
+    /// Without it, answers survive a crash of the process but not of the machine. Answers that
+    /// arrive together share one sync, which takes a few milliseconds on most disks.
+    #[arg(long, help_heading = "Ledger")]
     pub(crate) durable: bool,
 
-    /// Print a line of progress after every N rows.
+    /// Print a progress line after every N rows.
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Progress")]
     pub(crate) progress_every: Option<u64>,
 
@@ -342,7 +349,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, overrides_with = "no_progress", help_heading = "Progress")]
     pub(crate) progress: bool,
 
-    /// Show no progress.
+    /// Do not show progress.
     #[arg(long, overrides_with = "progress", help_heading = "Progress")]
     pub(crate) no_progress: bool,
 }
@@ -353,35 +360,35 @@ Examples:
     rowmill run -i reviews.jsonl -o - -m simulated --limit 10 \\
       --prompt 'Classify this review: {{review}}'
 
-  Then run all of them with a real model, with results in a fixed shape; the pace finds itself:
+  Then run all rows with a real model and structured results; rate limits are handled automatically:
     rowmill run -i reviews.jsonl -o results.jsonl -m 'responses.gpt-5.4-mini?reasoning=low' \\
       --instruction classify.md --template review.md --json-schema sentiment.schema.json \\
       --id-field id
 
-  Never spend more than five dollars, and ask another model when the first is down:
+  Never spend more than five dollars, and fall back to another model when the first is down:
     rowmill run -i reviews.jsonl -o results.jsonl -m 'openai.gpt-5.4-mini?max_tokens=500' \\
       --max-cost 5 --fallback-model 'anthropic.claude-haiku-4-5?max_tokens=500'
 
-  Some rows of several Parquet files, and a table of results with typed columns:
+  Process some rows of several Parquet files, and write a table with typed columns:
     rowmill run -i 'parts/*.parquet' -o results.parquet -m simulated \\
       --where \"split = 'eval'\" --json-schema sentiment.schema.json --prompt 'Classify: {{text}}'
 
-  Every file of a folder, each sent to the model; a later run with --resume does only new ones:
+  Send every file of a folder to the model; a later run with --resume sends only new files:
     rowmill run -i invoices/ -o invoices.csv -m anthropic.claude-haiku-4-5 --id content \\
       --json-schema invoice.schema.json --prompt 'Read this invoice.'
 
-  An agent with tools; what was finished of a row is kept, so that a crash costs no turn twice:
+  An agent with tools; finished turns are saved, so a crash never pays for a turn twice:
     rowmill run -i orders.csv -o results.jsonl -m responses.gpt-5.4-mini --agent-card clerk.md \\
       --prompt '{{question}}' --json-schema answer.schema.json --turns 10 --checkpoint-turns
 
-  Go on after Ctrl-C, a crash, a limit, or to try failed rows again:
+  Resume after Ctrl-C, a crash or a limit, or to retry failed rows:
     rowmill run … --resume
 
-  A typed table, with the fields of the result beside those of the row:
+  A table with the fields of each result next to those of its row:
     rowmill run -i reviews.jsonl -o results.parquet --flatten -m simulated \\
       --json-schema sentiment.schema.json --prompt 'Classify this review: {{review}}'
 
-  The same run again, or on another machine, from a file that says everything:
+  Save a command as a spec file, to run it again later or on another machine:
     rowmill run -i reviews.jsonl -o results.jsonl -m simulated --print-spec > spec.json
     rowmill run --spec spec.json
 

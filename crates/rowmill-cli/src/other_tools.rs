@@ -42,25 +42,25 @@ const FLAGS: &[(&[&str], &str)] = &[
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["--dry-run", "--estimate", "--preview"],
-        "`rowmill plan` with the same flags tells rows, tokens and cost; `--limit 3` tries a few rows",
+        "`rowmill plan` with the same flags estimates rows, tokens and cost; `--limit 3` tries a few rows",
     ),
     (
         &["--temperature", "--top-p", "--reasoning", "--reasoning-effort"],
-        "settings of a model are part of its name, such as `--model 'openai.gpt-5.4-mini?temperature=0.2'`; see `rowmill models MODEL`",
+        "model settings are part of the model string, such as `--model 'openai.gpt-5.4-mini?temperature=0.2'`; see `rowmill models MODEL`",
     ),
     (
         &["--max-output-tokens", "--max-completion-tokens", "--max-new-tokens"],
-        "the longest answer is part of the model's name, such as `--model 'openai.gpt-5.4-mini?max_tokens=200'`",
+        "the maximum answer length is part of the model string, such as `--model 'openai.gpt-5.4-mini?max_tokens=200'`",
     ),
     (
         &["--api-key", "--key", "--token"],
-        "keys come from the environment; `rowmill models` lists the variables",
+        "API keys come from environment variables; `rowmill models` lists them",
     ),
     (
         &["--base-url", "--api-base", "--endpoint", "--url"],
-        "addresses come from the environment, such as `OPENAI_BASE_URL`, or from `rowmill.toml`",
+        "base URLs come from environment variables, such as `OPENAI_BASE_URL`, or from `rowmill.toml`",
     ),
-    (&["--provider"], "the provider is part of the model's name, such as `--model openai.gpt-5.4-mini`"),
+    (&["--provider"], "the provider is part of the model string, such as `--model openai.gpt-5.4-mini`"),
 ];
 
 /// The error with a tip, where the flag that is unknown here is one of another tool, or a value stands
@@ -86,18 +86,20 @@ fn value_tip(given: &str, words: &[String]) -> String {
         Path::new(given).exists() || given.contains("://") || Path::new(given).extension().is_some();
     let has_input = words.iter().any(|word| word.starts_with("-i") || word.starts_with("--input"));
     match (is_file && !given.contains(' '), has_input) {
-        (true, false) => format!("the input is named with a flag: `--input {given}`"),
+        (true, false) => format!("the input needs a flag: `--input {given}`"),
         (true, true) => {
-            "several files are one input where a pattern in quotes names them, such as `--input 'parts/*.jsonl'`"
+            "to read several files as one input, use a pattern in quotes, such as `--input 'parts/*.jsonl'`"
                 .to_owned()
         }
-        (false, _) => "a value with spaces in it is put in quotes, such as `--prompt 'Classify: {{text}}'`".to_owned(),
+        (false, _) => {
+            "put a value that contains spaces in quotes, such as `--prompt 'Classify: {{text}}'`".to_owned()
+        }
     }
 }
 
 fn tip(name: &str) -> Option<String> {
     let named = |entry: &&(&[&str], &str)| entry.0.contains(&name);
-    let flag = FLAGS.iter().find(named).map(|(_, flag)| format!("this is `{flag}` here"));
+    let flag = FLAGS.iter().find(named).map(|(_, flag)| format!("use `{flag}` instead"));
     flag.or_else(|| ELSEWHERE.iter().find(named).map(|(_, text)| (*text).to_owned()))
 }
 

@@ -10,21 +10,22 @@ use rowmill::{Layout, Output, Problem, ProblemCode, TableFormat, TableOutput, Ta
 /// Where results go.
 #[derive(Debug, Args)]
 pub(crate) struct OutputFlags {
-    /// Where results go, in input order; `-` for standard output.
+    /// Where to write the results, in input order; `-` for standard output.
     ///
-    /// A name that ends in `.csv`, `.tsv` or `.parquet` makes a table when the run ends; any
-    /// other gets envelopes as JSON lines, row by row.
+    /// A name ending in `.csv`, `.tsv` or `.parquet` produces a table when the run ends; any other
+    /// name gets envelopes as JSON Lines, row by row.
     #[arg(long, short, value_name = "FILE", help_heading = "Results")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The format of the output, where its name does not tell: jsonl, csv, tsv or parquet.
+    /// Output format, if it cannot be told from the file name: jsonl, csv, tsv or parquet.
     #[arg(long, value_name = "FORMAT", value_parser = table_format, help_heading = "Results")]
     pub(crate) output_format: Option<TableFormat>,
 
     /// Merge the fields of the result into those of the input row.
     ///
-    /// On a clash the result's field has the name and the input's becomes `input_NAME`. The
-    /// envelope's fields are `_id`, `_row_number`, `_ok`, `_error_type` and `_error_message`.
+    /// If names clash, the result field keeps the name and the input field becomes `input_NAME`.
+    /// The fields of the envelope are named `_id`, `_row_number`, `_ok`, `_error_type` and
+    /// `_error_message`.
     #[arg(long, help_heading = "Results")]
     pub(crate) flatten: bool,
 
@@ -32,7 +33,7 @@ pub(crate) struct OutputFlags {
     #[arg(long, value_name = "FOLDER", requires = "split_by", help_heading = "Results")]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// With `--output-dir`: the field whose values name the files, such as `result.label` or `input.lang`.
+    /// Field whose values name the files in `--output-dir`, such as `result.label` or `input.lang`.
     #[arg(long, value_name = "FIELD", help_heading = "Results")]
     pub(crate) split_by: Option<String>,
 }
@@ -75,8 +76,8 @@ pub(crate) fn check_terminal(output: &Output) -> Result<(), Problem> {
     let is_parquet =
         |table: &TableOutput| table.target == TableTarget::Stdout && table.format == TableFormat::Parquet;
     if matches!(output, Output::Table(table) if is_parquet(table)) && std::io::stdout().is_terminal() {
-        return Err(Problem::new(ProblemCode::Usage, "Parquet is not for a terminal")
-            .hint(format!("send standard output to a file, or name one with {OUTPUT}")));
+        return Err(Problem::new(ProblemCode::Usage, "cannot write Parquet to a terminal")
+            .hint(format!("redirect standard output to a file, or name one with {OUTPUT}")));
     }
     Ok(())
 }
@@ -86,15 +87,21 @@ fn format_of(path: &Path, named: Option<TableFormat>) -> Result<TableFormat, Pro
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     if named.is_none() && matches!(ending.as_deref(), Some("gz" | "gzip" | "zst" | "zstd")) {
-        let message = format!("`{}` names a compressed file, and outputs are not compressed", path.display());
+        let message = format!(
+            "`{}` has the extension of a compressed file, but outputs are not compressed",
+            path.display()
+        );
         return Err(Problem::new(ProblemCode::Usage, message).hint(
-            "leave the last ending out; Parquet is compressed by itself, and `-o - | gzip` compresses the rest",
+            "remove the last extension; Parquet is already compressed, and `-o - | gzip` compresses other formats",
         ));
     }
     if named.is_none() && matches!(ending.as_deref(), Some("xlsx" | "xls" | "xlsm" | "ods")) {
-        let message = format!("`{}` names a spreadsheet, which is no format of outputs", path.display());
+        let message = format!(
+            "`{}` has the extension of a spreadsheet, which is not a supported output format",
+            path.display()
+        );
         return Err(Problem::new(ProblemCode::Usage, message)
-            .hint("use a name that ends in `.csv`, which spreadsheet programs open, or in `.parquet`"));
+            .hint("use a name that ends in `.csv`, which spreadsheet programs can open, or in `.parquet`"));
     }
     Ok(TableFormat::of_name(&name))
 }

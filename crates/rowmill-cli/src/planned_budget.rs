@@ -59,17 +59,17 @@ impl PlannedBudget {
         let all = counted(report.rows, "row");
         let spent = report.spent_before.cost;
         let before =
-            if spent > Money::ZERO { format!(", {spent} of it spent before") } else { String::new() };
+            if spent > Money::ZERO { format!(", {spent} of it already spent") } else { String::new() };
         match self {
             Self { enough: true, certain: true, .. } => format!("budget: enough for all {all}{before}"),
             Self { enough: true, .. } => {
                 format!("budget: enough for all {all}, unless answers are longer than expected")
             }
             Self { rows, .. } if report.answers_seen => {
-                format!("budget: not enough: it is reached after about {} of {all}{before}", grouped(*rows))
+                format!("budget: not enough; exhausted after about {} of {all}{before}", grouped(*rows))
             }
             Self { rows, .. } => format!(
-                "budget: enough for {} of {all} if all answers are as long as they can be; `--sample-calls N` tells more",
+                "budget: enough for {} of {all} if all answers have the maximum length; use `--sample-calls N` for an estimate",
                 grouped(*rows)
             ),
         }

@@ -39,11 +39,11 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
     let hint = match error.kind() {
         io::ErrorKind::BrokenPipe => return Ok(Reader::Ended),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full: make room and give the same command again"
+            "the disk is full: free some space and run the same command again"
         }
-        _ => "lead standard output somewhere else and give the same command again",
+        _ => "redirect standard output elsewhere and run the same command again",
     };
-    Err(Problem::new(ProblemCode::WriteFailed, "cannot write standard output").cause(error).hint(hint))
+    Err(Problem::new(ProblemCode::WriteFailed, "cannot write to standard output").cause(error).hint(hint))
 }
 
 /// Prints a report: data about what people gave, without the secrets of the environment.
@@ -126,28 +126,28 @@ fn is_gone(report: &RunReport) -> bool {
 pub(crate) fn next_step(report: &RunReport) -> Option<String> {
     let resume = match (&report.kept, report.summary.output.as_str()) {
         (Some(folder), "-") => {
-            worded(format!("the same command with {}", RESUME.and(WORK_DIR.to(folder.display()))))
+            worded(format!("run the same command with {}", RESUME.and(WORK_DIR.to(folder.display()))))
         }
-        _ => "the same command with `--resume`".to_owned(),
+        _ => "run the same command with `--resume`".to_owned(),
     };
     match &report.stopped {
-        Some(StopCause::Interrupted) => Some(format!("{resume} goes on where this stopped")),
+        Some(StopCause::Interrupted) => Some(format!("{resume} to continue")),
         Some(StopCause::MaxErrors(limit)) => {
-            Some(format!("stopped after {}; {resume} goes on", counted(*limit, "failed row")))
+            Some(format!("stopped after {}; {resume} to continue", counted(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
-            "stopped because {} of {} failed, more than the share of {allowed}; {resume} goes on",
+            "stopped: {} of {} failed, above the allowed share of {allowed}; {resume} to continue",
             grouped(*failed),
             counted(*ended, "row")
         )),
-        Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} goes on")),
+        Some(StopCause::Deadline(_)) => Some(format!("stopped at the deadline; {resume} to continue")),
         Some(StopCause::FirstResult) => {
             let calls = counted(report.unknown_rows, "call");
             let were = if report.unknown_rows == 1 { "was" } else { "were" };
             Some(format!("stopped at the first result; {calls} in flight {were} cancelled"))
         }
         Some(StopCause::Budget { spent, worst }) => Some(format!(
-            "stopped before the budget could be passed: {} and {} tokens are spent, and the next call could use {} and {} tokens; {resume} and a higher limit goes on",
+            "stopped at the budget: {} and {} tokens spent, and the next call could use up to {} and {} tokens; raise the limit, then {resume} to continue",
             spent.cost,
             grouped(spent.tokens),
             worst.cost,
@@ -157,23 +157,23 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
         // Everything is on standard output, and nothing is left to go on from.
         None if is_gone(report) => (report.summary.numbers.failed_rows > 0).then(|| {
             worded(format!(
-                "the envelopes of failed rows say what was wrong; with {} in place of standard output, \
-                 {RESUME} could try only them again",
+                "see the envelopes of failed rows for the errors; with {} instead of standard output, \
+                 {RESUME} could retry only these rows",
                 OUTPUT.to("FILE")
             ))
         }),
         None if report.summary.numbers.failures.keys().any(|kind| kind.needs_correction()) => Some(format!(
-            "correct the input or the template, then {} tries the failed rows again; rows that are ok stay",
+            "fix the input or the template, then {} to retry the failed rows; rows that are ok are kept",
             resume.replace("--resume", "--resume --accept-changes")
         )),
         None if report.summary.numbers.failed_rows > 0 => {
             let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::OutcomeUnknown;
             let unknown = report.summary.numbers.failures.keys().any(is_unknown);
             let more = match unknown {
-                true => worded(format!("; with {RETRY_UNKNOWN} also those whose tools may have run")),
+                true => worded(format!("; add {RETRY_UNKNOWN} to include rows whose tools may have run")),
                 false => String::new(),
             };
-            Some(format!("{resume} tries the failed rows again{more}"))
+            Some(format!("{resume} to retry the failed rows{more}"))
         }
         None => None,
     }

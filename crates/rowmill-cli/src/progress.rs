@@ -236,7 +236,7 @@ impl Watcher {
 impl Waiting {
     fn text(&self, now: Instant) -> String {
         let next = match self.until.map(|until| until.saturating_duration_since(now)) {
-            Some(left) if !left.is_zero() => format!("; next try in {}", time(left)),
+            Some(left) if !left.is_zero() => format!("; next attempt in {}", time(left)),
             _ => String::new(),
         };
         format!("for {} ({}){next}", self.reason, self.lane)
@@ -276,7 +276,7 @@ impl Counts {
         // Calls that go out at the pace of a limit wait for it again and again.
         let is_late = shown.over.is_none_or(|over| now.duration_since(over) < NOTICEABLE);
         let lasts = now.duration_since(shown.since) >= NOTICEABLE;
-        (is_late && lasts).then(|| format!("paced by {}", shown.reason))
+        (is_late && lasts).then(|| format!("throttled by {}", shown.reason))
     }
 
     /// The state of the run, in the order in which it is told.
@@ -329,7 +329,7 @@ impl Counts {
                 _ => " soon".to_owned(),
             };
             let rows = counted(processed + rows, "row");
-            add(Importance::TimeLeft, format!("budget reached{in_time}, after about {rows}"));
+            add(Importance::TimeLeft, format!("budget exhausted{in_time}, after about {rows}"));
         } else if let Some(left) = total.and_then(|total| self.time_left(total, per_second)) {
             add(Importance::TimeLeft, format!("about {} left", time(left)));
         }

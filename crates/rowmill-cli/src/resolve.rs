@@ -145,7 +145,7 @@ pub(crate) fn check_summary(flags: &CommonFlags, output: &Output) -> Result<(), 
     if let Some(flag) = asked.filter(|_| output.is_stdout()) {
         let message = format!("{flag} and {output} cannot be used together", output = OUTPUT.to("-").bare());
         return Err(usage(message).hint(format!(
-            "standard output carries the envelopes; write the summary to a file with {SUMMARY_OUTPUT}"
+            "envelopes are written to standard output; write the summary to a file with {SUMMARY_OUTPUT}"
         )));
     }
     Ok(())
@@ -344,7 +344,7 @@ fn model(flag: Option<String>, defaults: &RunDefaults, has_cards: bool) -> Resul
 }
 
 fn no_model() -> Problem {
-    usage("no model was named").hint(
+    usage("no model given").hint(
         "use `--model`, set `ROWMILL_MODEL`, or put `model = \"…\"` under `[run]` in `rowmill.toml`; \
          `--model simulated` needs no key",
     )

@@ -58,7 +58,7 @@ pub(crate) fn check_beside(command: &Command, given: &ArgMatches) -> Result<(), 
     match flags.find(|flag| is_given(given, flag.get_id().as_str())).and_then(|flag| flag.get_long()) {
         None => Ok(()),
         Some(flag) => Err(usage(format!("--{flag} and --spec cannot be used together"))
-            .hint("a spec is complete: say it there, or print another one with `--print-spec`")),
+            .hint("a spec is complete: set it there, or create another spec with `--print-spec`")),
     }
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn print_spec(spec: &RunSpec) -> Result<ExitCode, Problem> {
     let text = spec.to_json()?;
     if let Cow::Owned(_) = environment().without_secrets(&text) {
         printer::talk(
-            "warning: the spec holds a credential of the environment, because the command or `rowmill.toml` \
-             does; write `${NAME}` there, where it can be, or keep the spec to yourself",
+            "warning: the spec contains a credential from the environment, because the command or `rowmill.toml` \
+             does; replace it with `${NAME}` where that is supported, or keep the spec private",
         );
     }
     printer::data(&text)?;
@@ -102,8 +102,8 @@ fn read(path: &Path) -> Result<RunSpec, Problem> {
     let text = read_text(path, &name)?;
     let spec = RunSpec::from_json(&text, &name)?;
     if is_stdin && spec.input.location == Location::Stdin {
-        return Err(usage("standard input cannot have both the spec and the rows")
-            .hint("write the spec into a file, and name it with `--spec`"));
+        return Err(usage("standard input cannot carry both the spec and the rows")
+            .hint("write the spec to a file, and pass it with `--spec`"));
     }
     Ok(spec)
 }
@@ -111,7 +111,7 @@ fn read(path: &Path) -> Result<RunSpec, Problem> {
 fn read_text(path: &Path, name: &str) -> Result<String, Problem> {
     let unusable = |message: String| {
         Problem::new(ProblemCode::InvalidSpec, message).hint(
-            "give the path of a file that `rowmill run … --print-spec` printed, or `-` for standard input",
+            "pass the path of a file that `rowmill run … --print-spec` printed, or `-` for standard input",
         )
     };
     let source: std::io::Result<Box<dyn Read>> = match path == Path::new("-") {
@@ -122,10 +122,10 @@ fn read_text(path: &Path, name: &str) -> Result<String, Problem> {
     let read = source.and_then(|source| source.take(MOST_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| unusable(format!("cannot read the spec `{name}`")).cause(error))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(unusable(format!("`{name}` is larger than 16 MiB, and so it is no spec")));
+        return Err(unusable(format!("`{name}` is not a spec: it is larger than 16 MiB")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        unusable(format!("`{name}` is no spec: it is not text in UTF-8, from byte {} on", at + 1))
+        unusable(format!("`{name}` is not a spec: it is not valid UTF-8 from byte {}", at + 1))
     })
 }

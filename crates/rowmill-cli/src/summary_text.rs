@@ -87,7 +87,10 @@ pub(crate) fn summary_text(report: &RunReport, context: &SummaryContext) -> Stri
     let unknown = numbers.calls.outcome_unknown;
     if unknown > 0 {
         let was = if unknown == 1 { "was" } else { "were" };
-        lines.push(format!("unknown: {} {was} cut and may have been billed", counted(unknown, "call")));
+        lines.push(format!(
+            "unknown: {} {was} interrupted and may have been billed",
+            counted(unknown, "call")
+        ));
     }
     lines.extend(retries_line(report));
     lines.extend(repairs_line(report));
@@ -115,35 +118,33 @@ fn output_lines(report: &RunReport, context: &SummaryContext) -> Vec<String> {
     let OutputChanges { moved_rows, removed_rows, dropped_rows, made_whole, set_aside } = &report.output;
     let mut lines = Vec::new();
     if *made_whole {
-        let aside = set_aside.as_ref().map(|path| format!("; the changed file is now {}", path.display()));
+        let aside = set_aside.as_ref().map(|path| format!("; the modified file is now {}", path.display()));
         lines.push(format!(
-            "mended: the output was changed while the run was writing it, and was made whole from the ledger{}",
+            "rebuilt: the output was modified during the run and has been rebuilt from the ledger{}",
             aside.unwrap_or_default()
         ));
     }
-    let have = |rows: u64| if rows == 1 { "has" } else { "have" };
+    let were = |rows: u64| if rows == 1 { "was" } else { "were" };
     let are = |rows: u64| if rows == 1 { "is" } else { "are" };
     let place = match context.asks_a_query {
         true => worded(format!("the result of {SQL}")),
-        false => "the input any more".to_owned(),
+        false => "the input".to_owned(),
     };
     if *moved_rows > 0 {
-        let rows = counted(*moved_rows, "row");
-        let have = have(*moved_rows);
-        lines.push(format!(
-            "moved:  {rows} {have} another place in the input than before, and so in the output"
-        ));
+        let (rows, were) = (counted(*moved_rows, "row"), were(*moved_rows));
+        lines
+            .push(format!("moved:  {rows} changed position in the input and {were} reordered in the output"));
     }
     if *removed_rows > 0 {
         let (rows, are) = (counted(*removed_rows, "row"), are(*removed_rows));
         let drop = worded(REMOVED_ROWS.to("drop").to_string());
         lines.push(format!(
-            "gone:   {rows} {are} not in {place}, and kept at the end of the output; {drop} leaves such rows out"
+            "gone:   {rows} {are} no longer in {place} and kept at the end of the output; {drop} removes such rows"
         ));
     }
     if *dropped_rows > 0 {
         let (rows, are) = (counted(*dropped_rows, "row"), are(*dropped_rows));
-        lines.push(format!("gone:   {rows} {are} not in {place}, and dropped from the output"));
+        lines.push(format!("gone:   {rows} {are} no longer in {place} and dropped from the output"));
     }
     lines
 }
@@ -181,12 +182,12 @@ fn stopped_line(report: &RunReport) -> Option<String> {
     let why = match report.stopped.as_ref()? {
         StopCause::Interrupted => "interrupted",
         StopCause::MaxErrors(_) | StopCause::ErrorRate { .. } => "too many rows failed",
-        StopCause::Deadline(_) => "at the deadline",
-        StopCause::Budget { .. } => "at the budget",
-        StopCause::Problem(_) => "by the error below",
+        StopCause::Deadline(_) => "deadline reached",
+        StopCause::Budget { .. } => "budget reached",
+        StopCause::Problem(_) => "see the error below",
         StopCause::FirstResult => return None,
     };
-    Some(format!("stopped: {why}; rows that are not counted here were not sent"))
+    Some(format!("stopped: {why}; the remaining rows were not sent"))
 }
 
 /// A failed row of each of the most frequent groups of failures, and how many are like it.
@@ -208,7 +209,7 @@ fn examples(report: &RunReport) -> Vec<String> {
     let mut lines: Vec<String> = groups.iter().take(EXAMPLES).map(line).collect();
     let rest: u64 = groups.iter().skip(EXAMPLES).map(|(_, example)| example.rows).sum();
     if rest > 0 {
-        lines.push(format!("{:INDENT$}… and {} that failed in other ways", "", counted(rest, "row")));
+        lines.push(format!("{:INDENT$}… and {} with other errors", "", counted(rest, "row")));
     }
     lines
 }
@@ -227,7 +228,10 @@ fn cost_line(report: &RunReport) -> Option<String> {
         line.push_str(&format!(", {} saved by the provider's cache", cost.saved_by_cache_usd));
     }
     if cost.calls_without_price > 0 {
-        line.push_str(&format!(", without {} of unknown price", counted(cost.calls_without_price, "call")));
+        line.push_str(&format!(
+            ", not including {} of unknown price",
+            counted(cost.calls_without_price, "call")
+        ));
     }
     Some(line)
 }
@@ -243,8 +247,7 @@ fn also_spent(report: &RunReport) -> String {
 
 fn reused_line(report: &RunReport) -> Option<String> {
     let reused = &report.summary.numbers.reused;
-    let parts =
-        [(reused.duplicate, "asked the same as another row"), (reused.cache, "had an answer in the cache")];
+    let parts = [(reused.duplicate, "identical to another row"), (reused.cache, "answered from the cache")];
     let mut parts: Vec<String> = parts
         .iter()
         .filter(|(rows, _)| *rows > 0)
@@ -271,14 +274,14 @@ fn retries_line(report: &RunReport) -> Option<String> {
     let list = by_kind(numbers.calls.failed.iter()).filter(|_| repeated)?;
     let failed: u64 = numbers.calls.failed.values().sum();
     let (failed, made) = (grouped(failed), counted(numbers.calls.made, "call"));
-    Some(format!("retries: {failed} of {made} failed and were repeated or given up: {list}"))
+    Some(format!("retries: {failed} of {made} failed and were retried or given up: {list}"))
 }
 
 fn repairs_line(report: &RunReport) -> Option<String> {
     let repairs = report.summary.numbers.calls.repairs;
     let were = if repairs == 1 { "was" } else { "were" };
     let answers = counted(repairs, "answer");
-    (repairs > 0).then(|| format!("repairs: {answers} that broke the schema {were} asked for again"))
+    (repairs > 0).then(|| format!("repairs: {answers} violated the schema and {were} requested again"))
 }
 
 fn tools_line(report: &RunReport) -> Option<String> {

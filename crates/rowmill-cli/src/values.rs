@@ -70,20 +70,20 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
 }
 
 pub(crate) fn dollars(text: &str) -> Result<Money, String> {
-    let wrong = || "must be an amount of dollars such as `5` or `0.25`".to_owned();
+    let wrong = || "must be an amount in dollars such as `5` or `0.25`".to_owned();
     let number = text.strip_prefix('$').unwrap_or(text).parse::<f64>().map_err(|_| wrong())?;
     Money::from_dollars(number).ok_or_else(wrong)
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let wrong = || "must be a share from 0 to 1, such as `0.05`".to_owned();
+    let wrong = || "must be a number from 0 to 1, such as `0.05`".to_owned();
     let share = text.parse::<f64>().map_err(|_| wrong())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(wrong()) }
 }
 
 pub(crate) fn deadline(text: &str) -> Result<Deadline, String> {
     let wrong =
-        || "must be a time such as `2h`, or a point in time such as `2026-11-17T06:00:00Z`".to_owned();
+        || "must be a duration such as `2h`, or a timestamp such as `2026-11-17T06:00:00Z`".to_owned();
     duration(text).map(Deadline::In).or_else(|_| text.parse().map(Deadline::At).map_err(|_| wrong()))
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn positive(text: &str) -> Result<u64, String> {
 
 /// A length of time such as `500ms`, `90s`, `5m` or `1h 30m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`".to_owned();
+    let wrong = || "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`".to_owned();
     if text.starts_with(|first: char| first.is_ascii_digit())
         && let Ok(seconds) = text.parse::<f64>()
     {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::numbers::{counted, grouped, size};
 use crate::printer;
 
-/// Show or prune answers that runs kept with `--cache`.
+/// Show or prune the answers that runs cached with `--cache`.
 #[derive(Debug, Args)]
 pub(crate) struct CacheFlags {
     #[command(subcommand)]
@@ -26,20 +26,20 @@ enum CacheCommand {
     Prune(PruneFlags),
 }
 
-/// Show how many answers are kept, how old they are, and what they save.
+/// Show how many answers are cached, how old they are, and what they save.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill cache show answers/\n  rowmill cache show answers/ --json")]
 struct ShowFlags {
-    /// The folder that was given to `--cache`.
+    /// The `--cache` folder.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Print JSON.
+    /// Print as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Remove answers and make the file smaller; runs may go on meanwhile.
+/// Remove cached answers and shrink the file; safe while runs are using it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     rowmill cache prune answers/ --older-than 30d\n  \
@@ -47,15 +47,15 @@ struct ShowFlags {
     rowmill cache prune answers/ --all")]
 #[command(group = ArgGroup::new("rules").args(["older_than", "max_size", "all"]).required(true).multiple(true))]
 struct PruneFlags {
-    /// The folder that was given to `--cache`.
+    /// The `--cache` folder.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
-    /// Remove answers that were neither given nor found for this long, such as `12h`, `30d` or `8w`.
+    /// Remove answers that have not been stored or used for this long, such as `12h`, `30d` or `8w`.
     #[arg(long, value_name = "TIME", value_parser = age)]
     older_than: Option<Duration>,
 
-    /// Remove the longest unused answers until the file is no larger, such as `500MB` or `1GB`.
+    /// Remove the least recently used answers until the file is at most this size, such as `500MB`.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_size: Option<u64>,
 
@@ -77,8 +77,8 @@ pub(crate) fn cache(flags: CacheFlags) -> Result<ExitCode, Problem> {
             printer::report(&told(&pruned, &left))?;
             if !pruned.compacted {
                 printer::talk(
-                    "warning: the file could not be made smaller now, its free room is used for new answers; \
-                     prune again when no run uses the store and the disk has room for a copy of it",
+                    "warning: cannot shrink the file now, but new answers will use its free space; \
+                     prune again when no run uses the cache and the disk has space for a copy of it",
                 );
             }
         }
@@ -90,17 +90,16 @@ fn as_text(folder: &Path, stats: &Stats) -> String {
     let mut lines = vec![
         format!("cache:   {}", folder.display()),
         format!(
-            "answers: {} ({} of text, a file of {})",
+            "answers: {} ({} of text, file size {})",
             grouped(stats.entries),
             size(stats.bytes),
             size(stats.file_bytes)
         ),
     ];
     if let (Some(oldest), Some(newest)) = (stats.oldest, stats.newest) {
-        lines.push(format!("given:   {} to {}", time(oldest), time(newest)));
-        lines.push(format!("tokens:  {}; finding every answer once saves them", tokens(stats.kept)));
-        let hits = counted(stats.hits, "time");
-        lines.push(format!("found:   {hits}, which saved {}", tokens(stats.saved)));
+        lines.push(format!("stored:  {} to {}", time(oldest), time(newest)));
+        lines.push(format!("tokens:  {}, saved if every answer is reused once", tokens(stats.kept)));
+        lines.push(format!("hits:    {}; tokens saved: {}", grouped(stats.hits), tokens(stats.saved)));
     }
     lines.join("\n")
 }
@@ -121,9 +120,9 @@ fn as_json(stats: &Stats) -> String {
 }
 
 fn told(pruned: &Pruned, left: &Stats) -> String {
-    let stay = format!("{} left, a file of {}", counted(left.entries, "answer"), size(left.file_bytes));
+    let stay = format!("{} left, file size {}", counted(left.entries, "answer"), size(left.file_bytes));
     match pruned.entries {
-        0 => format!("removed nothing; {stay}"),
+        0 => format!("nothing removed; {stay}"),
         entries => format!("removed {} ({} of text); {stay}", counted(entries, "answer"), size(pruned.bytes)),
     }
 }
@@ -140,7 +139,7 @@ fn time(seconds: u64) -> String {
 }
 
 fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a time such as `12h`, `30d` or `8w`".to_owned();
+    let wrong = || "must be a duration such as `12h`, `30d` or `8w`".to_owned();
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let age = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     Duration::try_from(age).ok().filter(|age| !age.is_zero()).ok_or_else(wrong)

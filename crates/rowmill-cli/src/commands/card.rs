@@ -15,7 +15,7 @@ use crate::resolve::current_folder;
 use crate::surroundings::environment;
 use crate::vocabulary::FLAGS;
 
-/// Look at agent cards.
+/// Check agent cards.
 #[derive(Debug, Args)]
 pub(crate) struct CardFlags {
     #[command(subcommand)]
@@ -28,41 +28,42 @@ enum CardCommand {
     Check(CheckFlags),
 }
 
-/// Check whether agent cards can be used, and tell all that is wrong with them.
+/// Validate agent cards and report every problem.
 ///
-/// Reads the cards and what they name: files, messages, variables, MCP servers of the configuration,
-/// models, hooks, other agents. No model is asked, no server started, no function run.
+/// Reads the cards and everything that they refer to: files, messages, variables, MCP servers of
+/// the configuration, models, hooks, other agents. Calls no model, starts no server and runs no
+/// function.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill card check cards\n  \
     rowmill card check clerk.md --var \"currentDate=$(date +%F)\"\n  \
     rowmill card check cards --agent clerk --json\n\n\
-    Exit code 1 says that a card cannot be used.")]
+    Exits with code 1 if a card cannot be used.")]
 struct CheckFlags {
-    /// The cards: files, folders of cards, addresses.
+    /// Cards: files, folders of cards, or URLs.
     #[arg(value_name = "CARD", required = true)]
     cards: Vec<String>,
 
-    /// Check only this agent and those that it asks.
+    /// Check only this agent and the agents that it uses.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// The model that each agent asks when it works on rows, in place of the one in its card.
+    /// Model that each agent uses for rows, instead of the one in its card.
     #[arg(long, short, value_name = "MODEL")]
     model: Option<String>,
 
-    /// A variable of the instruction, filled in for `{{name}}`; can be repeated.
+    /// Set the instruction variable NAME, used as `{{NAME}}`; repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     var: Vec<String>,
 
-    /// A variable of the instruction whose value is in a file; can be repeated.
+    /// Set an instruction variable to the contents of a file; repeatable.
     #[arg(long, value_name = "NAME=PATH")]
     var_file: Vec<String>,
 
-    /// A file with one JSON object of variables; `--var-file` and `--var` win over it.
+    /// JSON file with one object of instruction variables; `--var` and `--var-file` override it.
     #[arg(long, value_name = "PATH")]
     vars_json: Option<PathBuf>,
 
-    /// Print JSON.
+    /// Print as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -88,9 +89,10 @@ pub(crate) fn card(flags: CardFlags) -> Result<ExitCode, Problem> {
         ..WorkSpec::default()
     };
     let variables = VariableFlags { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     let checks = runtime.block_on(check_agent_cards(&CheckSpec {
         work,
         variables,

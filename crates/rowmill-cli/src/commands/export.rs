@@ -11,36 +11,36 @@ use crate::printer;
 use crate::surroundings::environment;
 use crate::vocabulary::FLAGS;
 
-/// Make a table from the results of a run, also while it goes on or after it was killed.
+/// Export the results of a run as a table, even while it is running or after it was killed.
 ///
-/// Every row that has ended is in it, in input order. Nothing of the run is changed and
-/// nothing is sent.
+/// The table has every finished row, in input order. The run itself is not changed, and no calls
+/// are made.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill export results.jsonl --output results.parquet\n  \
                   rowmill export results.parquet --output flat.csv --flatten\n  \
                   rowmill export results.jsonl --output-dir by-label --split-by result.label --output-format csv")]
 #[command(group(ArgGroup::new("place").args(["output", "output_dir"]).required(true)))]
 pub(crate) struct ExportFlags {
-    /// The output of a run, or its work folder.
+    /// Output of a run, or its work folder.
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
     #[command(flatten)]
     pub(crate) output: OutputFlags,
 
-    /// Leave the input rows out, where the run kept them.
+    /// Leave the input rows out, if the run kept them.
     #[arg(long, help_heading = "Results")]
     pub(crate) no_include_input: bool,
 
-    /// Replace the output if it exists.
+    /// Overwrite the output if it exists.
     #[arg(long, help_heading = "Results")]
     pub(crate) overwrite: bool,
 
-    /// The JSON Schema of results, for the types of columns [default: the one the run was made with].
+    /// JSON Schema of the results, for column types [default: the schema of the run].
     #[arg(long, value_name = "SOURCE", help_heading = "Results")]
     pub(crate) json_schema: Option<String>,
 
-    /// The work folder of the run, where it was made with `--work-dir`.
+    /// Work folder of the run, if it was started with `--work-dir`.
     #[arg(long, value_name = "FOLDER", help_heading = "Results")]
     pub(crate) work_dir: Option<PathBuf>,
 }
@@ -56,9 +56,8 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         overwrite: flags.overwrite,
         environment: environment().clone(),
     };
-    let cannot = |error: std::io::Error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    };
+    let cannot =
+        |error: std::io::Error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let report = match runtime.block_on(rowmill::export(spec)) {
         // Whoever reads the table has what it wanted, as `head` does.

@@ -25,32 +25,31 @@ use crate::vocabulary::FLAGS;
 /// The most lines of a prompt that are shown.
 const PROMPT_LINES: usize = 20;
 
-/// Show the first rows of an input, its columns, and what a template makes of them.
+/// Show the first rows of an input, its columns, and the prompts that a template makes of them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill head reviews.jsonl\n  \
     rowmill head 'parts/*.csv.gz' -n 20\n  \
     rowmill head reviews.parquet --where \"split = 'eval'\"\n  \
     rowmill head reviews.jsonl --prompt 'Classify: {{review}}'\n\n\
-    Types are those of the first 1,000 rows. Nothing is sent anywhere.")]
+    Column types come from the first 1,000 rows. No calls are made.")]
 pub(crate) struct HeadFlags {
-    /// The rows: a file, a pattern in quotes, or `-` for standard input.
+    /// Input rows: a file, a glob pattern in quotes, or `-` for standard input.
     #[arg(value_name = "INPUT")]
     input: String,
 
-    /// How many rows to show.
+    /// Number of rows to show.
     #[arg(long, short = 'n', value_name = "N", value_parser = whole, default_value = "5", allow_negative_numbers = true)]
     rows: u64,
 
-    /// The format of the input, where its name does not tell.
+    /// Input format, if it cannot be told from the file name.
     #[arg(long, value_name = "FORMAT", value_parser = format_name)]
     input_format: Option<Format>,
 
-    /// What stands between the values of a CSV or TSV input: one character, or `tab`; without it, the
-    /// header tells.
+    /// Delimiter of CSV or TSV input: one character, or `tab`; detected from the header by default.
     #[arg(long, value_name = "CHARACTER", value_parser = FieldDelimiter::parse)]
     delimiter: Option<FieldDelimiter>,
 
-    /// A single SELECT over the view `input`, whose result is shown.
+    /// Run a single SELECT over the view `input` and show its result.
     #[arg(long, value_name = "QUERY")]
     sql: Option<String>,
 
@@ -61,15 +60,15 @@ pub(crate) struct HeadFlags {
     #[command(flatten)]
     sql_flags: SqlFlags,
 
-    /// Show what this template makes of each row: `{{field}}` and `{{row_json}}` are filled in.
+    /// Prompt template to try on each row; `{{field}}` and `{{row_json}}` are replaced.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "template")]
     prompt: Option<String>,
 
-    /// The template: a path, `file://`, `http(s)://` or `hf://`.
+    /// Prompt template file: a path or a `file://`, `http(s)://` or `hf://` URL.
     #[arg(long, value_name = "SOURCE")]
     template: Option<String>,
 
-    /// Print JSON, with values and prompts whole.
+    /// Print as JSON, with complete values and prompts.
     #[arg(long)]
     json: bool,
 }
@@ -91,9 +90,10 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
     let notice: HeadNotice = Arc::new(|text| printer::talk(&printer::warning_line(&text)));
     let rows = usize::try_from(flags.rows).unwrap_or(usize::MAX);
     let spec = HeadSpec { input, rows, prompt, query, notice, environment: environment().clone() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     // Here the input has no flag.
     let without_flag = |problem: Problem| Problem {
         hint: problem.hint.map(|hint| hint.render(FLAGS).replace(" given to `--input`", "").into()),

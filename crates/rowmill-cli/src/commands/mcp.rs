@@ -11,7 +11,7 @@ use crate::resolve::current_folder;
 use crate::surroundings::environment;
 use crate::values::duration;
 
-/// Sign in to MCP servers, and out.
+/// Sign in to MCP servers, and sign out.
 #[derive(Debug, Args)]
 pub(crate) struct McpFlags {
     #[command(subcommand)]
@@ -25,32 +25,32 @@ enum McpCommand {
     Logout(LogoutFlags),
 }
 
-/// Sign in to an MCP server with a browser, and keep its tokens for runs.
+/// Sign in to an MCP server with a browser and store its tokens for later runs.
 ///
-/// Prints an address to open; where there is a screen, a browser is opened too. The tokens are kept
-/// in a file that only you can read, and renewed when they run out.
+/// Prints an address to open, and opens it in a browser if there is a screen. The tokens are stored
+/// in a file that only you can read, and are renewed when they expire.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  rowmill mcp login https://example.com/mcp\n  rowmill mcp login docs --scope read"
 )]
 struct LoginFlags {
-    /// The address of the server, or its name in `rowmill.toml`.
+    /// URL of the server, or its name in `rowmill.toml`.
     #[arg(value_name = "SERVER")]
     server: String,
 
-    /// What to ask for, in place of what the server says; can be repeated.
+    /// Scope to request, instead of the scopes that the server names; repeatable.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
 
-    /// How long to wait for the browser [default: 5m].
+    /// How long to wait for the sign-in [default: 5m].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
 }
 
-/// Forget the tokens of an MCP server.
+/// Delete the stored tokens of an MCP server.
 #[derive(Debug, Args)]
 struct LogoutFlags {
-    /// The address of the server, or its name in `rowmill.toml`.
+    /// URL of the server, or its name in `rowmill.toml`.
     #[arg(value_name = "SERVER")]
     server: String,
 }
@@ -63,15 +63,15 @@ pub(crate) fn mcp(flags: McpFlags) -> Result<ExitCode, Problem> {
             let login = McpLogin { server, scopes: scope, patience: wait.unwrap_or(PATIENCE) };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| {
-                Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
+                Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error)
             })?;
             let url = runtime.block_on(mcp_login(&login, &config, environment(), show))?;
             printer::talk(&format!("signed in to {url}"));
         }
         McpCommand::Logout(LogoutFlags { server }) => {
             let text = match mcp_logout(&server, &config, environment())? {
-                true => "signed out: the tokens are forgotten",
-                false => "there were no tokens",
+                true => "signed out: the tokens were deleted",
+                false => "not signed in: no tokens are stored",
             };
             printer::talk(text);
         }

@@ -164,7 +164,7 @@ fn manual() -> Result<rowmill::ExitCode, Problem> {
 }
 
 fn internal(error: std::io::Error) -> Problem {
-    Problem::new(rowmill::ProblemCode::Internal, "the text could not be made").cause(error)
+    Problem::new(rowmill::ProblemCode::Internal, "cannot generate the manual page").cause(error)
 }
 
 /// The other end of `--extract text`: a document in, its text out, and whatever goes wrong ends

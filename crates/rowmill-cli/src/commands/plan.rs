@@ -44,13 +44,13 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
     ));
     lines.push(match report.output_tokens {
         Some(output) if report.answers_seen => {
-            format!("output: {} tokens, judged by {}", range(output, whole), report.judged_by)
+            format!("output: {} tokens, estimated from {}", range(output, whole), report.judged_by)
         }
         Some(output) if output.expected.is_some() => format!("output: {} tokens", range(output, whole)),
         Some(output) => {
-            format!("output: {} tokens; `--sample-calls N` tells more", range(output, whole))
+            format!("output: {} tokens; use `--sample-calls N` for an estimate", range(output, whole))
         }
-        None => "output: unknown; `--sample-calls N` tells more".to_owned(),
+        None => "output: unknown; use `--sample-calls N` for an estimate".to_owned(),
     });
     let money = |cost: Interval| range(cost, dollars);
     lines.push(match (report.cost_usd, &report.price_as_of) {
@@ -59,11 +59,11 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
         }
         (Some(cost), None) => format!("cost:   {} with live calls", money(cost)),
         (None, _) => {
-            worded(format!("cost:   unknown: give the price {SET_PRICES}, and see `rowmill models MODEL`"))
+            worded(format!("cost:   unknown: set the price {SET_PRICES}; see `rowmill models MODEL`"))
         }
     });
     if let Some(cost) = report.batch_cost_usd {
-        lines.push(format!("        {} through the provider's batch interface", money(cost)));
+        lines.push(format!("        {} with the provider's batch API", money(cost)));
     }
     lines.extend(budget.map(|budget| budget.text(report)));
     lines.push(match report.seconds {
@@ -75,13 +75,13 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
             )
         }
         None if report.limits != PlanLimits::default() => {
-            "time:   unknown, as the length of answers is; `--sample-calls N` tells more".to_owned()
+            "time:   unknown, because answer length is; use `--sample-calls N` for an estimate".to_owned()
         }
         None if report.answers_seen => {
-            worded(format!("time:   unknown: no limits are known; give {RPM} or {TPM}"))
+            worded(format!("time:   unknown, because rate limits are; set {RPM} or {TPM}"))
         }
         None => worded(format!(
-            "time:   unknown: no limits are known; give {RPM} or {TPM}, or use `--sample-calls N`"
+            "time:   unknown, because rate limits are; set {RPM} or {TPM}, or use `--sample-calls N`"
         )),
     });
     if report.sample_cost_usd > Money::ZERO {
@@ -94,7 +94,7 @@ fn rows(report: &PlanReport) -> String {
     let mut text = format!("{}, {}", counted(report.rows, "row"), counted(report.calls, "call"));
     if report.reused_rows > 0 {
         text.push_str(&format!(
-            ", {} with an answer that is known or another row's",
+            ", {} reused from the cache or from identical rows",
             grouped(report.reused_rows)
         ));
     }

@@ -56,7 +56,7 @@ fn text(head: Vec<String>, rows: Vec<Vec<(Side, String)>>, count: u64) -> String
         0 => "no rows".to_owned(),
         1 => "1 row".to_owned(),
         _ if count > shown => {
-            format!("{} rows, of which {} are shown; `--json` prints all", grouped(count), grouped(shown))
+            format!("{} rows, {} of them shown; `--json` prints all", grouped(count), grouped(shown))
         }
         _ => format!("{} rows", grouped(count)),
     });

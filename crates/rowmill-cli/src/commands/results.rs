@@ -18,10 +18,10 @@ const EXAMPLES: usize = 5;
 /// How many columns the longest bar of a histogram takes.
 const BAR: usize = 40;
 
-/// Show what came of a run: counts, failures, values of results, tokens and times.
+/// Summarize a run: counts, failures, result values, tokens and times.
 ///
-/// With `--diff`, compare it with another run, row by row. The exit code is then 0 if every row
-/// came out the same and 3 if not.
+/// With `--diff`, compare it with another run, row by row. The exit code is then 0 if all rows are
+/// identical, and 3 if not.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  rowmill results results.jsonl\n  \
     rowmill results results.jsonl --failures 50\n  \
@@ -29,31 +29,32 @@ const BAR: usize = 40;
     rowmill results new.jsonl --diff old.jsonl\n  \
     rowmill results results.jsonl --sql 'SELECT label, count(*) AS n FROM input GROUP BY label'")]
 pub(crate) struct ResultsFlags {
-    /// The output of the run.
+    /// Output of the run.
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
 
-    /// How many failed rows to show.
+    /// Number of failed rows to show.
     #[arg(long, value_name = "N", value_parser = whole, default_value = "10", allow_negative_numbers = true)]
     failures: u64,
 
-    /// The file that the run had as `--telemetry-output`; without it the ledger tells tokens and
-    /// times, where it was kept.
+    /// The run's `--telemetry-output`, for tokens and times.
+    ///
+    /// Without it they come from the ledger, if it was kept.
     #[arg(long, value_name = "FILE", conflicts_with = "diff")]
     telemetry: Option<PathBuf>,
 
-    /// Compare with the output of another run, by the ids of rows.
+    /// Compare with the output of another run; rows are matched by id.
     #[arg(long, value_name = "OTHER")]
     diff: Option<PathBuf>,
 
-    /// Ask about the results: a single SELECT over the view `input`.
+    /// Run a single SELECT over the results, which are the view `input`.
     ///
     /// Its columns are `id`, `row_number`, `ok`, `error_type`, `error_message`, the fields of the
-    /// results, and `input` where the run kept it.
+    /// results, and `input` if the run kept it.
     #[arg(long, value_name = "QUERY", conflicts_with_all = ["diff", "telemetry"])]
     sql: Option<String>,
 
-    /// Print JSON; of a query, one line for each row.
+    /// Print as JSON; with `--sql`, one line per row.
     #[arg(long)]
     json: bool,
 }
@@ -96,8 +97,9 @@ fn text(found: &Results, width: usize) -> String {
     let is_running = found.unfinished.is_some_and(|run| run.running);
     if found.repeated > 0 && !is_running {
         let rows = counted(found.repeated, "row");
+        let appear = if found.repeated == 1 { "appears" } else { "appear" };
         lines.push(cut(
-            &format!("{rows} came up again: the run is not finished, `--resume` settles it"),
+            &format!("{rows} {appear} more than once: the run is unfinished; `--resume` fixes this"),
             width,
         ));
     }
@@ -120,8 +122,8 @@ pub(super) fn unfinished_lines(unfinished: UnfinishedRun, width: usize) -> Vec<S
         None => "rows are missing".to_owned(),
     };
     let text = match unfinished.running {
-        true => format!("the run is still going, so {missing}"),
-        false => format!("the run is not finished, and {missing}; its command with `--resume` goes on"),
+        true => format!("the run is still in progress, so {missing}"),
+        false => format!("the run is unfinished: {missing}; run its command with `--resume` to continue"),
     };
     folded(&text, width, 2)
 }
@@ -248,14 +250,14 @@ fn histogram(title: &str, unit: &str, found: &Distribution, width: usize) -> Vec
 
 fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
     let (here, there) = (here.display().to_string(), there.display().to_string());
-    let verdict = if diff.is_same() { "every row came out the same" } else { "the runs differ" };
+    let verdict = if diff.is_same() { "all rows are identical" } else { "the runs differ" };
     let mut lines =
         vec![format!("here:  {here}"), format!("there: {there}"), verdict.to_owned(), String::new()];
     let mut table = Table::new(&[Side::Left, Side::Right]);
     let rows = [
         ("same result", diff.same),
         ("failed in both", diff.failed_in_both),
-        ("another result", diff.changed),
+        ("different result", diff.changed),
         ("ok here, failed there", diff.ok_only_here),
         ("failed here, ok there", diff.ok_only_there),
         ("only here", diff.only_here),
@@ -267,7 +269,7 @@ fn diff_text(here: &Path, there: &Path, diff: &Diff, width: usize) -> String {
     lines.extend(table.lines(2, width));
     let names: Vec<(&String, &u64)> = diff.fields.iter().filter(|(name, _)| !name.is_empty()).collect();
     if !names.is_empty() {
-        lines.extend([String::new(), "fields with another value".to_owned()]);
+        lines.extend([String::new(), "fields with different values".to_owned()]);
         let mut table = Table::new(&[Side::Left, Side::Right]);
         names.iter().for_each(|(name, count)| table.row([printable(name), grouped(**count)]));
         lines.extend(table.lines(2, width));

@@ -19,21 +19,22 @@ pub(crate) fn simulate(flags: SimulateFlags) -> Result<ExitCode, Problem> {
     let host = flags.host;
     if !host.is_loopback() {
         printer::talk(&format!(
-            "warning: other machines can reach `{host}`; anyone there can call this provider and read `/stats`"
+            "warning: other machines can reach `{host}`; anyone on them can call this provider and read `/stats`"
         ));
     }
     let cannot = |error: std::io::Error| {
         Problem::new(ProblemCode::Usage, format!("the simulator cannot listen on `{host}`"))
             .cause(error)
-            .hint("choose another `--port`, or leave it out to take a free one")
+            .hint("choose another `--port`, or leave it out to use a free one")
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Problem::new(ProblemCode::Internal, "the runtime could not be started").cause(error)
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::new(ProblemCode::Internal, "cannot start the runtime").cause(error))?;
     runtime.block_on(async {
         // Signals are heard before anybody is told that the server is there.
         let mut signals = Signals::listen()
-            .map_err(|error| Problem::new(ProblemCode::Internal, "signals cannot be heard").cause(error))?;
+            .map_err(|error| Problem::new(ProblemCode::Internal, "cannot listen for signals").cause(error))?;
         let simulator = Simulator::try_start(script(flags)?).map_err(cannot)?;
         printer::data(&format!("listening on {}", simulator.url()))?;
         signals.next().await;
@@ -65,14 +66,14 @@ fn script(flags: SimulateFlags) -> Result<Script, Problem> {
 /// The rules in a file.
 fn rules(path: &Path) -> Result<Rules, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Problem::new(ProblemCode::TextUnreadable, format!("the script `{}` cannot be read", path.display()))
+        Problem::new(ProblemCode::TextUnreadable, format!("cannot read the script `{}`", path.display()))
             .cause(error)
-            .hint("name a file of rules with `--script`")
+            .hint("pass a file of rules with `--script`")
     })?;
     Rules::read(&path.display().to_string(), &text).map_err(|error| {
-        Problem::new(ProblemCode::Usage, "the script cannot be used")
+        Problem::new(ProblemCode::Usage, "invalid script")
             .cause(error)
-            .hint("correct the rule; `docs/simulate.md` shows what rules can say")
+            .hint("fix the rule; `docs/simulate.md` describes the rules")
     })
 }
 
@@ -86,17 +87,14 @@ fn create(path: &Path) -> Result<File, Problem> {
         && !first.is_empty()
         && first != LOG_LINE
     {
-        let message = format!(
-            "`{}`, given to `--log-requests`, holds what rowmill did not write there",
-            path.display()
-        );
+        let message = format!("`{}`, given to `--log-requests`, is not a log of calls", path.display());
         return Err(
             Problem::new(ProblemCode::OutputExists, message).hint("choose another path, or move it away")
         );
     }
     File::create(path).map_err(|error| {
-        Problem::new(ProblemCode::WriteFailed, format!("`{}` cannot be written", path.display()))
+        Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
             .cause(error)
-            .hint("name a file in a folder that exists with `--log-requests`")
+            .hint("pass a file in an existing folder with `--log-requests`")
     })
 }

@@ -93,9 +93,17 @@ fn the_help_of_run_has_every_flag_and_examples() {
         ] {
             assert!(help.contains(part), "{part}");
         }
-        for heading in
-            ["Rows:", "Worker:", "Results:", "Pace:", "Money:", "Faults:", "When to stop:", "Progress:"]
-        {
+        for heading in [
+            "Rows:",
+            "Prompt and model:",
+            "Results:",
+            "Rate limits:",
+            "Cost:",
+            "Retries and timeouts:",
+            "When to stop:",
+            "Ledger:",
+            "Progress:",
+        ] {
             assert!(help.contains(heading), "{heading}");
         }
     }

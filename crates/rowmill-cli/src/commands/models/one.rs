@@ -58,13 +58,13 @@ fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'
     let tier = tier.map_or_else(String::new, |tier| format!(" in the service tier `{tier}`"));
     let Some(priced) = priced else {
         let how = how_to(&model.provider, &model.model);
-        let mut lines = vec![format!("not known{tier}. To give one, add to rowmill.toml:")];
+        let mut lines = vec![format!("unknown{tier}. To set one, add to rowmill.toml:")];
         lines.extend(how.lines().map(str::to_owned));
         return lines;
     };
     let price = &priced.price;
     if price.tokens == TokenPrices::default() && price.long.is_none() {
-        return vec!["nothing".to_owned()];
+        return vec!["free".to_owned()];
     }
     let mut lines =
         vec![format!("{} per million tokens{tier}, {}", tokens_text(&price.tokens), origin(priced))];
@@ -72,7 +72,7 @@ fn price_lines(model: &ModelString, tier: Option<&str>, priced: Option<&Priced<'
         lines.push(format!("above {} prompt tokens: {}", grouped(*above), tokens_text(prices)));
     }
     if let Some(percent) = price.batch_percent {
-        lines.push(format!("batch lane: {percent} % of that"));
+        lines.push(format!("batch API: {percent} % of that"));
     }
     lines
 }

@@ -27,15 +27,12 @@ pub(super) fn prices(known: &Known, provider: Option<&str>) -> Result<Answer, Pr
 fn none_listed(known: &Known, name: &str) -> Result<String, Problem> {
     if known.providers.named(name).is_none() {
         let names: Vec<&str> = known.providers.iter().map(|provider| provider.name()).collect();
-        let message = format!("no provider is called `{name}`");
+        let message = format!("unknown provider `{name}`");
         return Err(
             Problem::new(ProblemCode::InvalidModel, message).hint(format!("providers: {}", names.join(", ")))
         );
     }
-    Ok(format!(
-        "No prices are listed for {name}. To give one, add to rowmill.toml:\n{}",
-        how_to(name, "MODEL")
-    ))
+    Ok(format!("No prices are known for {name}. To set one, add to rowmill.toml:\n{}", how_to(name, "MODEL")))
 }
 
 /// What to add to `rowmill.toml` to price a model.

@@ -12,10 +12,10 @@ pub(super) fn providers(known: &Known) -> Answer {
     let lines: Vec<String> = entries.iter().map(as_text).collect();
     let (version, day) = alias_origin();
     let next = "Name a model as provider.model?key=value, e.g. responses.gpt-5.4-mini?reasoning=low\n\
-                `rowmill models MODEL` shows what is known of one, `rowmill models --prices` what they cost,\n\
-                `rowmill models --aliases` the short names such as `haiku`";
+                `rowmill models MODEL` shows details of a model, `rowmill models --prices` lists prices,\n\
+                `rowmill models --aliases` lists short names such as `haiku`";
     Answer {
-        text: format!("{}\n\n{next} (of {version}, {day}).", lines.join("\n")),
+        text: format!("{}\n\n{next} ({version}, {day}).", lines.join("\n")),
         json: entries.iter().map(as_json).collect::<Vec<_>>().into(),
     }
 }
@@ -26,7 +26,7 @@ pub(super) fn key_text(entry: &CatalogueEntry) -> String {
         KeyState::Set(variable) => format!("key set in {variable}"),
         KeyState::Missing => format!("key missing: set {}", entry.key_variables.join(" or ")),
         KeyState::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
-        KeyState::NotNeeded => "built in, no key".to_owned(),
+        KeyState::NotNeeded => "built in, needs no key".to_owned(),
     }
 }
 
