@@ -44,10 +44,10 @@ fn the_time_left_is_that_until_the_budget_where_it_does_not_last_for_all_rows() 
     for (budget, before, expected) in [
         (BudgetLimits::default(), 0.0, "about 3m 10s left"),
         (cost(20.0), 0.0, "about 3m 10s left"),
-        (cost(2.0), 0.0, "budget reached in about 30s, after about 200 rows"),
-        (cost(2.0), 1.0, "budget reached in about 10s, after about 100 rows"),
-        (cost(0.5), 0.0, "budget reached soon, after about 50 rows"),
-        (tokens, 0.0, "budget reached in about 10s, after about 100 rows"),
+        (cost(2.0), 0.0, "budget exhausted in about 30s, after about 200 rows"),
+        (cost(2.0), 1.0, "budget exhausted in about 10s, after about 100 rows"),
+        (cost(0.5), 0.0, "budget exhausted soon, after about 50 rows"),
+        (tokens, 0.0, "budget exhausted in about 10s, after about 100 rows"),
     ] {
         assert_eq!(time_left(budget, dollars(before)), expected, "{budget:?}");
     }

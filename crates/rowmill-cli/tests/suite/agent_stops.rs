@@ -53,7 +53,7 @@ fn ctrl_c_waits_for_what_is_under_way_and_a_resume_goes_on_after_it() {
     let (_tools, home) = Tools::start(ROWS);
     let mut running = held(&home, &simulator);
     running.signal(Signal::INT);
-    running.wait_for_talk("stopping: rows under way are finished");
+    running.wait_for_talk("stopping: finishing rows in progress");
     simulator.release();
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);
@@ -76,7 +76,7 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
     let (_tools, home) = Tools::start(ROWS);
     let mut running = held(&home, &simulator);
     running.signal(Signal::INT);
-    running.wait_for_talk("stopping: rows under way are finished");
+    running.wait_for_talk("stopping: finishing rows in progress");
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);
@@ -106,7 +106,7 @@ fn a_second_ctrl_c_while_a_tool_runs_loses_nothing_that_was_paid_for() {
     let mut running = run(&home).on(&simulator).args(&["--agent", "solo", "--final-summary"]).start();
     wait_for_calls(&home, 1);
     running.signal(Signal::INT);
-    running.wait_for_talk("stopping: rows under way are finished");
+    running.wait_for_talk("stopping: finishing rows in progress");
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.err);

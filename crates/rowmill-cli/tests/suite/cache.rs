@@ -46,13 +46,13 @@ fn show_tells_how_much_is_kept_how_old_it_is_and_what_it_saves() {
     assert_eq!(ended.stderr, "");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines[0], "cache:   answers/");
-    assert!(lines[1].starts_with("answers: 1,000 (521 kB of text, a file of "), "{}", lines[1]);
+    assert!(lines[1].starts_with("answers: 1,000 (521 kB of text, file size "), "{}", lines[1]);
     assert_eq!(
         lines[2..],
         [
-            "given:   2023-11-14T22:13:20Z to 2027-01-15T08:00:00Z",
-            "tokens:  1,000,000 in, 20,000 out; finding every answer once saves them",
-            "found:   3 times, which saved 3,000 in, 60 out",
+            "stored:  2023-11-14T22:13:20Z to 2027-01-15T08:00:00Z",
+            "tokens:  1,000,000 in, 20,000 out, saved if every answer is reused once",
+            "hits:    3; tokens saved: 3,000 in, 60 out",
         ]
     );
 }
@@ -82,11 +82,11 @@ fn prune_removes_what_it_is_told_to_and_says_what_happened() {
         assert_eq!(ended.stderr, "");
         ended.stdout
     };
-    assert!(said(&["--older-than", "30d"]).starts_with("removed nothing; 1,000 answers left, a file of "));
+    assert!(said(&["--older-than", "30d"]).starts_with("nothing removed; 1,000 answers left, file size "));
     file(&place)
         .execute("UPDATE answers SET created_at = created_at - 31 * 86400 WHERE id <= 10", [])
         .unwrap();
-    let removed = "removed 10 answers (5.2 kB of text); 990 answers left, a file of ";
+    let removed = "removed 10 answers (5.2 kB of text); 990 answers left, file size ";
     assert!(said(&["--older-than", "30d"]).starts_with(removed));
 
     said(&["--older-than", "8w", "--max-size", "200kB"]);
@@ -94,7 +94,7 @@ fn prune_removes_what_it_is_told_to_and_says_what_happened() {
     assert!(left["file_bytes"].as_u64().unwrap() <= 200_000, "{left}");
     assert!((200..990).contains(&left["entries"].as_u64().unwrap()), "{left}");
 
-    assert!(said(&["--all"]).contains("; 0 answers left, a file of "));
+    assert!(said(&["--all"]).contains("; 0 answers left, file size "));
     assert_eq!(shown(&place)["entries"], json!(0));
     assert_eq!(place.rowmill(&["cache", "show", "answers"]).ok().stdout.lines().count(), 2);
 }
@@ -105,7 +105,7 @@ fn prune_wants_to_know_what_to_remove() {
     let prune = |arguments: &[&str]| place.rowmill(&[&["cache", "prune", "answers"], arguments].concat());
     prune(&[]).code(2).says("--older-than <TIME>|--max-size <SIZE>|--all");
     prune(&["--all", "--max-size", "1GB"]).code(2).says("cannot be used with");
-    prune(&["--older-than", "old"]).code(2).says("must be a time such as `12h`, `30d` or `8w`");
+    prune(&["--older-than", "old"]).code(2).says("must be a duration such as `12h`, `30d` or `8w`");
     prune(&["--max-size", "big"]).code(2).says("must be a size such as `500MB`");
     assert_eq!(shown(&place)["entries"], json!(1000));
 }

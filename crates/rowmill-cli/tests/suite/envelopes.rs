@@ -230,12 +230,11 @@ fn the_summary_for_people_names_what_failed_and_what_to_do_next() {
     let ended = ended.says("3 rows: 2 ok, 1 failed in ").says("tokens: ").says("failed: 1 BadRequest\n");
     let ended = ended
         .says("output: out.jsonl\n")
-        .says("next:   the same command with `--resume` tries the failed rows again\n");
-    let repeated =
-        "retries: 2 of 4 calls failed and were repeated or given up: 1 ServerError, 1 BadRequest\n";
+        .says("next:   run the same command with `--resume` to retry the failed rows\n");
+    let repeated = "retries: 2 of 4 calls failed and were retried or given up: 1 ServerError, 1 BadRequest\n";
     let example = "        BadRequest: row 3: The request was refused.\n";
     let ended = ended.says(repeated).says(example);
-    let last = "next:   the same command with `--resume` tries the failed rows again\n";
+    let last = "next:   run the same command with `--resume` to retry the failed rows\n";
     assert!(ended.stderr.ends_with(last), "{}", ended.stderr);
 }
 

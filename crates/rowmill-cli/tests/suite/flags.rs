@@ -37,9 +37,14 @@ fn values_out_of_range_are_refused_with_the_flag_and_the_reason() {
         ("--parallel", "N|auto", "1.5", "must be a whole number or `auto`"),
         ("--limit", "N", "18446744073709551616", "is too large"),
         ("--retries", "N", "4294967296", "is too large"),
-        ("--timeout", "TIME", "soon", "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`"),
-        ("--timeout", "TIME", "0s", "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`"),
-        ("--retry-wait", "TIME", "7 or so", "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`"),
+        ("--timeout", "TIME", "soon", "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`"),
+        ("--timeout", "TIME", "0s", "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`"),
+        (
+            "--retry-wait",
+            "TIME",
+            "7 or so",
+            "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`",
+        ),
         (
             "--input-format",
             "FORMAT",
@@ -84,7 +89,7 @@ fn input_output_and_model_are_required() {
     place.write_rows(1);
     place.run(&["-o", "out.jsonl", "-m", "passthrough"]).code(2).says("--input <INPUT>\n");
     place.run(&["-i", "rows.jsonl", "-m", "passthrough"]).code(2).says("--output <FILE>");
-    place.run_rows(&[]).code(2).says("error[RM0001]: no model was named\n").says("ROWMILL_MODEL");
+    place.run_rows(&[]).code(2).says("error[RM0001]: no model given\n").says("ROWMILL_MODEL");
     place.run_rows(&["--nonsense"]).code(2).says("unexpected argument '--nonsense'");
     assert!(!place.exists("out.jsonl"));
 }

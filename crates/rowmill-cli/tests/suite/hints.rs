@@ -9,14 +9,11 @@ fn a_value_without_its_flag_is_answered_with_the_flag() {
     place.write_rows(1);
     place.write("other", "{}\n");
     for (given, tip) in [
-        (&["rows.jsonl"][..], "tip: the input is named with a flag: `--input rows.jsonl`\n"),
-        (&["other", "-m", "simulated"], "tip: the input is named with a flag: `--input other`\n"),
-        (&["missing.csv"], "tip: the input is named with a flag: `--input missing.csv`\n"),
-        (
-            &["-i", "a.jsonl", "b.jsonl"],
-            "tip: several files are one input where a pattern in quotes names them",
-        ),
-        (&["-i", "a.jsonl", "-p", "Classify", "this"], "tip: a value with spaces in it is put in quotes"),
+        (&["rows.jsonl"][..], "tip: the input needs a flag: `--input rows.jsonl`\n"),
+        (&["other", "-m", "simulated"], "tip: the input needs a flag: `--input other`\n"),
+        (&["missing.csv"], "tip: the input needs a flag: `--input missing.csv`\n"),
+        (&["-i", "a.jsonl", "b.jsonl"], "tip: to read several files as one input, use a pattern in quotes"),
+        (&["-i", "a.jsonl", "-p", "Classify", "this"], "tip: put a value that contains spaces in quotes"),
     ] {
         place.run(given).code(2).says(tip);
     }
@@ -100,7 +97,7 @@ fn columns_without_a_name_and_outputs_that_nobody_can_make_are_told_before_anyth
         .run_rows(&[ASK, &["--columns", ",,,"]].concat())
         .code(2)
         .says("`--columns ,,,` names no column\n")
-        .says("help: give names with commas between them, such as `--columns id,review`");
+        .says("help: separate names with commas, such as `--columns id,review`");
     for flag in ["--telemetry-output", "--error-output", "--summary-output"] {
         place.run_rows(&[ASK, &[flag, "/proc/x"]].concat()).code(1).says(&format!(
             "error[RM1302]: `/proc/x`, given to `{flag}`, is not there, and the system lets nobody make files in `/proc`\n"
@@ -115,10 +112,15 @@ fn spreadsheets_are_neither_written_nor_taken_for_documents() {
     place.write_rows(1);
     for name in ["out.xlsx", "out.XLS", "out.ods"] {
         let ended = place.run(&[&["-i", "rows.jsonl", "-o", name], ASK].concat()).code(2);
-        ended.says(&format!("`{name}` names a spreadsheet")).says("help: use a name that ends in `.csv`");
+        ended
+            .says(&format!("`{name}` has the extension of a spreadsheet"))
+            .says("help: use a name that ends in `.csv`");
     }
     place.run_rows(ASK).ok();
-    place.rowmill(&["export", "out.jsonl", "-o", "out.xlsx"]).code(2).says("names a spreadsheet");
+    place
+        .rowmill(&["export", "out.jsonl", "-o", "out.xlsx"])
+        .code(2)
+        .says("has the extension of a spreadsheet");
     place.write("a.xlsx", "PK");
     place.write("b.xlsx", "PK");
     for (input, named) in [("a.xlsx", "a.xlsx"), ("*.xlsx", "a.xlsx")] {

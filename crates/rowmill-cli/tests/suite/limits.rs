@@ -23,7 +23,7 @@ fn a_refusal_because_of_a_limit_is_waited_out_and_costs_its_row_no_try() {
         assert_all_ok(&home.envelopes(), 4);
         let summary = ended.summary();
         assert_eq!(summary["calls"]["failed"], serde_json::json!({"RateLimited": 5}), "{model}");
-        let repeated = "retries: 5 of 9 calls failed and were repeated or given up: 5 RateLimited\n";
+        let repeated = "retries: 5 of 9 calls failed and were retried or given up: 5 RateLimited\n";
         assert!(ended.err.contains(repeated), "{model}: {}", ended.err);
         let mut lines = home.json_lines("telemetry.jsonl");
         lines.sort_by_key(|line| line["row_number"].as_u64());
@@ -189,7 +189,7 @@ fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_told() {
         let home = Home::with_rows(40);
         let args = ["--retries", "0", "--final-summary"];
         let ended = home.run().model(&simulator, model).args(&args).ends_with(0);
-        ended.says(&["waiting for quota: You exceeded your current quota", "; next try in "]);
+        ended.says(&["waiting for quota: You exceeded your current quota", "; next attempt in "]);
         let told = ended.err.lines().filter(|line| line.starts_with("waiting for quota")).count();
         assert_eq!(told, 1, "it is told once: {}", ended.err);
         assert_all_ok(&home.envelopes(), 40);

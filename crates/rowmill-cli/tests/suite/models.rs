@@ -69,7 +69,7 @@ fn a_provider_without_prices_says_how_to_give_one_and_an_unknown_one_is_an_error
     let text = place.rowmill(&["models", "--prices", "ollama"]).ok().stdout;
     assert!(text.contains("[prices.\"ollama.MODEL\"]"), "{text}");
     assert_eq!(json_of(&place, &["models", "--prices", "ollama", "--json"]), json!([]));
-    place.rowmill(&["models", "--prices", "nowhere"]).code(1).says("no provider is called `nowhere`");
+    place.rowmill(&["models", "--prices", "nowhere"]).code(1).says("unknown provider `nowhere`");
     place.rowmill(&["models", "gpt-5", "--prices"]).code(2);
 }
 
@@ -84,7 +84,7 @@ fn one_model_is_shown_with_its_key_price_and_tokenizer() {
                 "responses.gpt-5.4-mini-2026-03-17\n",
                 "set in OPENAI_API_KEY",
                 "$0.75 input, $0.075 cached, $4.50 output per million tokens, as of 2026-",
-                "batch lane: 50 %",
+                "batch API: 50 %",
                 "128,000 tokens",
                 "o200k_base, exact",
             ]
@@ -92,10 +92,10 @@ fn one_model_is_shown_with_its_key_price_and_tokenizer() {
         ),
         ("openai.gpt-5", &["$7.00 input, $8.00 output per million tokens, rowmill.toml"]),
         ("gpt-5-mini?service_tier=flex", &["$0.125 input", "in the service tier `flex`"]),
-        ("gpt-5-nano?service_tier=priority", &["not known in the service tier `priority`"]),
+        ("gpt-5-nano?service_tier=priority", &["unknown in the service tier `priority`"]),
         ("claude-sonnet-4-5", &["missing: set ANTHROPIC_API_KEY", "above 200,000 prompt tokens", "± 25 %"]),
-        ("ollama.llama3.2:3b", &["not known", "[prices.\"ollama.llama3.2:3b\"]", "± 15 %"]),
-        ("simulated", &["price       nothing", "characters / 4"]),
+        ("ollama.llama3.2:3b", &["unknown", "[prices.\"ollama.llama3.2:3b\"]", "± 15 %"]),
+        ("simulated", &["price       free", "characters / 4"]),
     ] {
         let text = place.rowmill(&["models", model]).ok().stdout;
         for part in parts {

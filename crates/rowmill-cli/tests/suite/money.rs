@@ -83,7 +83,10 @@ fn a_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on() {
         let text = limit.to_string();
         let args = ["--max-cost", &text, "--resume"];
         let ended = run(&home, &simulator).args(&args).ends_with(4);
-        ended.says(&["next:   stopped before the budget could be passed: ", "and a higher limit goes on\n"]);
+        ended.says(&[
+            "next:   stopped at the budget: ",
+            "; raise the limit, then run the same command with `--resume` to continue\n",
+        ]);
         let summary = ended.summary();
         assert_eq!((&summary["status"], &summary["failed_rows"]), (&"budget".into(), &0.into()));
         let cost = counted(&simulator);
@@ -244,7 +247,7 @@ fn a_budget_smaller_than_one_call_sends_nothing_and_says_what_a_call_can_cost() 
     let simulator = Simulator::start_blocking(script());
     let home = priced(3);
     let ended = run(&home, &simulator).args(&["--max-cost", "0.0003"]).ends_with(4);
-    ended.says(&["$0.00 and 0 tokens are spent, and the next call could use $0.000"]);
+    ended.says(&["$0.00 and 0 tokens spent, and the next call could use up to $0.000"]);
     assert_eq!(simulator.stats().requests, 0);
     assert_eq!(home.envelopes().len(), 0);
 }

@@ -183,7 +183,7 @@ fn what_was_only_set_aside_is_not_spent_when_ctrl_c_ends_the_run() {
         let mut running = run().start();
         simulator.wait_until_blocking(|stats| stats.requests == 24);
         running.signal(Signal::INT);
-        running.wait_for_talk("stopping: rows under way are finished");
+        running.wait_for_talk("stopping: finishing rows in progress");
         simulator.release();
         assert_eq!(running.end().code, Some(130));
         let ended = run().args(&["--resume"]).ends_with(0);

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 fn a_flag_of_another_tool_gets_the_one_that_does_the_same_here() {
     let place = Place::new();
     for (flag, tip) in [
-        ("--schema", "tip: this is `--json-schema` here\n"),
-        ("--input-file", "tip: this is `--input` here\n"),
-        ("--out=x.jsonl", "tip: this is `--output` here\n"),
-        ("--concurrency", "tip: this is `--parallel` here\n"),
-        ("--workers", "tip: this is `--parallel` here\n"),
-        ("--dry-run", "tip: `rowmill plan` with the same flags tells rows, tokens and cost"),
-        ("--temperature", "tip: settings of a model are part of its name, such as `--model 'openai."),
+        ("--schema", "tip: use `--json-schema` instead\n"),
+        ("--input-file", "tip: use `--input` instead\n"),
+        ("--out=x.jsonl", "tip: use `--output` instead\n"),
+        ("--concurrency", "tip: use `--parallel` instead\n"),
+        ("--workers", "tip: use `--parallel` instead\n"),
+        ("--dry-run", "tip: `rowmill plan` with the same flags estimates rows, tokens and cost"),
+        ("--temperature", "tip: model settings are part of the model string, such as `--model 'openai."),
     ] {
         let ended = place.run(&["-i", "rows.jsonl", flag]).code(2).says(tip);
         assert!(!ended.stderr.contains("a similar argument exists"), "{}", ended.stderr);
@@ -67,7 +67,7 @@ fn a_run_that_is_still_going_is_told_as_such_when_its_results_are_looked_at() {
     simulator.release();
     finish(run).ok();
     for text in [shown, talk] {
-        assert!(text.contains("the run is still going, so rows are missing"), "{text}");
+        assert!(text.contains("the run is still in progress, so rows are missing"), "{text}");
         assert!(!text.contains("--resume") && !text.contains("--overwrite"), "{text}");
     }
     assert_eq!(json["unfinished"], json!({ "missing": null, "running": true }));
@@ -81,9 +81,12 @@ fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
     let flags = ["-m", "openai.m", "-p", "{{t}}"];
     place.run_rows(&[&flags[..], &["--parallel", "1", "--max-errors", "1"]].concat()).code(4);
     let written = place.json("out.jsonl").len();
-    let missing = format!("the run is not finished, and {} rows are missing;", 40 - written);
+    let missing = format!("the run is unfinished: {} rows are missing;", 40 - written);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout.replace("\n  ", " ");
-    assert!(shown.contains(&missing) && shown.contains("its command with `--resume` goes on"), "{shown}");
+    assert!(
+        shown.contains(&missing) && shown.contains("run its command with `--resume` to continue"),
+        "{shown}"
+    );
     let whole: Value =
         serde_json::from_str(&place.rowmill(&["results", "out.jsonl", "--json"]).ok().stdout).unwrap();
     assert_eq!(whole["unfinished"], json!({ "missing": 40 - written, "running": false }));
@@ -129,7 +132,10 @@ fn a_plan_says_whether_the_budget_is_enough_and_for_how_many_rows() {
     assert!(!plan(&[]).contains("budget"));
     assert!(plan(&["--max-cost", "2"]).contains("\nbudget: enough for all 100 rows\n"));
     let shown = plan(&["--max-cost", "0.25"]);
-    assert!(shown.contains("\nbudget: enough for 25 of 100 rows if all answers are as long as"), "{shown}");
+    assert!(
+        shown.contains("\nbudget: enough for 25 of 100 rows if all answers have the maximum length"),
+        "{shown}"
+    );
     let whole: Value = serde_json::from_str(&plan(&["--max-cost", "0.25", "--json"])).unwrap();
     assert_eq!(whole["budget"], json!({ "enough": false, "certain": false, "rows": 25 }));
     assert!(plan(&["--max-tokens", "50500"]).contains("\nbudget: enough for "));
@@ -156,7 +162,7 @@ fn a_plan_of_a_resume_takes_what_was_spent_from_the_budget() {
     // Enough for the rows that are left, if nothing had been spent.
     let shown = plan(&format!("{:.6}", needed + spent / 2.0));
     assert!(
-        shown.contains("\nbudget: not enough: it is reached after about ") && shown.contains("spent before"),
+        shown.contains("\nbudget: not enough; exhausted after about ") && shown.contains("already spent"),
         "{shown}"
     );
     assert!(plan(&format!("{:.6}", needed * 2.0 + spent)).contains("\nbudget: enough for all 100 rows"));

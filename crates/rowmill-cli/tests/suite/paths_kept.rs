@@ -184,7 +184,7 @@ fn what_another_run_is_writing_now_is_never_replaced_and_an_output_that_lost_lin
     simulator.release();
     let ended = first.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    ended.says(&["mended: the output was changed while the run was writing it"]);
+    ended.says(&["rebuilt: the output was modified during the run"]);
     assert_all_ok(&home.envelopes(), 10);
     assert_eq!(simulator.stats().requests, 10, "no row was paid twice");
 }

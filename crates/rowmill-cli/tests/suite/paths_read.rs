@@ -161,8 +161,7 @@ fn the_log_of_the_simulator_replaces_nothing_but_such_a_log() {
     let place = Place::new();
     place.write("notes.md", "mine\n");
     let ended = place.rowmill(&["simulate", "--log-requests", "notes.md"]).code(1);
-    ended
-        .says("error[RM1301]: `notes.md`, given to `--log-requests`, holds what rowmill did not write there");
+    ended.says("error[RM1301]: `notes.md`, given to `--log-requests`, is not a log of calls");
     assert_eq!(fs::read(place.path("notes.md")).unwrap(), b"mine\n");
 }
 

@@ -90,10 +90,10 @@ fn a_plan_calls_nothing_needs_no_key_and_leaves_nothing() {
     for text in [
         "openai.gpt-5.4-mini?max_tokens=2000: 100 rows, 100 calls\n",
         " tokens, counted by o200k_base\n",
-        "output: unknown, at most 200,000 tokens; `--sample-calls N` tells more\n",
+        "output: unknown, at most 200,000 tokens; use `--sample-calls N` for an estimate\n",
         "cost:   unknown, at most $0.6",
         " with live calls\n",
-        " through the provider's batch interface\n",
+        " with the provider's batch API\n",
         "time:   about 10s at 600 requests/min\n",
     ] {
         assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);
@@ -135,7 +135,7 @@ fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
     }
     // One of the limits counts answers, so the time is not known either.
     assert_eq!(told["seconds"], Value::Null);
-    let text = "time:   unknown, as the length of answers is; `--sample-calls N` tells more\n";
+    let text = "time:   unknown, because answer length is; use `--sample-calls N` for an estimate\n";
     assert!(plan().ends_with(0).out.contains(text));
     let requests_only = report(home.plan().args(&["-m", MODEL, "--rpm", "60"]));
     assert_eq!(requests_only["seconds"], json!(10.0));
@@ -149,9 +149,9 @@ fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
     let ended = home.plan().args(&["-m", "generic.m"]).ends_with(0);
     for text in [
         "estimate, ±",
-        "output: unknown; `--sample-calls N` tells more\n",
-        "cost:   unknown: give the price at the top of `rowmill.toml`, and see `rowmill models MODEL`\n",
-        "time:   unknown: no limits are known; give `--rpm` or `--tpm`, or use `--sample-calls N`\n",
+        "output: unknown; use `--sample-calls N` for an estimate\n",
+        "cost:   unknown: set the price at the top of `rowmill.toml`; see `rowmill models MODEL`\n",
+        "time:   unknown, because rate limits are; set `--rpm` or `--tpm`, or use `--sample-calls N`\n",
     ] {
         assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);
     }
@@ -238,7 +238,7 @@ fn rows_that_ask_the_same_or_cannot_be_sent_are_told_apart() {
         assert_eq!(found, [32, calls, reused, 2].map(Value::from), "{args:?}");
     }
     let ended = home.plan().args(&["-m", MODEL, "--dedupe"]).ends_with(0);
-    let text = "32 rows, 10 calls, 20 with an answer that is known or another row's, 2 that cannot be sent\n";
+    let text = "32 rows, 10 calls, 20 reused from the cache or from identical rows, 2 that cannot be sent\n";
     assert!(ended.out.contains(text), "{}", ended.out);
 }
 

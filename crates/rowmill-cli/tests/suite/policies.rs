@@ -21,7 +21,7 @@ fn one_failed_row_stops_the_run_if_the_user_says_so() {
     let ended = home.run().on(&simulator).args(&args).ends_with(4);
     ended.says(&[
         "7 rows: 6 ok, 1 failed",
-        "stopped after 1 failed row; the same command with `--resume` goes on",
+        "stopped after 1 failed row; run the same command with `--resume` to continue",
     ]);
     assert_eq!(ended.summary()["status"], "max_errors");
     assert_eq!(home.envelopes().len(), 7);
@@ -65,7 +65,7 @@ fn a_share_of_failed_rows_stops_the_run_once_enough_have_ended() {
             Some(expected) => {
                 assert_eq!(envelopes, expected);
                 ended.says(&[
-                    "rows failed, more than the share of 0.05; the same command with `--resume` goes on",
+                    "rows failed, above the allowed share of 0.05; run the same command with `--resume` to continue",
                 ]);
                 assert_eq!(ended.summary()["status"], "max_error_rate");
             }
@@ -100,7 +100,7 @@ fn the_first_result_ends_the_run_and_accounts_for_the_calls_it_cut() {
     assert!(cut.iter().all(|line| line["error"]["type"] == "Interrupted"), "{cut:?}");
     let summary = ended.summary();
     assert_eq!((&summary["status"], &summary["outcome_unknown_rows"]), (&"first_result".into(), &3.into()));
-    ended.says(&["unknown: 3 calls were cut and may have been billed"]);
+    ended.says(&["unknown: 3 calls were interrupted and may have been billed"]);
     simulator.wait_until_blocking(|stats| stats.in_flight == 0);
     assert_eq!(simulator.stats().requests, 4);
 
@@ -143,7 +143,7 @@ fn after_the_deadline_no_call_is_sent_and_those_in_flight_are_finished() {
     let home = Home::with_rows(500);
     let args = ["--deadline", "700ms", "--parallel", "2", "--final-summary"];
     let ended = home.run().on(&simulator).args(&args).ends_with(4);
-    ended.says(&["stopped at the deadline; the same command with `--resume` goes on"]);
+    ended.says(&["stopped at the deadline; run the same command with `--resume` to continue"]);
     assert_eq!(ended.summary()["status"], "deadline");
     let done = home.envelopes().len();
     assert!(done < 500, "{done}");
@@ -177,10 +177,10 @@ fn a_deadline_in_the_past_sends_nothing_and_one_far_off_stops_nothing() {
 
 #[test]
 fn values_that_no_rule_can_have_are_refused_with_the_flag_and_the_reason() {
-    let time = "must be a time such as `30` (seconds), `500ms`, `90s` or `5m`";
-    let dollars = "must be an amount of dollars such as `5` or `0.25`";
-    let share = "must be a share from 0 to 1, such as `0.05`";
-    let point = "must be a time such as `2h`, or a point in time such as `2026-11-17T06:00:00Z`";
+    let time = "must be a duration such as `30` (seconds), `500ms`, `90s` or `5m`";
+    let dollars = "must be an amount in dollars such as `5` or `0.25`";
+    let share = "must be a number from 0 to 1, such as `0.05`";
+    let point = "must be a duration such as `2h`, or a timestamp such as `2026-11-17T06:00:00Z`";
     for (flag, value, reason) in [
         ("--rpm <N>", "0", "must be greater than zero"),
         ("--tpm <N>", "-5", "must be greater than zero"),

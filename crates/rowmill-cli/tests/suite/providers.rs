@@ -227,7 +227,7 @@ fn a_model_that_is_set_to_nothing_counts_as_not_named() {
     let mut place = Place::new();
     place.write_rows(1);
     place.set("ROWMILL_MODEL", "");
-    place.run_rows(&[]).code(2).says("error[RM0001]: no model was named\n").says("help: use `--model`");
+    place.run_rows(&[]).code(2).says("error[RM0001]: no model given\n").says("help: use `--model`");
     place.write("rowmill.toml", "[run]\nmodel = \"passthrough\"\n");
     place.run_rows(&[]).ok();
 }
@@ -265,7 +265,7 @@ fn models_lists_providers_with_the_state_of_their_keys() {
         "key missing: set OPENAI_API_KEY",
         "key set in ANTHROPIC_API_KEY",
         "key optional: GENERIC_API_KEY",
-        "built in, no key",
+        "built in, needs no key",
         "http://localhost:9/v1",
         "http://lab.test/v1",
     ] {

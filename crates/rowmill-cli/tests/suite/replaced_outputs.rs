@@ -26,7 +26,7 @@ fn an_output_that_becomes_a_link_to_the_input_is_made_again_and_the_input_stays(
     fs::remove_file(place.path("out.jsonl")).unwrap();
     symlink("rows.jsonl", place.path("out.jsonl")).unwrap();
     simulator.release();
-    finish(run).ok().says("mended: the output was changed while the run was writing it");
+    finish(run).ok().says("rebuilt: the output was modified during the run");
     assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
     assert!(!place.path("out.jsonl").is_symlink() && place.path("out.jsonl.changed").is_symlink());
     assert_eq!(place.json("out.jsonl").len(), ROWS);

@@ -142,11 +142,11 @@ fn two_runs_are_compared_row_by_row() {
                 \n\
                 \x20 same result            1\n\
                 \x20 failed in both         2\n\
-                \x20 another result         1\n\
+                \x20 different result       1\n\
                 \x20 ok here, failed there  1\n\
                 \x20 only there             1\n\
                 \n\
-                fields with another value\n\
+                fields with different values\n\
                 \x20 label  1\n\
                 \x20 score  1\n\
                 \x20 why    1\n\
@@ -171,7 +171,7 @@ fn two_runs_are_compared_row_by_row() {
     let same = place.rowmill(&["results", "new.jsonl", "--diff", "new.jsonl"]).ok().stdout;
     assert_eq!(
         same,
-        "here:  new.jsonl\nthere: new.jsonl\nevery row came out the same\n\n  same result     3\n  failed in both  2\n"
+        "here:  new.jsonl\nthere: new.jsonl\nall rows are identical\n\n  same result     3\n  failed in both  2\n"
     );
 }
 
@@ -193,5 +193,5 @@ fn rows_that_moved_are_no_difference() {
     let diff = place.rowmill(&["results", "twice.jsonl", "--diff", "here.jsonl", "--json"]).ok().summary();
     assert_eq!(diff["same"], 2);
     let shown = place.rowmill(&["results", "twice.jsonl"]).ok().stdout;
-    assert!(shown.contains("1 row came up again: the run is not finished"), "{shown}");
+    assert!(shown.contains("1 row appears more than once: the run is unfinished"), "{shown}");
 }

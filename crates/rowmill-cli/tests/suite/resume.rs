@@ -20,7 +20,7 @@ fn only_failed_rows_are_tried_again_and_take_their_place_in_input_order() {
     let simulator = Simulator::start_blocking(Script::new());
     let home = ten_rows_two_of_which_fail_once();
     let files = ["--error-output", "errors.jsonl", "--telemetry-output", "telemetry.jsonl"];
-    home.run().on(&simulator).args(&files).ends_with(3).says(&["`--resume` tries the failed rows again"]);
+    home.run().on(&simulator).args(&files).ends_with(3).says(&["`--resume` to retry the failed rows"]);
     assert_eq!(home.json_lines("errors.jsonl").len(), 2);
     assert_eq!(simulator.stats().requests, 10);
 

@@ -42,7 +42,9 @@ fn rows_that_moved_are_in_the_output_where_they_are_in_the_input_now() {
     home.write("in.jsonl", &rows("x d b y a c"));
     let resume = || home.run().on(&simulator).args(&WITH_IDS).args(&["--resume"]).ends_with(0);
     let ended = resume();
-    ended.resumed(4, 0, 0).says(&["moved:  4 rows have another place in the input than before"]);
+    ended
+        .resumed(4, 0, 0)
+        .says(&["moved:  4 rows changed position in the input and were reordered in the output"]);
     assert_eq!(ids_in_order(&home), "x d b y a c");
     assert_eq!(simulator.stats().requests, 6);
     let before = home.read("out.jsonl");
@@ -155,11 +157,11 @@ fn rows_that_are_gone_are_kept_at_the_end_and_told_or_dropped_if_the_user_says_s
     run(&[]);
     home.write("in.jsonl", &rows("d c x"));
     let ended = run(&["--resume"]);
-    ended.says(&["gone:   2 rows are not in the input any more", "`--removed-rows drop`"]);
+    ended.says(&["gone:   2 rows are no longer in the input", "`--removed-rows drop`"]);
     assert_eq!(ids_in_order(&home), "d c x a b");
     // What is only not selected is not gone.
     let ended = run(&["--resume", "--removed-rows", "drop", "--limit", "1"]);
-    ended.says(&["gone:   2 rows are not in the input any more, and dropped from the output"]);
+    ended.says(&["gone:   2 rows are no longer in the input and dropped from the output"]);
     assert_eq!(ids_in_order(&home), "d c x");
     home.write("in.jsonl", &rows("d c x a"));
     run(&["--resume"]);
@@ -213,7 +215,7 @@ fn an_output_that_somebody_changes_while_the_run_goes_on_is_made_whole_from_the_
         simulator.release();
         let ended = running.end();
         assert_eq!(ended.code, Some(0), "{what}: {}", ended.err);
-        ended.says(&["mended: the output was changed while the run was writing it"]);
+        ended.says(&["rebuilt: the output was modified during the run"]);
         assert_all_ok(&home.envelopes(), 10);
         for (number, line) in (1..).zip(home.envelopes()) {
             assert_eq!(line["result"], format!("answer to: row {number}"), "{what}");
@@ -410,5 +412,5 @@ fn rows_that_another_query_leaves_out_are_not_called_gone_from_the_input() {
     };
     run("SELECT * FROM input", &[]);
     let ended = run("SELECT * FROM input WHERE id <> 'b'", &["--resume"]);
-    ended.says(&["gone:   1 row is not in the result of `--sql`, and kept at the end of the output"]);
+    ended.says(&["gone:   1 row is no longer in the result of `--sql` and kept at the end of the output"]);
 }

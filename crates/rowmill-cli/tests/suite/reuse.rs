@@ -34,7 +34,7 @@ fn rows_that_ask_the_same_are_sent_once_and_every_row_gets_its_envelope() {
         assert_results(&home);
         assert_eq!(reused(&home, "duplicate"), 40);
         assert_eq!(ended.summary()["reused"], serde_json::json!({"duplicate": 40, "cache": 0}));
-        ended.says(&["reused: 40 rows asked the same as another row\n"]);
+        ended.says(&["reused: 40 rows identical to another row\n"]);
         assert_eq!(home.json_lines("telemetry.jsonl").len(), 60);
         assert_eq!(home.names(), ["in.jsonl", "out.jsonl", "telemetry.jsonl"], "its store is gone");
     }
@@ -152,7 +152,7 @@ fn answers_of_an_earlier_run_are_used_again_and_nothing_is_called() {
         (&ended.summary()["cost"]["usd"], &ended.summary()["calls"]["made"]),
         (&0.0.into(), &0.into())
     );
-    ended.says(&["had an answer in the cache"]);
+    ended.says(&["answered from the cache"]);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_
     simulator.wait_until_blocking(|stats| stats.answers == ROWS as u64 && stats.in_flight == 0);
     // What was sent is there once it was read, and the rows are then waiting.
     wait_for(|| is_all_read(&simulator.url()).then_some(()));
-    for told in ["stopping: rows under way are finished", "aborting: calls in flight are dropped"] {
+    for told in ["stopping: finishing rows in progress", "aborting: cancelling calls in flight"] {
         running.signal(Signal::INT);
         running.wait_for_talk(told);
     }

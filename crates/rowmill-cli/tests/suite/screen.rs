@@ -108,7 +108,7 @@ fn on_a_terminal_the_end_of_a_run_is_for_people_and_json_only_if_asked_for() {
         "        BadRequest: 2 rows such as row 2 (id b): ",
         "        MissingTemplateField: row 5 (id e): Missing",
         "tokens: ",
-        "reused: 1 row asked the same as another row",
+        "reused: 1 row identical to another row",
         "output: out.jsonl\n",
         "also:   errors.jsonl (failed rows)\n",
         " results out.jsonl",
@@ -354,7 +354,7 @@ fn a_bare_number_is_seconds_wherever_a_time_is_given() {
     place.unset("ROWMILL_TIMEOUT");
     place.write("rowmill.toml", "[run]\ntimeout = 0\n");
     let ended = place.run_rows(&["-m", "openai.m", "--overwrite"]).code(1);
-    ended.says("`timeout` in `").says("must be a time such as `30` (seconds), ");
+    ended.says("`timeout` in `").says("must be a duration such as `30` (seconds), ");
     place.write("rowmill.toml", "");
     place.run_rows(&["-m", "slow?delay=1m", "--overwrite", "--retries", "0", "--timeout", "0.2"]).code(3);
     let error = &place.json("out.jsonl")[0]["error"];

@@ -4,8 +4,8 @@ use crate::faults_support::{Home, Running, assert_all_ok};
 use rowmill_testkit::{Script, Simulator};
 use rustix::process::Signal;
 
-const STOPPING: &str = "stopping: rows under way are finished";
-const ABORTING: &str = "aborting: calls in flight are dropped";
+const STOPPING: &str = "stopping: finishing rows in progress";
+const ABORTING: &str = "aborting: cancelling calls in flight";
 
 /// A run of 40 rows, 4 at a time, of which 10 are answered and 4 wait for their answers.
 fn held_run(home: &Home, simulator: &Simulator) -> Running {
@@ -25,7 +25,7 @@ fn one_ctrl_c_or_sigterm_or_sighup_finishes_rows_in_flight_and_takes_no_more() {
         simulator.release();
         let ended = running.end();
         assert_eq!(ended.code, Some(130), "{signal:?}: {}", ended.err);
-        ended.says(&["14 rows: 14 ok", "next:   the same command with `--resume` goes on"]);
+        ended.says(&["14 rows: 14 ok", "next:   run the same command with `--resume` to continue"]);
         assert_all_ok(&home.envelopes(), 14);
         assert_eq!(simulator.stats().requests, 14, "{signal:?}");
 
@@ -49,8 +49,8 @@ fn a_second_ctrl_c_aborts_and_the_rows_in_flight_are_sent_again_by_a_resume() {
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     ended.says(&[
         "4 Interrupted",
-        "unknown: 4 calls were cut and may have been billed",
-        "`--resume` goes on",
+        "unknown: 4 calls were interrupted and may have been billed",
+        "`--resume` to continue",
     ]);
     let envelopes = home.envelopes();
     assert_eq!(envelopes.len(), 14);

@@ -76,7 +76,7 @@ fn what_is_too_large_for_a_spec_is_not_read_to_its_end() {
     let place = place_with("/work/model", json!("passthrough"));
     let text = format!("{}{}", place.read("spec.json"), " ".repeat((16 << 20) + 1));
     place.write("large.json", &text);
-    let told = "is larger than 16 MiB, and so it is no spec";
+    let told = "is not a spec: it is larger than 16 MiB";
     place.run(&["--spec", "large.json"]).code(1).says(&format!("error[RM1204]: `large.json` {told}"));
     let mut child = place.command(&["run", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -85,5 +85,5 @@ fn what_is_too_large_for_a_spec_is_not_read_to_its_end() {
     drop(stdin);
     finish(child).code(1).says(&format!("`-` {told}"));
     place.write("bytes.json", b"{\"version\": 1, \"\xff\"");
-    place.run(&["--spec", "bytes.json"]).code(1).says("it is not text in UTF-8, from byte 17 on");
+    place.run(&["--spec", "bytes.json"]).code(1).says("it is not valid UTF-8 from byte 17");
 }

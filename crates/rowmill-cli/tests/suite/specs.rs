@@ -142,7 +142,7 @@ fn a_credential_that_the_user_wrote_is_kept_and_warned_of() {
     let flags =
         ["-i", "https://h.test/rows.jsonl?token=sk-planted-0123456789abcdef", "-o", "-", "-m", "simulated"];
     let ended = place.run(&[&flags[..], &["--print-spec"]].concat()).ok();
-    let ended = ended.says("warning: the spec holds a credential of the environment");
+    let ended = ended.says("warning: the spec contains a credential from the environment");
     assert!(ended.stdout.contains("token=sk-planted-0123456789abcdef"));
     assert!(!ended.stderr.contains("planted"));
 }
@@ -216,7 +216,7 @@ fn a_spec_is_taken_from_standard_input_unless_the_rows_come_from_there() {
     rows["input"]["location"] = json!("stdin");
     piped(&place, &["run", "--spec", "-"], &rows.to_string())
         .code(2)
-        .says("standard input cannot have both the spec and the rows");
+        .says("standard input cannot carry both the spec and the rows");
     place.run(&["--spec", "none.json"]).code(1).says("error[RM1204]: cannot read the spec `none.json`");
 }
 

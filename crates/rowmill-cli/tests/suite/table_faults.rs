@@ -75,7 +75,7 @@ fn ctrl_c_leaves_a_table_of_what_is_done_and_a_resume_completes_it() {
     let mut running = home.run_with(&TABLE).on(&simulator).args(&["--parallel", "4"]).start();
     simulator.wait_until_blocking(|stats| stats.answers == 10 && stats.requests == 14);
     running.signal(Signal::INT);
-    running.wait_for_talk("stopping: rows under way are finished");
+    running.wait_for_talk("stopping: finishing rows in progress");
     simulator.release();
     assert_eq!(running.end().code, Some(130));
     let (numbers, ok) = rows(&home, "out.parquet");

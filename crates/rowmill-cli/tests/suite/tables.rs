@@ -113,7 +113,7 @@ fn a_resume_tries_failed_rows_again_and_replaces_the_table() {
     place.write("rows.jsonl", "{\"p\":\"a\"}\n{\"p\":\"b [[400x1]]\"}\n{\"p\":\"c\"}\n");
     let ask =
         ["-i", "rows.jsonl", "-m", "generic.m", "-p", "{{p}}", "-o", "out.csv", "--error-output", "bad"];
-    place.run(&ask).code(3).says("next:   the same command with `--resume` tries the failed rows again");
+    place.run(&ask).code(3).says("next:   run the same command with `--resume` to retry the failed rows");
     let failed: Vec<String> =
         place.read("out.csv").lines().filter(|line| line.contains("false")).map(Into::into).collect();
     assert_eq!(failed.len(), 1);

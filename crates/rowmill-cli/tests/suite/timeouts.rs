@@ -13,7 +13,7 @@ fn error_of(script: Script, model: &str, marker: &str, args: &[&str]) -> Value {
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_prompts([marker]);
     let ended = home.run().model(&simulator, model).args(&["--retries", "0"]).args(args).ends_with(3);
-    ended.says(&["unknown: 1 call was cut and may have been billed"]);
+    ended.says(&["unknown: 1 call was interrupted and may have been billed"]);
     home.envelopes()[0]["error"].clone()
 }
 

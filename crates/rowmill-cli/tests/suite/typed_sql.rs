@@ -50,7 +50,9 @@ fn the_types_of_columns_can_be_said_and_are_part_of_the_run() {
     ] {
         with_types(types, "--overwrite").code(code).says(said);
     }
-    run(&place, "rows.csv", &["--overwrite", "--types", "zip=text"]).code(2).says("--types is for queries");
+    run(&place, "rows.csv", &["--overwrite", "--types", "zip=text"])
+        .code(2)
+        .says("--types requires --sql or --where");
 }
 
 #[test]

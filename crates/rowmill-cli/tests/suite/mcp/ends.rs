@@ -9,8 +9,8 @@ use crate::mcp::kit::{
     calling, card, entry, files, home, installed, own_entry, processes, run, wait_until_gone,
 };
 
-const STOPPING: &str = "stopping: rows under way are finished";
-const ABORTING: &str = "aborting: calls in flight are dropped";
+const STOPPING: &str = "stopping: finishing rows in progress";
+const ABORTING: &str = "aborting: cancelling calls in flight";
 
 /// A run of 40 rows of which 8 wait for the model, with servers of which one ends only by force.
 struct Held {

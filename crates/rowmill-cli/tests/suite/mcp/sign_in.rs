@@ -60,7 +60,7 @@ fn a_run_lets_a_person_who_is_present_sign_in_and_goes_on() {
     assert!(get(location(&back)).contains("You are signed in"));
     let (shown, code) = screen.end();
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("the MCP server `docs` wants you to sign in; open this address:"), "{shown}");
+    assert!(shown.contains("the MCP server `docs` requires you to sign in; open this address:"), "{shown}");
     assert_all_ok(&home.envelopes(), 2);
     assert_eq!(home.envelopes()[0]["result"], "Bearer ***", "its tokens are secrets at once");
     let [file] = token_files(&home).try_into().unwrap();
