@@ -93,7 +93,7 @@ fn values_of_the_environment_are_checked_like_flags() {
     for (name, value, reason) in [
         ("ROWMILL_PARALLEL", "0", "must be greater than zero"),
         ("ROWMILL_RETRIES", "-1", "must be non-negative"),
-        ("ROWMILL_TIMEOUT", "later", "must be a time such as"),
+        ("ROWMILL_TIMEOUT", "later", "must be a duration such as"),
     ] {
         let mut place = Place::new();
         place.write_rows(1);

@@ -347,7 +347,7 @@ fn a_bare_number_is_seconds_wherever_a_time_is_given() {
         place
             .run_rows(&["-m", "openai.m", "--overwrite", flag, "soon"])
             .code(2)
-            .says("must be a time such as");
+            .says("must be a duration such as");
     }
     place.set("ROWMILL_TIMEOUT", "20");
     place.run_rows(&["-m", "openai.m", "--overwrite"]).ok();

@@ -111,7 +111,10 @@ fn scripts_that_cannot_be_used_are_told_with_the_rule_and_what_to_write() {
     place.write("rules.jsonl", "{\"then\": {}}\n{\"then\": {\"txet\": \"x\"}}\n");
     let told = "`rules.jsonl`, rule 2 (line 2): `then` has no key `txet`; did you mean `text`?";
     place.rowmill(&["simulate", "--script", "rules.jsonl"]).code(2).says(told);
-    place.rowmill(&["simulate", "--script", "none.jsonl"]).code(1).says("`none.jsonl` cannot be read");
+    place
+        .rowmill(&["simulate", "--script", "none.jsonl"])
+        .code(1)
+        .says("cannot read the script `none.jsonl`");
     for (flags, told) in [
         (["--instant-turns", "2"].as_slice(), "--tool"),
         (&["--instant-turns", "2", "--tool", "find {"], "is no call; write a tool and its arguments"),

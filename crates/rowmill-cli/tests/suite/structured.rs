@@ -96,7 +96,7 @@ fn a_violation_is_sent_back_once_with_what_is_wrong() {
     for model in MODELS {
         let (simulator, place) = simulated();
         let ended = run(&place, &["[[wrongx1]]"], SCHEMA, &["-m", model]).ok();
-        let ended = ended.says("repairs: 1 answer that broke the schema was asked for again");
+        let ended = ended.says("repairs: 1 answer violated the schema and was requested again");
         assert_eq!(ended.summary()["calls"]["repairs"], 1);
         let envelope = &place.json("out.jsonl")[0];
         assert!(satisfies(&envelope["result"]), "{model}: {envelope}");
