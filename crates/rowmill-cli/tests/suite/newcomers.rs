@@ -96,7 +96,7 @@ fn a_run_that_was_stopped_says_so_when_its_results_are_looked_at() {
     // One that came to its end with failed rows is finished.
     place.run_rows(&[&flags[..], &["--resume"]].concat()).code(3);
     let shown = place.rowmill(&["results", "out.jsonl"]).ok().stdout;
-    assert!(shown.contains("40 rows: 39 ok, 1 failed") && !shown.contains("not finished"), "{shown}");
+    assert!(shown.contains("40 rows: 39 ok, 1 failed") && !shown.contains("unfinished"), "{shown}");
     assert_eq!(place.rowmill(&["head", "out.jsonl"]).ok().stderr, "");
 }
 
