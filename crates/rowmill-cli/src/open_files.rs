@@ -22,7 +22,7 @@ pub(crate) fn check() -> Result<(), Problem> {
     let needed = OTHERS + open_now() + PER_CALL.0;
     match raise_to(needed) {
         Some(allowed) if allowed < needed => {
-            let message = format!("the system allows {allowed} open files, but rowmill needs {needed}");
+            let message = format!("this machine allows {allowed} open files, but rowmill needs {needed}");
             Err(Problem::new(ProblemCode::OpenFiles, message).hint(
                 "raise the limit with `ulimit -n 1024` in the same shell, then run the same command again",
             ))
@@ -47,7 +47,7 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<Notice> {
     work.parallel = fitted;
     let (instead, allowed, calls) = (instead?, grouped(allowed), grouped(calls as u64));
     Some(Notice::warning(format!(
-        "the system allows {allowed} open files, so at most {calls} calls run at once{instead}; \
+        "this machine allows {allowed} open files, so at most {calls} calls run at once{instead}; \
          raise the limit with `ulimit -n {}`",
         round_up(wanted)
     )))
