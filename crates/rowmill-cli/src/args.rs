@@ -57,8 +57,8 @@ pub(crate) enum Command {
     after_help = "Examples:\n  rowmill plan -i reviews.jsonl -m 'openai.gpt-5.4-mini?max_tokens=200' --prompt 'Classify: {{review}}'\n  \
                   rowmill plan -i reviews.jsonl -m openai.gpt-5.4-mini --prompt 'Classify: {{review}}' --sample-calls 20 --cache .answers\n\n\
                   With --sample-calls some rows are sent to the model, to measure how long answers are; with\n\
-                  --cache the run that follows does not pay for them again. If --output names an earlier\n\
-                  run with the same requests, the estimate is based on its answers instead."
+                  --cache the run that follows does not pay for them again. If --output is the output of an\n\
+                  earlier run with the same requests, the estimate is based on its answers instead."
 )]
 #[command(
     override_usage = "rowmill plan [OPTIONS] --input <INPUT>\n       rowmill plan [OPTIONS] --spec <FILE>"

@@ -136,7 +136,7 @@ pub(crate) fn next_step(report: &RunReport) -> Option<String> {
             Some(format!("stopped after {}; {resume} to continue", counted(*limit, "failed row")))
         }
         Some(StopCause::ErrorRate { failed, ended, allowed }) => Some(format!(
-            "stopped: {} of {} failed, above the allowed share of {allowed}; {resume} to continue",
+            "stopped because {} of {} failed, above the allowed share of {allowed}; {resume} to continue",
             grouped(*failed),
             counted(*ended, "row")
         )),

@@ -222,7 +222,7 @@ fn cost_line(report: &RunReport) -> Option<String> {
     }
     let mut line = format!("cost:   {}", cost.usd);
     if spent > cost.usd {
-        line.push_str(&format!(", {spent} with {}", also_spent(report)));
+        line.push_str(&format!(", {spent} including {}", also_spent(report)));
     }
     if cost.saved_by_cache_usd > Money::ZERO {
         line.push_str(&format!(", {} saved by the provider's cache", cost.saved_by_cache_usd));

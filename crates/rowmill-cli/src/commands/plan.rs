@@ -75,13 +75,14 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
             )
         }
         None if report.limits != PlanLimits::default() => {
-            "time:   unknown, because answer length is; use `--sample-calls N` for an estimate".to_owned()
+            "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate"
+                .to_owned()
         }
         None if report.answers_seen => {
-            worded(format!("time:   unknown, because rate limits are; set {RPM} or {TPM}"))
+            worded(format!("time:   unknown, because no rate limits are known; set {RPM} or {TPM}"))
         }
         None => worded(format!(
-            "time:   unknown, because rate limits are; set {RPM} or {TPM}, or use `--sample-calls N`"
+            "time:   unknown, because no rate limits are known; set {RPM} or {TPM}, or use `--sample-calls N`"
         )),
     });
     if report.sample_cost_usd > Money::ZERO {

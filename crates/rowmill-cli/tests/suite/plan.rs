@@ -135,7 +135,7 @@ fn what_nobody_can_expect_is_unknown_and_only_the_most_is_told() {
     }
     // One of the limits counts answers, so the time is not known either.
     assert_eq!(told["seconds"], Value::Null);
-    let text = "time:   unknown, because answer length is; use `--sample-calls N` for an estimate\n";
+    let text = "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate\n";
     assert!(plan().ends_with(0).out.contains(text));
     let requests_only = report(home.plan().args(&["-m", MODEL, "--rpm", "60"]));
     assert_eq!(requests_only["seconds"], json!(10.0));
@@ -151,7 +151,7 @@ fn what_is_not_known_is_said_and_a_count_without_a_tokenizer_tells_its_error() {
         "estimate, ±",
         "output: unknown; use `--sample-calls N` for an estimate\n",
         "cost:   unknown: set the price at the top of `rowmill.toml`; see `rowmill models MODEL`\n",
-        "time:   unknown, because rate limits are; set `--rpm` or `--tpm`, or use `--sample-calls N`\n",
+        "time:   unknown, because no rate limits are known; set `--rpm` or `--tpm`, or use `--sample-calls N`\n",
     ] {
         assert!(ended.out.contains(text), "`{text}` is not in: {}", ended.out);
     }

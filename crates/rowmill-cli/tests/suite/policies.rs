@@ -79,7 +79,7 @@ fn the_share_is_looked_at_after_a_hundred_rows_unless_the_user_says_otherwise() 
     let simulator = Simulator::start_blocking(Script::new());
     let home = failing_every(2, 300);
     let args = ["--max-error-rate", "0.05", "--parallel", "1"];
-    home.run().on(&simulator).args(&args).ends_with(4).says(&["stopped: 50 of 100 rows failed"]);
+    home.run().on(&simulator).args(&args).ends_with(4).says(&["stopped because 50 of 100 rows failed"]);
     assert_eq!(home.envelopes().len(), 100);
 }
 
