@@ -115,7 +115,7 @@ pub(crate) struct DataFlags {
     #[arg(long, value_name = "path|content", value_parser = ["path", "content"], conflicts_with = "id_field", help_heading = "Rows")]
     id: Option<String>,
 
-    /// What to do with output rows that are no longer in the input: `keep` or `drop` [default: keep].
+    /// Output rows that are no longer in the input: `keep` or `drop` them [default: keep].
     ///
     /// For `--resume` with `--id-field`. Rows that are kept move to the end of the output.
     #[arg(long, value_name = "keep|drop", value_parser = ["keep", "drop"], requires = "resume", help_heading = "Rows")]

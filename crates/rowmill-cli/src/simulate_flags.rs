@@ -125,10 +125,11 @@ pub(crate) struct SimulateFlags {
     #[arg(long, value_name = "TIME:CHANGES", value_parser = notation::changes, help_heading = "Limits")]
     at: Vec<(Duration, Vec<Change>)>,
 
-    /// Inject a fault into a share of calls, such as `503=0.02` or `429=2%,retry-after=1`; repeatable.
+    /// Inject a fault into a share of calls, such as `503=0.02`; repeatable.
     ///
-    /// Faults: a status code, which may have headers, `reset`, `midway`, `truncate`, `garbage`,
-    /// `hang`, `drip`, `empty`, `refusal`, `length`, `filter`, `wrong`, `fenced`, `null`.
+    /// Faults: a status code, `reset`, `midway`, `truncate`, `garbage`, `hang`, `drip`, `empty`,
+    /// `refusal`, `length`, `filter`, `wrong`, `fenced`, `null`. A status code may have headers:
+    /// `429=2%,retry-after=1`.
     #[arg(long, value_name = "KIND=RATE[,HEADER=VALUE]", value_parser = notation::fault_rate, help_heading = "Faults")]
     fault: Vec<(Fault, f64)>,
 

@@ -219,7 +219,8 @@ fn with_too_few_open_files_a_command_says_so_in_one_message_and_leaves_nothing_b
         let head = home.command("head", &["in.jsonl"]);
         for run in [home.run().on(&simulator), home.plan().on(&simulator), head] {
             let ended = run.under(&format!("ulimit -n {files}")).ends_with(1);
-            let message = format!("error[RM2007]: this machine allows {files} open files, but rowmill needs ");
+            let message =
+                format!("error[RM2007]: this machine allows {files} open files, but rowmill needs ");
             ended.says(&[&message, "help: raise the limit with `ulimit -n 1024`"]);
             assert_eq!(ended.err.lines().count(), 2, "{}", ended.err);
             assert_eq!(home.names(), before);
