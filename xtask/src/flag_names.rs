@@ -2,135 +2,50 @@
 //! called there.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Failure;
+use crate::rust_source::{FileScope, WordKind, rust_files, without_unit_tests, words};
 use crate::workspace::Crate;
 
 /// Crates that speak for themselves to those who type commands, or to nobody.
 const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-testkit", "xtask"];
-
-/// Flags of other programs that have the name of one of ours: the end of a path, and the flag.
-const OF_OTHERS: &[(&str, &str)] = &[];
 
 /// Every flag of rowmill that a text of a crate below the command line names, with its place.
 ///
 /// # Errors
 ///
 /// A source cannot be read.
-pub fn named_flags(crates: &[Crate]) -> Result<Vec<String>, Failure> {
+pub fn named_flags(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
     let mut flags = BTreeSet::new();
     collect_flags(&rowmill_cli::command(), &mut flags);
+    let checked: Vec<_> = crates.iter().filter(|own| !MAY_NAME_FLAGS.contains(&own.name.as_str())).collect();
     let mut found = Vec::new();
-    for own in crates.iter().filter(|own| !MAY_NAME_FLAGS.contains(&own.name.as_str())) {
-        let folder = own.manifest_path.parent().unwrap_or(Path::new("")).join("src");
-        for path in sources(&folder)? {
-            let code = fs::read_to_string(&path).map_err(Failure::of("a source cannot be read"))?;
-            let of_others =
-                |flag: &str| OF_OTHERS.iter().any(|(end, own)| *own == flag && path.ends_with(end));
-            for flag in flags_in_texts(&code, &flags).into_iter().filter(|flag| !of_others(flag)) {
-                found.push(format!("`{}` names the flag `--{flag}`", path.display()));
-            }
+    for file in rust_files(root, &checked, FileScope::Sources)? {
+        for flag in flags_in_texts(&file.code, &flags)? {
+            found.push(format!("`{}` names the flag `--{flag}`", file.name));
         }
     }
     Ok(found)
 }
 
-/// The flags that the texts of some code name, tests aside.
-#[must_use]
-pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Vec<String> {
-    let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+/// The flags that the texts of some code name, tests aside. Comments are skipped: users never see them.
+///
+/// # Errors
+///
+/// The code is not Rust.
+pub fn flags_in_texts(code: &str, flags: &BTreeSet<String>) -> Result<Vec<String>, Failure> {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let mut found = Vec::new();
-    for text in texts(code) {
-        let words = text.split(|letter: char| !is_of_name(letter));
-        let names = words.filter_map(|word| word.strip_prefix("--"));
+    for text in words(without_unit_tests(code))?.into_iter().filter(|word| word.kind == WordKind::Text) {
+        let parts = text.text.split(|letter: char| !is_of_name(letter));
+        let names = parts.filter_map(|part| part.strip_prefix("--"));
         found.extend(names.filter(|name| flags.contains(*name)).map(str::to_owned));
     }
-    found
+    Ok(found)
 }
 
 fn collect_flags(command: &clap::Command, flags: &mut BTreeSet<String>) {
     flags.extend(command.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned));
     command.get_subcommands().for_each(|command| collect_flags(command, flags));
-}
-
-/// The sources below a folder that are no tests.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(folder).map_err(Failure::of("a folder of sources cannot be read"))?;
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && name != "tests" {
-            found.extend(sources(&path)?);
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// The string literals of some code. Comments are passed over: what they say is said to nobody who runs it.
-fn texts(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut letters = code.chars().peekable();
-    let mut before = String::new();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '/' if letters.peek() == Some(&'/') => {
-                letters.by_ref().find(|letter| *letter == '\n');
-            }
-            '"' => {
-                let hashes = before.chars().rev().take_while(|letter| *letter == '#').count();
-                let is_raw = before.trim_end_matches('#').ends_with('r');
-                found.push(if is_raw { raw_text(&mut letters, hashes) } else { text(&mut letters) });
-            }
-            // A character in quotes may be a quote; a lifetime has no second mark.
-            '\'' => {
-                let first = letters.next();
-                if first == Some('\\') {
-                    letters.next();
-                }
-                letters.next_if_eq(&'\'');
-            }
-            _ => {}
-        }
-        if !matches!(letter, '#' | 'r') {
-            before.clear();
-        }
-        before.push(letter);
-    }
-    found
-}
-
-/// A literal whose first quote was passed.
-fn text(letters: &mut impl Iterator<Item = char>) -> String {
-    let mut text = String::new();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' => break,
-            '\\' => {
-                letters.next();
-                text.push(' ');
-            }
-            _ => text.push(letter),
-        }
-    }
-    text
-}
-
-/// A raw literal whose first quote was passed.
-fn raw_text(letters: &mut impl Iterator<Item = char>, hashes: usize) -> String {
-    let end = format!("\"{}", "#".repeat(hashes));
-    let mut text = String::new();
-    for letter in letters {
-        text.push(letter);
-        if text.ends_with(&end) {
-            text.truncate(text.len() - end.len());
-            break;
-        }
-    }
-    text
 }

@@ -1,9 +1,11 @@
-//! `cargo xtask layers`: crates depend on each other only in the directions of the design, and only entry points
-//! know what settings are called.
+//! `cargo xtask layers`: crates depend on each other only in the directions of the design, only entry points
+//! know what settings are called, names and texts are in plain words, and the map names files that exist.
 
 use std::collections::BTreeSet;
 
+use crate::architecture::missing_paths;
 use crate::flag_names::named_flags;
+use crate::plain_words::private_metaphors;
 use crate::process_state::process_state;
 use crate::workspace::{Crate, Workspace};
 use crate::{Failure, talk};
@@ -53,7 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// # Errors
 ///
 /// A crate needs another one that it must not see, looks at the environment below the entry points, or names a
-/// flag below the command line.
+/// flag below the command line; a name or text has a private metaphor; `ARCHITECTURE.md` names a file that is not there.
 pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     let crates = workspace.own_crates()?;
     for (name, _) in ALLOWED {
@@ -62,22 +64,29 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
             talk::say(format_args!("{name:<17} -> {}", needs.join(", ")));
         }
     }
-    let mut violations = violations(&crates);
-    violations.extend(process_state(workspace.root(), &crates)?);
-    if !violations.is_empty() {
-        return Err(Failure::new(format!(
-            "{}. Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
-            violations.join("; ")
-        )));
-    }
-    let flags = named_flags(&crates)?;
-    if flags.is_empty() {
+    let mut misplaced = violations(&crates);
+    misplaced.extend(process_state(workspace.root(), &crates)?);
+    refuse(
+        &misplaced,
+        "Move the code to where both may see it, or change the design and `xtask/src/layers.rs` with it",
+    )?;
+    refuse(
+        &named_flags(workspace.root(), &crates)?,
+        "Name the setting with a constant of `rowmill_types::settings`, so that every entry point can word it",
+    )?;
+    refuse(
+        &private_metaphors(workspace.root(), &crates)?,
+        "Choose the ordinary words of the field; `xtask/src/plain_words.rs` has the list",
+    )?;
+    refuse(&missing_paths(workspace.root())?, "Name the file where it is now")
+}
+
+/// An error with all that was found and what to do about it, if anything was found.
+fn refuse(found: &[String], advice: &str) -> Result<(), Failure> {
+    if found.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{}. Name the setting with a constant of `rowmill_types::settings`, and every entry point says it in its own words",
-        flags.join("; ")
-    )))
+    Err(Failure::new(format!("{}. {advice}", found.join("\n"))))
 }
 
 /// What in this graph goes against the design.

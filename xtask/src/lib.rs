@@ -2,6 +2,7 @@
 //! crate graph, licences, benchmarks, made rows, and a run with a real model.
 
 mod api;
+mod architecture;
 mod arguments;
 mod bench;
 mod deny;
@@ -11,20 +12,24 @@ mod generate;
 mod layers;
 mod licences;
 mod make_rows;
+mod plain_words;
 mod process_state;
 mod read_rows;
 mod real_model;
+mod rust_source;
 mod soak;
 mod talk;
 mod work_items;
 mod workspace;
 
 pub use api::{Changes, api, surface};
+pub use architecture::paths_in;
 pub use arguments::main;
 pub use failure::Failure;
 pub use flag_names::{flags_in_texts, named_flags};
 pub use generate::{Mode, generate};
 pub use layers::{layers, violations};
 pub use licences::licences;
+pub use plain_words::{private_metaphors, words_in_names, words_in_prose};
 pub use process_state::forbidden_lines;
 pub use workspace::{Crate, Workspace};

@@ -1,10 +1,10 @@
 //! Part of `cargo xtask layers`: below the entry points nothing reads the environment, and nothing is set for
 //! the whole process. Whoever uses the library decides both.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Failure;
+use crate::rust_source::{FileScope, rust_files, without_unit_tests};
 use crate::workspace::Crate;
 
 /// Entry points, and what only tests and tasks are built with.
@@ -34,47 +34,20 @@ const ALLOWED: &[&str] = &["crates/rowmill/src/environment.rs"];
 ///
 /// A source file cannot be read.
 pub(crate) fn process_state(root: &Path, crates: &[Crate]) -> Result<Vec<String>, Failure> {
-    let mut found = Vec::new();
-    for own in crates.iter().filter(|own| !EXEMPT.contains(&own.name.as_str())) {
-        let folder = own.manifest_path.parent().unwrap_or(root).join("src");
-        let mut files = Vec::new();
-        sources(&folder, &mut files)?;
-        files.sort();
-        for file in files {
-            let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            let text =
-                fs::read_to_string(&file).map_err(Failure::of(format_args!("cannot read `{name}`")))?;
-            if !ALLOWED.contains(&name.as_str()) {
-                found.extend(forbidden_lines(&name, &text));
-            }
-        }
-    }
-    Ok(found)
+    let checked: Vec<_> = crates.iter().filter(|own| !EXEMPT.contains(&own.name.as_str())).collect();
+    let files = rust_files(root, &checked, FileScope::Sources)?;
+    let checked = files.iter().filter(|file| !ALLOWED.contains(&file.name.as_str()));
+    Ok(checked.flat_map(|file| forbidden_lines(&file.name, &file.code)).collect())
 }
 
 /// The lines of a source file, tests aside, that must not be there.
 #[must_use]
 pub fn forbidden_lines(name: &str, text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let lines =
+        without_unit_tests(text).lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
     let named = lines.filter_map(|(index, line)| {
         let what = FORBIDDEN.iter().find(|what| line.contains(**what))?;
         Some(format!("`{name}:{}` has `{what}`", index + 1))
     });
     named.collect()
-}
-
-/// The source files below a folder, tests aside.
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let cannot = || Failure::of(format!("cannot read `{}`", folder.display()));
-    for entry in fs::read_dir(folder).map_err(cannot())? {
-        let path = entry.map_err(cannot())?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && name != "tests" {
-            sources(&path, files)?;
-        } else if name.ends_with(".rs") && name != "tests.rs" && !name.ends_with("_tests.rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,9 @@
 //! The crate graph and the licences of what it is built from.
 
-use xtask::{Workspace, flags_in_texts, forbidden_lines, layers, licences, violations};
+use xtask::{
+    Workspace, flags_in_texts, forbidden_lines, layers, licences, paths_in, violations, words_in_names,
+    words_in_prose,
+};
 
 #[test]
 fn crates_depend_on_each_other_only_in_the_directions_of_the_design() {
@@ -62,8 +65,38 @@ fn a_text_that_names_a_flag_is_found_and_a_comment_or_a_test_is_not() {
         ("#[cfg(test)]\nmod tests {\n\"--resume\"", &[]),
         ("let escaped = ('\\'', '\\\\', \"--resume\");", &["resume"]),
     ] {
-        assert_eq!(flags_in_texts(code, &flags), expected, "{code}");
+        assert_eq!(flags_in_texts(code, &flags).unwrap(), expected, "{code}");
     }
+}
+
+#[test]
+fn a_private_metaphor_in_a_name_is_found_and_a_word_that_contains_one_is_not() {
+    for name in ["Crew", "crew_of_row", "AgentVoices", "LAST_SAID", "r_told"] {
+        assert_eq!(words_in_names("a.rs:1", name).len(), 1, "{name}");
+    }
+    let plain =
+        ["Screw", "broadcast", "rows_in_flight", "toldyou", "a_row_that_is_told_twice_is_counted_once"];
+    for name in plain {
+        assert_eq!(words_in_names("a.rs:1", name), Vec::<String>::new(), "{name}");
+    }
+    assert!(words_in_names("crates/rowmill-sql/src/a.rs:1", "cast_mode").is_empty());
+    assert_eq!(words_in_names("a.rs:7", "heed"), ["`a.rs:7` has `heed`: say handle"]);
+}
+
+#[test]
+fn a_private_metaphor_in_a_sentence_is_found_and_plain_english_is_not() {
+    assert_eq!(
+        words_in_prose("a.md:2", "The Voice is told."),
+        ["`a.md:2` has `told`: say reported, shown", "`a.md:2` has `voice`: say model role",]
+    );
+    assert!(words_in_prose("a.md:2", "Of course, calls in flight leave nothing behind.").is_empty());
+    assert!(words_in_prose("docs/sql.md:2", "a cast to DATE").is_empty());
+}
+
+#[test]
+fn a_path_in_a_page_is_found_where_it_looks_like_one() {
+    let page = "`limits/limiter.rs`, `rowmill-core/src/ports/` and `RowSource`, see [the ADR](docs/adr/0001-a.md): `a b.rs`";
+    assert_eq!(paths_in(page), ["limits/limiter.rs", "rowmill-core/src/ports/"]);
 }
 
 #[test]

@@ -1,0 +1,127 @@
+//! Rust sources as tokens: what names and texts they have, for the checks of `cargo xtask layers`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use crate::Failure;
+use crate::workspace::Crate;
+
+/// A file of Rust code.
+pub(crate) struct RustFile {
+    /// Its path from the root of the workspace.
+    pub(crate) name: String,
+    /// What stands in it.
+    pub(crate) code: String,
+}
+
+/// A name or a text in some code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// What it is.
+    pub(crate) kind: WordKind,
+    /// The name, or the text between the quotes as it is written.
+    pub(crate) text: String,
+    /// Its line, from 1.
+    pub(crate) line: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WordKind {
+    Identifier,
+    /// A string literal; a doc comment is none.
+    Text,
+    /// A line or block of a doc comment.
+    DocComment,
+}
+
+/// Which files of a crate are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileScope {
+    /// Those below `src` that are no tests.
+    Sources,
+    /// All of them.
+    SourcesAndTests,
+}
+
+/// The files of some crates, ordered by name.
+pub(crate) fn rust_files(root: &Path, crates: &[&Crate], scope: FileScope) -> Result<Vec<RustFile>, Failure> {
+    let mut paths = Vec::new();
+    for own in crates {
+        let folder = own.manifest_path.parent().unwrap_or(root);
+        collect_paths(&folder.join("src"), scope, &mut paths)?;
+        for tests in ["tests", "examples", "benches"].map(|name| folder.join(name)) {
+            if scope == FileScope::SourcesAndTests && tests.is_dir() {
+                collect_paths(&tests, scope, &mut paths)?;
+            }
+        }
+    }
+    paths.sort();
+    paths.into_iter().map(|path| read_file(root, &path)).collect()
+}
+
+fn read_file(root: &Path, path: &Path) -> Result<RustFile, Failure> {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let code = fs::read_to_string(path).map_err(Failure::of(format_args!("cannot read `{name}`")))?;
+    Ok(RustFile { name, code })
+}
+
+fn collect_paths(folder: &Path, scope: FileScope, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let cannot = || Failure::of(format!("cannot read `{}`", folder.display()));
+    for entry in fs::read_dir(folder).map_err(cannot())? {
+        let path = entry.map_err(cannot())?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_test = name == "tests" || name == "tests.rs" || name.ends_with("_tests.rs");
+        if is_test && scope == FileScope::Sources {
+            continue;
+        }
+        if path.is_dir() {
+            collect_paths(&path, scope, paths)?;
+        } else if name.ends_with(".rs") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The code before the tests at the end of a file.
+pub(crate) fn without_unit_tests(code: &str) -> &str {
+    code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+}
+
+/// All names and texts of some code, in its order.
+///
+/// # Errors
+///
+/// It is not Rust.
+pub(crate) fn words(code: &str) -> Result<Vec<Word>, Failure> {
+    let tokens: TokenStream = code.parse().map_err(Failure::of("a source is not Rust"))?;
+    let mut words = Vec::new();
+    collect_words(tokens, &mut words);
+    Ok(words)
+}
+
+fn collect_words(tokens: TokenStream, words: &mut Vec<Word>) {
+    // A doc comment is the attribute `#[doc = "…"]` by now.
+    let mut last_name = String::new();
+    for token in tokens {
+        let line = token.span().start().line;
+        match token {
+            TokenTree::Group(group) => collect_words(group.stream(), words),
+            TokenTree::Ident(name) => {
+                last_name = name.to_string();
+                let text = last_name.trim_start_matches("r#").to_owned();
+                words.push(Word { kind: WordKind::Identifier, text, line });
+            }
+            TokenTree::Literal(literal) => {
+                let written = literal.to_string();
+                let Some((_, text)) = written.split_once('"') else { continue };
+                let text = text.trim_end_matches('#').trim_end_matches('"').to_owned();
+                let kind = if last_name == "doc" { WordKind::DocComment } else { WordKind::Text };
+                words.push(Word { kind, text, line });
+            }
+            TokenTree::Punct(_) => {}
+        }
+    }
+}
