@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The shortest run: every row becomes a prompt, every prompt an envelope.
+# The shortest run: each row becomes a prompt, and each prompt an envelope.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}

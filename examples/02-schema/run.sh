@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Results in a fixed shape: each one is checked against the schema before it is a result.
+# Structured results: each answer is validated against the schema before it becomes a result.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}

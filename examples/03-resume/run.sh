@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A model that fails often, and a resume that pays only for what is missing.
+# A model that fails often, and a resume that pays only for missing rows.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}
@@ -9,7 +9,7 @@ run() {
     --prompt 'Classify this review: {{review}}' --id-field id --retries 0 --no-final-summary "$@"
 }
 
-# Exit code 3 says: finished, and some rows failed. Anything but 0 and 3 ends this script.
+# Exit code 3 means: finished, but some rows failed. Anything except 0 and 3 ends this script.
 code=0
 run --overwrite || code=$?
 while [ "$code" -eq 3 ]; do

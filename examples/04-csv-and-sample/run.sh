@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tune a prompt on a few rows of a CSV file; the same seed takes the same rows.
+# Tune a prompt on a few rows of a CSV file; the same seed selects the same rows.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}
 
-# 600 requests and 60,000 tokens a minute; what it charges is in its statistics.
+# 600 requests and 60,000 tokens per minute; its statistics show what it charges.
 $rowmill simulate --rpm 600 --tpm 60000 --latency uniform:20ms..80ms --tokenizer o200k \
   --answer-tokens uniform:20..80 --price input=0.75,cached=0.075,output=4.5 > provider.log &
 trap "kill $!" EXIT

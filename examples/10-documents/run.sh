@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A folder of files: every file is a row, and its text goes to the model.
+# A folder of documents: each file is a row, and its text is sent to the model.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}
 quiet="--no-progress --no-final-summary"
 rm -rf results.jsonl .results.jsonl.rowmill
 
-# `passthrough` answers with its prompt and a line for each file, so that you see what a model would get.
+# `passthrough` answers with its prompt and a line per file, so that you see what a model would get.
 $rowmill run -i inbox -o results.jsonl -m passthrough $quiet --id content --extract text \
   --prompt 'Who wrote this, and what do they want?'
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An agent: the model looks every order up with a Python function before it answers in a fixed shape.
+# An agent: the model looks up every order with a Python function before it gives a structured answer.
 set -euo pipefail
 cd "$(dirname "$0")"
 rowmill=${ROWMILL:-cargo run --quiet --release --}
@@ -9,7 +9,7 @@ echo '--- try the tool: `passthrough` calls the tool named in the prompt, and an
 $rowmill run -i orders.csv -o - -m passthrough --agent-card clerk.md --no-progress \
   --prompt '***CALL_TOOL find_order {"number": "{{order}}"}'
 
-# A simulated provider on this machine; by its script the model calls the tool, then answers.
+# A simulated provider on this machine; its script makes the model call the tool, then answer.
 $rowmill simulate --script script.jsonl > provider.log &
 trap "kill $!" EXIT
 until grep -q listening provider.log; do sleep 0.1; done
