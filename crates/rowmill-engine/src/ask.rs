@@ -348,11 +348,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
 
 /// Looks at a complete answer with more than its schema, where somebody can. What is no JSON at all
 /// needs no second look.
-async fn check_answer(
-    context: &RowContext<'_>,
-    check: &Arc<dyn AnswerCheck>,
-    completion: &mut Completion,
-) {
+async fn check_answer(context: &RowContext<'_>, check: &Arc<dyn AnswerCheck>, completion: &mut Completion) {
     if completion.finish != Finish::Complete || !completion.calls.is_empty() {
         return;
     }
