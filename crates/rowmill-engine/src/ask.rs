@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::limits::{Blame, BudgetLimits, Spend};
+use rowmill_core::ports::AnswerCheck;
 use rowmill_core::record::CallReport;
 use rowmill_core::validate::json_of_answer;
 use rowmill_types::settings::ROW_TIMEOUT;
@@ -121,7 +122,8 @@ impl<'a> Turn<'a> {
                 // What the provider is to blame for does not use up the row's time.
                 self.row.take_back_work(self.took);
                 self.leave_lane_that_is_down();
-                self.step_aside(request, &error, blame).await?;
+                // What is rare is boxed: every row is moved with all that its work might need.
+                Box::pin(self.step_aside(request, &error, blame)).await?;
                 continue;
             }
             self.failed += 1;
@@ -129,7 +131,7 @@ impl<'a> Turn<'a> {
                 Next::Elsewhere => {}
                 Next::After(wait) => {
                     self.row.add_work(wait);
-                    if !self.pause(&error, wait).await {
+                    if !Box::pin(self.pause(&error, wait)).await {
                         return Err(self.row.given_back(None));
                     }
                 }
@@ -334,7 +336,10 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         }
     }
     if let Ok(completion) = &mut outcome {
-        check_answer(context, voice, completion).await;
+        let schema = context.crew.cast.voices().get(voice).and_then(|voice| voice.schema.as_ref());
+        if let Some(check) = schema.and_then(|schema| schema.answer_check()) {
+            Box::pin(check_answer(context, check, completion)).await;
+        }
     }
     let (lane, calls) = (turn.lane, std::mem::take(&mut turn.calls));
     let end = context.shared.began.elapsed();
@@ -343,9 +348,7 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
 
 /// Looks at a complete answer with more than its schema, where somebody can. What is no JSON at all
 /// needs no second look.
-async fn check_answer(context: &RowContext<'_>, voice: usize, completion: &mut Completion) {
-    let schema = context.crew.cast.voices().get(voice).and_then(|voice| voice.schema.as_ref());
-    let Some(check) = schema.and_then(|schema| schema.answer_check()) else { return };
+async fn check_answer(context: &RowContext<'_>, check: &Arc<dyn AnswerCheck>, completion: &mut Completion) {
     if completion.finish != Finish::Complete || !completion.calls.is_empty() {
         return;
     }

@@ -19,7 +19,7 @@ impl RowKey {
         key.push('-');
         match id {
             RowId::Number(number) => key.push_str(itoa::Buffer::new().format(*number)),
-            RowId::Text(text) => key.push_str(&format!("{:016x}", xxh3_64(text.as_bytes()))),
+            RowId::Text(text) => push_hex(&mut key, xxh3_64(text.as_bytes())),
         }
         if let Some(Epoch(epoch)) = failed_before {
             key.push_str(&format!("-e{epoch}"));
@@ -30,13 +30,26 @@ impl RowKey {
     /// The key of a turn that asks this. What is asked is part of it: the row may have been changed.
     pub(crate) fn of_turn(&self, turn: u32, messages: &[Message]) -> String {
         let AskedKey(asked) = asked_key("", messages);
-        format!("{}-{turn}-{:016x}", self.0, asked as u64)
+        // Every call has one, so it is put together without the formatting of the standard library.
+        let mut key = String::with_capacity(self.0.len() + 48);
+        key.push_str(&self.0);
+        key.push('-');
+        key.push_str(itoa::Buffer::new().format(turn));
+        key.push('-');
+        push_hex(&mut key, asked as u64);
+        key
     }
 
     /// The key of a tool's call, by its place in the work on the row, with these arguments.
     pub(crate) fn of_tool(&self, (node, turn, index): (usize, u32, usize), arguments: &str) -> String {
         format!("{}-{node}-{turn}-{index}-{:016x}", self.0, xxh3_64(arguments.as_bytes()))
     }
+}
+
+/// Appends sixteen digits.
+fn push_hex(text: &mut String, value: u64) {
+    let digits = (0..16).rev().map(|place| (value >> (4 * place)) & 0xf);
+    text.extend(digits.filter_map(|digit| char::from_digit(digit as u32, 16)));
 }
 
 /// A number from 0 to 1 that differs between rows and tries, so that rows that
@@ -49,6 +62,13 @@ pub(crate) fn jitter(key: &str, attempt: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_is_written_with_all_its_digits() {
+        let mut text = String::from("k-");
+        push_hex(&mut text, 0x0012_3456_789a_bcde);
+        assert_eq!(text, format!("k-{:016x}", 0x0012_3456_789a_bcde_u64));
+    }
 
     #[test]
     fn keys_are_the_same_for_the_same_question_of_the_same_row_and_no_other() {

@@ -173,8 +173,14 @@ impl<'a> RowContext<'a> {
         &self,
         worst: impl FnOnce() -> Spend,
     ) -> Result<Option<Share<'_>>, RowError> {
-        let Some(budget) = &self.budget else { return Ok(None) };
-        let worst = worst();
+        match &self.budget {
+            // Boxed, because most rows have no budget of their own and are moved with all that they might need.
+            Some(budget) => Box::pin(self.reserve(budget, worst())).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn reserve<'s>(&'s self, budget: &'s Mutex<Budget>, worst: Spend) -> Result<Share<'s>, RowError> {
         loop {
             // Asked for before the look, so that no end is missed.
             let settled = self.settled.notified();
@@ -182,7 +188,7 @@ impl<'a> RowContext<'a> {
             match reserved {
                 Reserved::Granted(reservation) => {
                     let settled = &self.settled;
-                    return Ok(Some(Share { budget, settled, reservation: Some(reservation) }));
+                    return Ok(Share { budget, settled, reservation: Some(reservation) });
                 }
                 Reserved::Never => {
                     let error = beyond(&locked(budget), worst);
