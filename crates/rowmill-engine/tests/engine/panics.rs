@@ -11,6 +11,7 @@ use rowmill_engine::{StopCause, run};
 use rowmill_testkit::{FakeDataset, FakeModel};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 
+use crate::acting::seconds;
 use crate::support::Bench;
 
 /// A source that panics once it has given its rows.
@@ -102,6 +103,8 @@ async fn a_sink_that_panics_stops_the_run_instead_of_keeping_it_waiting() {
     let model = FakeModel::default().delay(Duration::from_secs(1));
     let mut bench = Bench::new(5_000, Arc::new(model));
     bench.plan.sinks.ordered.push(Box::new(PanickingSink));
+    // A run that is kept waiting ends here, and for another reason.
+    bench.plan.stop_rules.deadline = Some(seconds(5_000.0));
     let (plan, watched) = bench.split();
     let problem = problem(run(plan).await.unwrap().stopped);
     assert!(problem.message.contains("every record is in the ledger"), "{problem:?}");
