@@ -224,6 +224,25 @@ fn a_request_has_the_same_key_after_every_kill() {
     }
 }
 
+#[test]
+fn no_key_names_two_different_requests_although_settings_change_between_kills() {
+    let home = Home::with_rows(3);
+    home.write("instruction.md", "Be kind.");
+    home.write("schema.json", r#"{"type":"object","properties":{"a":{"type":"string"}}}"#);
+    let mut all = keys_until_killed(&home, "openai.m", &[]);
+    for (model, args) in [
+        ("openai.other", &[][..]),
+        ("openai.m?temperature=0.5", &[]),
+        ("openai.m", &["--instruction", "instruction.md"]),
+        ("openai.m", &["--json-schema", "schema.json"]),
+        ("openai.m", &["-p", "Say {{p}}"]),
+    ] {
+        let keys = keys_until_killed(&home, model, &[&["--resume", "--accept-changes"], args].concat());
+        assert!(keys.len() == 3 && keys.is_disjoint(&all), "{model} {args:?}: {keys:?} {all:?}");
+        all.extend(keys);
+    }
+}
+
 /// What a run says is to be done next, up to the end of the line.
 fn advice(text: &str) -> &str {
     text.split("next:").nth(1).unwrap().lines().next().unwrap()

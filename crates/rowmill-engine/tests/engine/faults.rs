@@ -6,7 +6,7 @@ use std::time::Duration;
 use rowmill_core::agent::{Agent, Cast, Kind, Member};
 use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{StopCause, run};
+use rowmill_engine::{Lane, StopCause, run};
 use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
@@ -237,6 +237,25 @@ async fn another_model_is_asked_when_the_tries_of_a_row_are_used_up() {
     let of = |row: &str| prompts.iter().filter(|prompt| *prompt == row).count();
     assert_eq!((prompts.len(), of("3"), of("9")), (3, 1, 2), "it has tries of its own");
     assert_eq!(watched.envelopes()[8]["error"]["attempts"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_one_key_for_all_its_tries_and_another_one_at_another_model() {
+    let first = Arc::new(FakeModel::default().script("1", vec![Err(broken()), Err(broken())]));
+    let second = Arc::new(FakeModel::default());
+    let mut bench = Bench::new(1, first.clone());
+    let named = |name: &str, model| Lane { identity: name.into(), ..lane(name, model, LANE) };
+    bench.crew().voices[0].lanes =
+        shared(vec![named("first", first.clone()), named("second", second.clone())]);
+    bench.plan.worker.retry.retries = 1;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"]);
+    let keys = |model: &FakeModel| model.seen().into_iter().map(|call| call.key).collect::<Vec<_>>();
+    let (tries, instead) = (keys(&first), keys(&second));
+    assert_eq!((tries.len(), instead.len()), (2, 1));
+    assert_eq!(tries[0], tries[1]);
+    assert_ne!(tries[0], instead[0], "its body names another model");
 }
 
 #[tokio::test(start_paused = true)]
