@@ -6,11 +6,11 @@ use std::time::Duration;
 use rowmill_core::agent::{Agent, Cast, Kind, Member};
 use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{Lane, StopCause, run};
+use rowmill_engine::{Lane, LaneSettings, OnQuota, StopCause, run};
 use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
-use crate::acting::{Acting, broken, refused, seconds};
+use crate::acting::{Acting, broken, exhausted, refused, seconds};
 use crate::support::{Bench, LANE, SHARE, lane, paced, shared, voice};
 
 /// A provider that is down for some seconds and answers after one otherwise.
@@ -121,6 +121,25 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
     let (plan, _watched) = bench.split();
     assert!(run(plan).await.unwrap().duration < seconds(400.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_can_be_added_to_no_moment_is_longer_than_any_patience_and_no_panic() {
+    // What providers ask for is read with a bound; a model of the program's own may say anything.
+    let for_ever = |error: CallError| CallError { retry_after: Some(Duration::MAX), ..error };
+    let errors: [fn() -> CallError; 3] = [|| refused(None), busy, exhausted];
+    for (failed, rows) in errors.into_iter().flat_map(|failed| [(failed, 300), (failed, 1)]) {
+        let model = Arc::new(Acting::new(move |_| (seconds(0.1), Err(for_ever(failed())))));
+        let mut bench = Bench::new(rows, model.clone());
+        let share = ShareSettings { max_outage: seconds(40.0), ..SHARE };
+        let settings = LaneSettings { share, on_quota: OnQuota::Stop };
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let outcomes = watched.outcomes();
+        assert!(!outcomes.contains(&"InternalError".to_owned()), "{}: {outcomes:?}", failed());
+        assert!(end.duration < seconds(400.0), "{}: {:?}", failed(), end.duration);
+    }
 }
 
 #[tokio::test(start_paused = true)]
