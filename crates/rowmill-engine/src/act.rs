@@ -108,7 +108,7 @@ impl RowContext<'_> {
         self.hook_before_tool(step).await?;
         let (node, index, of_node) = (step.node, step.index, step.of_node);
         let arguments = step.call.arguments.clone();
-        let key = self.key.of_tool((node, of_node, index), &arguments);
+        let key = self.key.of_tool((node, of_node, index), (&tool.host_name, &arguments));
         let unnamed = RowId::Number(self.number);
         let request = ToolRequest {
             row: self.number,

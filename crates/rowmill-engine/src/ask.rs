@@ -96,7 +96,11 @@ pub(crate) struct Turn<'a> {
     pub(crate) failed: u32,
     /// How the question was asked before.
     pub(crate) tried: Tried,
-    /// The length of the request's key without what a limit on the answer adds to it.
+    /// Which model call of the row it is.
+    pub(crate) number: u32,
+    /// The model for which the request has its key.
+    pub(crate) named_for: usize,
+    /// The length of that key without what a limit on the answer adds to it.
     pub(crate) key_length: usize,
 }
 
@@ -211,7 +215,7 @@ impl<'a> Turn<'a> {
             // Most calls have leave already; those that wait for it need not be quick about it.
             None => Box::pin(self.leave(request)).await?,
         };
-        self.limit_answer(request, ticket.cap());
+        self.name(request, &ticket);
         let worst = || {
             let asking = Asking::of(ticket.lane(), &request.messages, BudgetLimits::default());
             asking.worst(ticket.lane(), request.output_cap)
@@ -269,10 +273,16 @@ impl<'a> Turn<'a> {
         CallError::new(CallFailure::Timeout, message)
     }
 
-    /// Says how long the answer may become. A key must not name two different requests.
-    fn limit_answer(&mut self, request: &mut Request, cap: Option<u64>) {
+    /// Says how long the answer may become. A key must not name two different requests, and what another model
+    /// is asked is another request.
+    fn name(&mut self, request: &mut Request, ticket: &Ticket<'_>) {
+        let cap = ticket.cap();
         request.output_cap = cap;
         self.tried.cap = cap;
+        if self.named_for != self.lane {
+            request.key = self.row.key.of_turn(self.number, &ticket.lane().identity, &request.messages);
+            (self.named_for, self.key_length) = (self.lane, request.key.len());
+        }
         request.key.truncate(self.key_length);
         if let Some(cap) = cap {
             request.key.push_str(&format!("-{cap}"));
@@ -310,7 +320,8 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         true => Box::pin(context.hook_before_model(member, number, &mut messages)).await,
         false => Ok(None),
     };
-    let key = context.key.of_turn(number, &messages);
+    let identity = context.crew.lane(voice, lane).map_or("", |lane| &lane.identity);
+    let key = context.key.of_turn(number, identity, &messages);
     let mut request = Request { key, row: context.number, attempt: 1, output_cap: None, messages };
     let mut turn = Turn {
         row: context,
@@ -323,6 +334,8 @@ pub(crate) async fn ask<'r>(context: &'r RowContext<'r>, step: ModelStep<'r>) ->
         took: Duration::ZERO,
         failed: 0,
         tried: Tried::default(),
+        number,
+        named_for: lane,
         key_length: request.key.len(),
     };
     let (prompt, mut outcome) = match hooked {

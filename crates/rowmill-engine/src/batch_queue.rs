@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::ReadingThread;
 use crate::feed::{Batch, Reader};
+use crate::panics::caught;
 
 /// Batches that may wait for the loop; the reader stops there.
 const MOST_WAITING: usize = 3;
@@ -91,9 +92,19 @@ impl BatchQueue {
             }
             reader
         };
-        if reader.poll_ready(context).is_pending() {
-            locked(&self.shared).reader = Some(reader);
-            return;
+        match caught("reading the input failed", || Ok(reader.poll_ready(context))) {
+            Ok(Poll::Ready(())) => {}
+            Ok(Poll::Pending) => {
+                locked(&self.shared).reader = Some(reader);
+                return;
+            }
+            Err(problem) => {
+                let mut state = locked(&self.shared);
+                state.batches.push_back(Err(problem));
+                state.has_ended = true;
+                wake(state);
+                return self.drop_aside(reader);
+            }
         }
         let slice = Slice { reader: Some(reader), shared: Arc::clone(&self.shared) };
         match self.thread {
@@ -111,6 +122,13 @@ impl BatchQueue {
     }
 }
 
+impl BatchQueue {
+    /// Ends a reader elsewhere. The end of a source may take a while: a query is waited for.
+    fn drop_aside(&self, reader: Box<Reader>) {
+        drop(self.runtime.spawn_blocking(move || drop(reader)));
+    }
+}
+
 impl Drop for BatchQueue {
     fn drop(&mut self) {
         let mut state = locked(&self.shared);
@@ -118,8 +136,7 @@ impl Drop for BatchQueue {
         let reader = state.reader.take();
         drop(state);
         if let Some(reader) = reader {
-            // The end of a source may take a while: a query is waited for.
-            drop(self.runtime.spawn_blocking(move || drop(reader)));
+            self.drop_aside(reader);
         }
     }
 }

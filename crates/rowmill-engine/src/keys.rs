@@ -27,9 +27,10 @@ impl RowKey {
         Self(key)
     }
 
-    /// The key of a turn that asks this. What is asked is part of it: the row may have been changed.
-    pub(crate) fn of_turn(&self, turn: u32, messages: &[Message]) -> String {
-        let AskedKey(asked) = asked_key("", messages);
+    /// The key of a turn that asks this of a lane with this identity. Both are part of it: the row may have been
+    /// changed, and so may the model, its settings, the instruction or the schema; or another model is asked instead.
+    pub(crate) fn of_turn(&self, turn: u32, identity: &str, messages: &[Message]) -> String {
+        let AskedKey(asked) = asked_key(identity, messages);
         // Every call has one, so it is put together without the formatting of the standard library.
         let mut key = String::with_capacity(self.0.len() + 48);
         key.push_str(&self.0);
@@ -40,9 +41,15 @@ impl RowKey {
         key
     }
 
-    /// The key of a tool's call, by its place in the work on the row, with these arguments.
-    pub(crate) fn of_tool(&self, (node, turn, index): (usize, u32, usize), arguments: &str) -> String {
-        format!("{}-{node}-{turn}-{index}-{:016x}", self.0, xxh3_64(arguments.as_bytes()))
+    /// The key of a call of a tool, by its place in the work on the row, with these arguments.
+    pub(crate) fn of_tool(
+        &self,
+        (node, turn, index): (usize, u32, usize),
+        (tool, arguments): (&str, &str),
+    ) -> String {
+        // No name of a tool has this character, and neither has JSON.
+        let call = xxh3_64([tool, arguments].join("\0").as_bytes());
+        format!("{}-{node}-{turn}-{index}-{call:016x}", self.0)
     }
 }
 
@@ -72,21 +79,24 @@ mod tests {
 
     #[test]
     fn keys_are_the_same_for_the_same_question_of_the_same_row_and_no_other() {
-        let key = |id: &str, failed_before, turn, asked: &str| {
+        let key = |id: &str, failed_before, turn, (identity, asked)| {
             let row = RowKey::new("run", &RowId::Text(id.into()), failed_before);
-            row.of_turn(turn, &[Message::user(asked)])
+            row.of_turn(turn, identity, &[Message::user(asked)])
         };
-        let first = key("a", None, 1, "alpha");
-        assert_eq!(first, key("a", None, 1, "alpha"));
+        let first = key("a", None, 1, ("small", "alpha"));
+        assert_eq!(first, key("a", None, 1, ("small", "alpha")));
         for other in [
-            key("b", None, 1, "alpha"),
-            key("a", Some(Epoch(2)), 1, "alpha"),
-            key("a", None, 2, "alpha"),
-            key("a", None, 1, "beta"),
+            key("b", None, 1, ("small", "alpha")),
+            key("a", Some(Epoch(2)), 1, ("small", "alpha")),
+            key("a", None, 2, ("small", "alpha")),
+            key("a", None, 1, ("small", "beta")),
+            key("a", None, 1, ("large", "alpha")),
         ] {
             assert_ne!(first, other);
         }
-        let tool = |arguments| RowKey::new("run", &RowId::Number(7), None).of_tool((0, 1, 2), arguments);
-        assert!(tool("{}").starts_with("run-7-0-1-2-") && tool("{}") != tool("{\"n\":1}"));
+        let tool = |call| RowKey::new("run", &RowId::Number(7), None).of_tool((0, 1, 2), call);
+        let first = tool(("look", "{}"));
+        assert!(first.starts_with("run-7-0-1-2-") && first == tool(("look", "{}")));
+        assert!(first != tool(("look", "{\"n\":1}")) && first != tool(("write", "{}")));
     }
 }

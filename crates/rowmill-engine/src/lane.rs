@@ -30,6 +30,9 @@ pub struct Lane {
     pub output_caps: Option<Arc<OutputCaps>>,
     /// Bytes that are the same in every request: instruction, schema, settings.
     pub fixed_bytes: usize,
+    /// Names what these are, with the model and the tools: two requests with the same messages are the same
+    /// request where this is the same, and have the same key.
+    pub identity: String,
 }
 
 impl Lane {

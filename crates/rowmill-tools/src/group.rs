@@ -231,6 +231,40 @@ mod tests {
         assert!(group.is_over() && graves.lock().living.is_empty());
     }
 
+    /// Looks at a future again and again. For as long as it is not ready, nobody else may have the number.
+    async fn with_number_kept<T>(leader: Pid, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        std::future::poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            // What left the group is looked for behind the kill, and that takes a thread and a wait.
+            let is_kept = test_kill_process_group(leader).is_ok();
+            assert!(polled.is_ready() || is_kept, "it is reaped, and a stranger may have the number now");
+            polled
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_process_is_taken_in_after_its_group_was_killed() {
+        let graves = Graves::default();
+        let mut group = brief(&graves);
+        let leader = group.leader.unwrap();
+        // It has ended, so nothing but reaping takes its number away.
+        exited(leader).await;
+        let status = with_number_kept(leader, group.ended()).await;
+        assert!(status.is_some_and(|status| status.success()));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_ended_is_waited_for_after_its_group_was_killed() {
+        let graves = Graves::default();
+        let group = brief(&graves);
+        let leader = group.leader.unwrap();
+        exited(leader).await;
+        with_number_kept(leader, group.end()).await;
+        assert!(test_kill_process_group(leader).is_err(), "it is reaped after that");
+    }
+
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn the_system_tells_of_the_end_of_a_process_before_it_is_reaped() {

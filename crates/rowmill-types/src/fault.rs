@@ -103,6 +103,9 @@ impl CallFailure {
     }
 }
 
+/// The longest wait that counts. Nobody can mean a longer one, and it could be added to no moment.
+const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// A model call that did not give an answer.
 ///
 /// The message is a fragment that reads after "row 17: " and holds no secret.
@@ -116,7 +119,7 @@ pub struct CallError {
     pub status: Option<u16>,
     /// The provider's own error code, where it gave one.
     pub code: Option<String>,
-    /// The wait that the provider asked for.
+    /// The wait that the provider asked for. More than a year counts as a year.
     pub retry_after: Option<Duration>,
     /// The rate limits that the provider told with the refusal.
     pub rates: Option<Box<RateLimits>>,
@@ -137,15 +140,16 @@ impl CallError {
     /// Decides retry; no other code may look inside the error to decide it.
     #[must_use]
     pub fn fault(&self) -> Fault {
+        let after = self.retry_after.map(|asked| asked.min(LONGEST_WAIT));
         match self.failure {
-            CallFailure::RateLimited => Fault::Throttled { after: self.retry_after },
-            CallFailure::QuotaExhausted => Fault::Exhausted { after: self.retry_after },
+            CallFailure::RateLimited => Fault::Throttled { after },
+            CallFailure::QuotaExhausted => Fault::Exhausted { after },
             CallFailure::Server
             | CallFailure::Timeout
             | CallFailure::Connect
             | CallFailure::Broken
             | CallFailure::Malformed
-            | CallFailure::FunctionBusy => Fault::Transient { after: self.retry_after },
+            | CallFailure::FunctionBusy => Fault::Transient { after },
             CallFailure::OpenFiles => Fault::Crowded,
             CallFailure::Refused
             | CallFailure::Filtered

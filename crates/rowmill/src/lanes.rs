@@ -18,6 +18,7 @@ use rowmill_types::settings::{MAX_COST, MAX_ROW_COST};
 use rowmill_types::{
     AttachmentRules, Money, Problem, ProblemCode, Secret, Setting, ToolSpec, Vocabulary, grouped,
 };
+use serde_json::json;
 
 use crate::control::{Control, Notice};
 use crate::environment::Environment as RunEnvironment;
@@ -315,6 +316,7 @@ fn lane(
     let gate = control.limits.gate(LaneKey { provider, account, model }, settings);
     Ok(Lane {
         name: setup.model.to_string(),
+        identity: request_identity(&setup),
         model: build(setup, http)?,
         gate,
         price: priced.map(|priced| priced.price),
@@ -341,6 +343,14 @@ pub(crate) fn identity(setup: &Setup) -> String {
     );
     setup.tools.iter().for_each(|tool| identity.push_str(&tool_line(tool)));
     identity
+}
+
+/// Names everything that is the same in every request of a model, as text that stays the same in later versions. The
+/// address is no part of it: whoever goes on with a run over another gateway asks the same.
+fn request_identity(setup: &Setup) -> String {
+    let Setup { model, instruction, schema, tools, parallel_tool_calls, .. } = setup;
+    let tools: Vec<String> = tools.iter().map(ToolSpec::identity).collect();
+    digest(&json!([model.to_string(), instruction, schema, tools, parallel_tool_calls]).to_string())
 }
 
 /// What a tool adds to the identity of a model.

@@ -365,5 +365,6 @@ fn counting_lane(setup: &Setup, model: Arc<CountingModel>) -> Lane {
         max_output: None,
         output_caps: None,
         fixed_bytes: 0,
+        identity: String::new(),
     }
 }

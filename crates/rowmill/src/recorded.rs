@@ -108,8 +108,11 @@ fn name_begins(spec: &RunSpec) -> Option<String> {
 /// The file in which an earlier part of the run recorded the rows of the same query.
 fn recorded_before(spec: &RunSpec, begins: &str) -> Option<(File, String)> {
     let RunPlace { store, folder } = RunPlace::of(&spec.work_folder().filter(|_| spec.existing.resumes())?);
-    // A header that cannot be read is told of when the run begins.
-    let name = store.header().ok().flatten()?.recorded_rows.filter(|name| name.starts_with(begins))?;
+    // A header that cannot be read is told of when the run begins, and one that is lost names nothing.
+    let name = match folder.has_lost_header() {
+        true => folder.newest_rows(begins)?,
+        false => store.header().ok().flatten()?.recorded_rows.filter(|name| name.starts_with(begins))?,
+    };
     let file = File::open(folder.path().join(&name)).ok()?;
     Some((file, name))
 }

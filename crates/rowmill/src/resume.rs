@@ -134,7 +134,11 @@ pub(crate) fn resumed(
 ) -> Result<Beginning, Problem> {
     let output = files.and_then(|files| files.output);
     let recording = std::mem::take(&mut new.recording);
-    let before = place.store.header()?;
+    let before = match settings.existing == Existing::ResumeChanged && place.folder.has_lost_header() {
+        // Nobody knows any other settings of it than those of now.
+        true => Some(new.header.clone()),
+        false => place.store.header()?,
+    };
     let (mut known_by, now) = known_by(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
     let mut resume = Resume::new(settings.retry_unknown);

@@ -1,6 +1,7 @@
 //! What was there before a run and is not of that run stays, whatever flag names its place.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use rowmill_testkit::{Script, Simulator};
@@ -282,5 +283,66 @@ fn what_a_run_keeps_in_folders_that_others_can_look_into_is_for_its_owner_alone(
             let found = fs::metadata(place.path(folder).join(&file)).unwrap();
             assert!(found.is_dir() || found.permissions().mode() & 0o077 == 0, "{folder}/{file}");
         }
+    }
+}
+
+/// Demands that all files in a folder and below are for their owner alone, and gives their names.
+#[track_caller]
+fn private_files(folder: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            names.extend(private_files(&path));
+            continue;
+        }
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names
+}
+
+#[test]
+fn no_file_that_a_run_keeps_is_for_others_even_where_new_files_usually_are() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let query = "SELECT p FROM input ORDER BY random()";
+    let piped = ["-i", "-", "--input-format", "jsonl", "--sample", "3", "--dedupe"];
+    let asked = ["-i", "in.jsonl", "--sql", query, "--cache", "cache", "--export-traces", "traces"];
+    for (input, kept) in [
+        (&piped[..], &["work/rowmill-input-", "work/answers.sqlite"][..]),
+        (&asked[..], &["work/rows-", "cache/answers.sqlite"][..]),
+    ] {
+        let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+        let home = Home::with_rows(3);
+        // Their folders hide nothing.
+        let folders = ["work", "cache", "traces"];
+        for folder in folders {
+            fs::create_dir(home.path(folder)).unwrap();
+            fs::set_permissions(home.path(folder), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let found = || -> Vec<String> {
+            let files = |folder: &str| private_files(&home.path(folder)).into_iter();
+            folders
+                .iter()
+                .flat_map(|folder| files(folder).map(move |name| format!("{folder}/{name}")))
+                .collect()
+        };
+        let output = ["-o", "out.csv", "--work-dir", "work", "--keep-temp"];
+        let run = home.run_with(&[input, &output].concat()).on(&simulator);
+        let run = run.under("umask 000").stdin(&home.read("in.jsonl")).start();
+        simulator.wait_until_blocking(|stats| stats.in_flight > 0);
+        let usual = ["work/run.json", "work/ledger-1.jsonl", "work/reserve", "work/envelopes.jsonl"];
+        let now = found();
+        for file in usual.iter().chain(kept) {
+            assert!(now.iter().any(|found| found.starts_with(file)), "{file} is not in {now:?}");
+        }
+        simulator.release();
+        let ended = run.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let left = found();
+        let wanted = if kept[0] == "work/rows-" { "traces/manifest.jsonl" } else { "work/envelopes.jsonl" };
+        assert!(left.iter().any(|found| found == wanted), "{left:?}");
     }
 }

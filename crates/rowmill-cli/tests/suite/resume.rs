@@ -1,7 +1,7 @@
 //! Going on with an earlier run: what is skipped, what is sent again, what is mended
 //! and what is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::faults_support::{Home, Run, assert_all_ok, attempts};
 use rowmill_testkit::{Fault, Script, Simulator, When};
@@ -200,6 +200,46 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
         let args = ["--resume", "--accept-changes"];
         run_with(&home, &simulator, &changed).args(&args).ends_with(0).resumed(8, 2, 0);
         assert_all_ok(&home.envelopes(), home.read(changed.input).lines().count());
+    }
+}
+
+/// Sends the three rows of a folder, is killed while nothing is answered, and gives the keys of the requests.
+fn keys_until_killed(home: &Home, model: &str, args: &[&str]) -> BTreeSet<String> {
+    let simulator = Simulator::start_blocking(Script::new().hold_after(0));
+    let run = home.run_with(&[&["-i", "in.jsonl", "-o", "out.jsonl", "--parallel", "3"], args].concat());
+    let running = run.model(&simulator, model).start();
+    simulator.wait_until_blocking(|stats| stats.requests == 3);
+    running.kill();
+    let requests = simulator.requests();
+    requests.iter().map(|request| request.header("idempotency-key").unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_request_has_the_same_key_after_every_kill() {
+    let home = Home::with_rows(3);
+    let first = keys_until_killed(&home, "openai.m", &[]);
+    assert_eq!(first.len(), 3);
+    for _ in 0..2 {
+        assert_eq!(keys_until_killed(&home, "openai.m", &["--resume"]), first);
+    }
+}
+
+#[test]
+fn no_key_names_two_different_requests_although_settings_change_between_kills() {
+    let home = Home::with_rows(3);
+    home.write("instruction.md", "Be kind.");
+    home.write("schema.json", r#"{"type":"object","properties":{"a":{"type":"string"}}}"#);
+    let mut all = keys_until_killed(&home, "openai.m", &[]);
+    for (model, args) in [
+        ("openai.other", &[][..]),
+        ("openai.m?temperature=0.5", &[]),
+        ("openai.m", &["--instruction", "instruction.md"]),
+        ("openai.m", &["--json-schema", "schema.json"]),
+        ("openai.m", &["-p", "Say {{p}}"]),
+    ] {
+        let keys = keys_until_killed(&home, model, &[&["--resume", "--accept-changes"], args].concat());
+        assert!(keys.len() == 3 && keys.is_disjoint(&all), "{model} {args:?}: {keys:?} {all:?}");
+        all.extend(keys);
     }
 }
 

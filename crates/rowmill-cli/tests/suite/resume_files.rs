@@ -215,6 +215,43 @@ fn an_output_behind_a_link_stays_behind_the_link_and_keeps_its_permissions() {
     assert_eq!(home.names(), ["in.jsonl", "out.jsonl", "real.jsonl"]);
 }
 
+#[test]
+fn a_run_whose_header_was_lost_goes_on_from_its_ledger_as_the_message_says() {
+    let home = Home::with_rows(3);
+    killed_after(&home, "out.jsonl", 2, &[]);
+    // What is not in the ledger is nowhere.
+    home.write("out.jsonl", "");
+    let (header, ledger) = (".out.jsonl.rowmill/run.json", ".out.jsonl.rowmill/ledger-1.jsonl");
+    let (whole, answers) = (home.read(header), home.read(ledger));
+    let simulator = Simulator::start_blocking(Script::new());
+    for left in ["", "\0\0\0\0", "{\n  \"fo", whole.get(..whole.len() / 2).unwrap()] {
+        home.write(header, left);
+        for command in [&["--resume"][..], &["--work-dir", ".out.jsonl.rowmill", "--resume"]] {
+            home.run().on(&simulator).args(command).ends_with(1).says(&[
+                "error[RM1307]: `.out.jsonl.rowmill/run.json` is empty or cut short",
+                "help: run again with `--resume --accept-changes`",
+            ]);
+        }
+        let other = ["-i", "in.jsonl", "-o", "other.jsonl", "--work-dir", ".out.jsonl.rowmill"];
+        home.run_with(&other).on(&simulator).ends_with(1).says(&[
+            "error[RM1301]",
+            "left its ledger",
+            "`--resume`",
+        ]);
+        assert_eq!((home.read(header).as_str(), home.read(ledger)), (left, answers.clone()));
+    }
+    assert_eq!(simulator.stats().requests, 0);
+    home.run().on(&simulator).args(&["--resume", "--accept-changes"]).ends_with(0).resumed(2, 0, 1);
+    assert_all_ok(&home.envelopes(), 3);
+    assert_eq!(simulator.stats().requests, 1, "what the ledger had is not asked again");
+
+    killed_after(&home, "again.jsonl", 2, &[]);
+    home.write(".again.jsonl.rowmill/run.json", "");
+    home.run_with(&["-i", "in.jsonl", "-o", "again.jsonl", "--overwrite"]).on(&simulator).ends_with(0);
+    assert_all_ok(&home.json_lines("again.jsonl"), 3);
+    assert_eq!(names(&home.path(".again.jsonl.rowmill")), ["run.json"]);
+}
+
 const WITH_IDS: [&str; 3] = ["--resume", "--id-field", "id"];
 
 /// Twelve rows that have ids, of which the first run answers three before it is killed.

@@ -134,6 +134,39 @@ fn a_key_in_the_path_of_a_base_url_is_not_shown_wherever_that_comes_from() {
 }
 
 #[test]
+fn a_key_in_the_login_or_the_query_of_a_base_url_is_seen_nowhere_wherever_that_comes_from() {
+    let secret = "PLANTED9secret";
+    let echo = json!({"error": {"message": format!("there is no {secret} here")}});
+    for (login, query) in [
+        ("PLANTED9secret@", ""),
+        ("ann:PLANTED9secret@", ""),
+        ("", "?key=PLANTED9secret"),
+        ("", "?PLANTED9secret"),
+    ] {
+        for is_configured in [false, true] {
+            let fault = Fault::status(404).with_body(echo.to_string());
+            let (simulator, mut place) = scripted(Script::new().fault(When::Always, fault));
+            place.write_rows(1);
+            place.unset("GENERIC_BASE_URL");
+            let url = format!("{}/v1{query}", simulator.url().replace("://", &format!("://{login}")));
+            match is_configured {
+                true => place.write("rowmill.toml", format!("[providers.generic]\nbase_url = \"{url}\"\n")),
+                false => place.set("GENERIC_BASE_URL", &url),
+            }
+            let run = place.run_rows(&[&["-m", "generic.m", "--max-outage", "0"], EVERY_FILE].concat());
+            let listed = [&["models"][..], &["models", "--json"], &["models", "generic.m"]];
+            let [all, json, one] = listed.map(|arguments| place.rowmill(arguments).ok());
+            // There it is meant to be.
+            std::fs::remove_file(place.path("rowmill.toml")).ok();
+            assert_ne!(run.code, 0);
+            assert_nowhere(&place, &[&run, &all, &json, &one], secret);
+            assert!(simulator.stats().requests > 0, "{login}{query}: {}", run.stderr);
+            run.says("there is no *** here");
+        }
+    }
+}
+
+#[test]
 fn a_secret_in_an_id_is_nowhere_to_be_seen_and_its_row_is_known_again() {
     let (simulator, mut place) = simulated();
     let secret = "sk-PLANTED9secret";

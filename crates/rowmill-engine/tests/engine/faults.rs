@@ -6,11 +6,11 @@ use std::time::Duration;
 use rowmill_core::agent::{Agent, Cast, Kind, Member};
 use rowmill_core::limits::{Parallel, RateFlags, ShareSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{StopCause, run};
+use rowmill_engine::{Lane, LaneSettings, OnQuota, StopCause, run};
 use rowmill_testkit::{FakeModel, answer, busy, failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
-use crate::acting::{Acting, broken, refused, seconds};
+use crate::acting::{Acting, broken, exhausted, refused, seconds};
 use crate::support::{Bench, LANE, SHARE, lane, paced, shared, voice};
 
 /// A provider that is down for some seconds and answers after one otherwise.
@@ -121,6 +121,25 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
     let (plan, _watched) = bench.split();
     assert!(run(plan).await.unwrap().duration < seconds(400.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_can_be_added_to_no_moment_is_longer_than_any_patience_and_no_panic() {
+    // What providers ask for is read with a bound; a model of the program's own may say anything.
+    let for_ever = |error: CallError| CallError { retry_after: Some(Duration::MAX), ..error };
+    let errors: [fn() -> CallError; 3] = [|| refused(None), busy, exhausted];
+    for (failed, rows) in errors.into_iter().flat_map(|failed| [(failed, 300), (failed, 1)]) {
+        let model = Arc::new(Acting::new(move |_| (seconds(0.1), Err(for_ever(failed())))));
+        let mut bench = Bench::new(rows, model.clone());
+        let share = ShareSettings { max_outage: seconds(40.0), ..SHARE };
+        let settings = LaneSettings { share, on_quota: OnQuota::Stop };
+        bench.crew().voices[0].lanes = shared(vec![lane("model", model, settings)]);
+        let (plan, watched) = bench.split();
+        let end = run(plan).await.unwrap();
+        let outcomes = watched.outcomes();
+        assert!(!outcomes.contains(&"InternalError".to_owned()), "{}: {outcomes:?}", failed());
+        assert!(end.duration < seconds(400.0), "{}: {:?}", failed(), end.duration);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,6 +256,25 @@ async fn another_model_is_asked_when_the_tries_of_a_row_are_used_up() {
     let of = |row: &str| prompts.iter().filter(|prompt| *prompt == row).count();
     assert_eq!((prompts.len(), of("3"), of("9")), (3, 1, 2), "it has tries of its own");
     assert_eq!(watched.envelopes()[8]["error"]["attempts"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_one_key_for_all_its_tries_and_another_one_at_another_model() {
+    let first = Arc::new(FakeModel::default().script("1", vec![Err(broken()), Err(broken())]));
+    let second = Arc::new(FakeModel::default());
+    let mut bench = Bench::new(1, first.clone());
+    let named = |name: &str, model| Lane { identity: name.into(), ..lane(name, model, LANE) };
+    bench.crew().voices[0].lanes =
+        shared(vec![named("first", first.clone()), named("second", second.clone())]);
+    bench.plan.worker.retry.retries = 1;
+    let (plan, watched) = bench.split();
+    run(plan).await.unwrap();
+    assert_eq!(watched.outcomes(), ["ok"]);
+    let keys = |model: &FakeModel| model.seen().into_iter().map(|call| call.key).collect::<Vec<_>>();
+    let (tries, instead) = (keys(&first), keys(&second));
+    assert_eq!((tries.len(), instead.len()), (2, 1));
+    assert_eq!(tries[0], tries[1]);
+    assert_ne!(tries[0], instead[0], "its body names another model");
 }
 
 #[tokio::test(start_paused = true)]

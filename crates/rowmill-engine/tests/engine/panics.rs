@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use rowmill_core::ports::{Dataset, Position, Published, Room, RowSource, Sink};
@@ -11,6 +12,7 @@ use rowmill_engine::{StopCause, run};
 use rowmill_testkit::{FakeDataset, FakeModel};
 use rowmill_types::{Problem, ProblemCode, SourceRow};
 
+use crate::acting::seconds;
 use crate::support::Bench;
 
 /// A source that panics once it has given its rows.
@@ -43,6 +45,30 @@ impl RowSource for PanickingBetween {
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
         assert!(!self.has_given, "the source broke between two reads");
+        Poll::Ready(())
+    }
+
+    fn position(&self) -> Position {
+        self.source.position()
+    }
+}
+
+/// A source that panics where the loop itself asks it whether there is more, once it has given a row.
+struct PanickingOnLoop {
+    source: Box<dyn RowSource>,
+    has_given: bool,
+    /// The thread of the loop.
+    home: ThreadId,
+}
+
+impl RowSource for PanickingOnLoop {
+    fn read(&mut self, batch: &mut Vec<SourceRow>, room: Room) -> Result<bool, Problem> {
+        self.has_given = true;
+        self.source.read(batch, Room { rows: 1, ..room }).map(|_| true)
+    }
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        assert!(!self.has_given || thread::current().id() != self.home, "the source broke on the loop");
         Poll::Ready(())
     }
 
@@ -96,12 +122,30 @@ async fn a_panic_of_the_thread_that_reads_is_no_end_of_the_input_either() {
     );
 }
 
+#[tokio::test]
+async fn a_source_that_panics_on_the_loop_stops_the_run_with_a_problem_like_any_other() {
+    let mut bench = Bench::new(0, Arc::new(FakeModel::default()));
+    let texts = (1..=300).map(|number| format!("{{\"p\":\"{number}\"}}"));
+    let source = FakeDataset::from_texts(texts).open().unwrap();
+    let home = thread::current().id();
+    bench.plan.source = Box::new(PanickingOnLoop { source, has_given: false, home });
+    let (plan, watched) = bench.split();
+    let problem = problem(run(plan).await.unwrap().stopped);
+    assert_eq!(problem.code, ProblemCode::Internal);
+    let told = (problem.message.as_str(), problem.cause.as_deref());
+    assert_eq!(told, ("reading the input failed", Some("the source broke on the loop")));
+    let answered = watched.numbers();
+    assert!(!answered.is_empty() && answered.iter().copied().eq(1..=answered.len() as u64), "{answered:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_panics_stops_the_run_instead_of_keeping_it_waiting() {
     // More than may wait for the publisher.
     let model = FakeModel::default().delay(Duration::from_secs(1));
     let mut bench = Bench::new(5_000, Arc::new(model));
     bench.plan.sinks.ordered.push(Box::new(PanickingSink));
+    // A run that is kept waiting ends here, and for another reason.
+    bench.plan.stop_rules.deadline = Some(seconds(5_000.0));
     let (plan, watched) = bench.split();
     let problem = problem(run(plan).await.unwrap().stopped);
     assert!(problem.message.contains("every record is in the ledger"), "{problem:?}");

@@ -250,6 +250,7 @@ pub(crate) fn lane(name: &str, model: Arc<dyn Model>, settings: LaneSettings) ->
         max_output: settings.share.max_output,
         output_caps: None,
         fixed_bytes: 0,
+        identity: String::new(),
     }
 }
 

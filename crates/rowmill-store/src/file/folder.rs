@@ -12,6 +12,7 @@ use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_opti
 use super::disk::{Disk, SystemDisk};
 use super::header::{FORMAT, FileHeader};
 use super::ledger::cannot_write;
+use super::lost_header::{BEGINNING, is_cut};
 use crate::answers::SqliteAnswers;
 
 const HEADER: &str = "run.json";
@@ -45,7 +46,7 @@ fn beginning(file: &Path) -> &'static [u8] {
         Some(ENVELOPES) => b"{\"id\":",
         Some(RESERVE) => b"\0",
         // A run was killed before its header was put in its place.
-        Some(NEW_HEADER) => b"{\n  \"format\":",
+        Some(NEW_HEADER) => BEGINNING,
         Some(name) if name.starts_with("ledger-") => b"{\"event\":",
         Some(name) if is_recorded(name) => b"{\"number\":",
         _ => b"",
@@ -53,7 +54,7 @@ fn beginning(file: &Path) -> &'static [u8] {
 }
 
 /// Whether a file has the name of rows that a query gave.
-fn is_recorded(name: &str) -> bool {
+pub(super) fn is_recorded(name: &str) -> bool {
     name.starts_with("rows-") && name.ends_with(".jsonl")
 }
 
@@ -199,20 +200,20 @@ impl WorkFolder {
             Err(_) => true,
         };
         match fs::read(&header) {
-            Ok(bytes) => {
+            Ok(bytes) if !is_cut(&bytes) => {
                 let found = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap_or_default();
                 let is_header = found.get("format").is_some() && found.get("run").is_some();
                 (!is_header).then_some(header)
             }
             // Without a header nothing says that the others are ours, so each has to show it.
-            Err(_) => {
+            _ => {
                 let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
                 let answers = SqliteAnswers::foreign_files_in(&path.join(ANSWERS));
                 entries
                     .filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(Self::owns))
                     .chain(answers)
                     // A run that was killed while it read standard input leaves its copy.
-                    .filter(|file| !is_spool(file))
+                    .filter(|file| !is_spool(file) && *file != header)
                     .find(|file| file.is_file() && !is_ours(file, beginning(file)))
             }
         }
@@ -221,7 +222,7 @@ impl WorkFolder {
     /// The files of the folder at `path` that are written in place, there or not.
     #[must_use]
     pub fn files_in(path: &Path) -> Vec<PathBuf> {
-        let ledger = Self::of(path).header().ok().flatten().map_or(1, |header| header.generation);
+        let ledger = Self::of(path).part().ok().flatten().map_or(1, |(generation, _)| generation);
         let names = [HEADER, RESERVE, ENVELOPES].map(str::to_owned);
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
     }
@@ -290,6 +291,9 @@ impl WorkFolder {
             }
             Err(error) => return Err(unusable("cannot be read").cause(error)),
         };
+        if is_cut(&bytes) {
+            return if self.has_lost_header() { Err(self.lost_header_problem()) } else { Ok(None) };
+        }
         let header: FileHeader = serde_json::from_slice(&bytes)
             .map_err(|error| unusable("is not the header of a run").cause(error))?;
         if header.format != FORMAT {
@@ -382,14 +386,14 @@ impl WorkFolder {
     ///
     /// The header cannot be removed.
     pub(super) fn forget_run(&self) -> Result<(), Problem> {
-        let header = self.header().ok().flatten();
+        let part = self.part().ok().flatten();
         let path = self.path.join(HEADER);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_write(&path, &error)),
             _ => {}
         }
-        if let Some(header) = header {
-            self.forget_ledgers(header.generation);
+        if let Some((generation, _)) = part {
+            self.forget_ledgers(generation);
         }
         Ok(())
     }

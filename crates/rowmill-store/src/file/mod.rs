@@ -4,6 +4,7 @@ mod disk;
 mod folder;
 mod header;
 mod ledger;
+mod lost_header;
 mod scan;
 mod store;
 

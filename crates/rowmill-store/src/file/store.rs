@@ -33,10 +33,10 @@ impl FileRunStore {
 
     fn scan_file(
         &self,
-        header: &FileHeader,
+        generation: u32,
         see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
     ) -> Result<Scanned, Problem> {
-        scan(&self.folder.ledger(header), see)
+        scan(&self.folder.ledger_path(generation), see)
     }
 }
 
@@ -51,9 +51,9 @@ impl RunStore for FileRunStore {
 
     fn prepare(&self, header: RunHeader, room: LedgerRoom) -> Result<PreparedRun, Problem> {
         // A header that cannot be read names no ledger that anyone could go on with.
-        let before = self.folder.header().ok().flatten();
-        let generation = before.as_ref().map_or(1, |before| before.generation + 1);
-        let epoch = before.map_or(header.epoch, |before| before.run.epoch).next();
+        let before = self.folder.part().ok().flatten();
+        let generation = before.map_or(1, |(generation, _)| generation + 1);
+        let epoch = before.map_or(header.epoch, |(_, epoch)| epoch).next();
         let header = FileHeader::new(generation, RunHeader { epoch, ..header });
         // Emptied before the header names it, so that no line of an older run can count.
         let ledger = self.open(&header, 0, room);
@@ -80,12 +80,12 @@ impl RunStore for FileRunStore {
     }
 
     fn take_up(&self, header: RunHeader, room: LedgerRoom) -> Result<OpenLedger, Problem> {
-        let before = self.folder.header()?;
-        let generation = before.as_ref().map_or(1, |before| before.generation);
-        let epoch = before.as_ref().map_or(header.epoch, |before| before.run.epoch).next();
-        // A ledger that no header names counts for nothing.
-        let length = match &before {
-            Some(before) => self.scan_file(before, &mut |_| Ok(()))?.length,
+        let before = self.folder.part()?;
+        let (generation, epoch) = before.unwrap_or((1, header.epoch));
+        let epoch = epoch.next();
+        // A ledger that no header names, or ever named, counts for nothing.
+        let length = match before {
+            Some((generation, _)) => self.scan_file(generation, &mut |_| Ok(()))?.length,
             None => 0,
         };
         let header = FileHeader::new(generation, RunHeader { epoch, ..header });
@@ -98,19 +98,17 @@ impl RunStore for FileRunStore {
         &self,
         see: &mut dyn FnMut(ScannedEvent<'_>) -> Result<(), Problem>,
     ) -> Result<LedgerPosition, Problem> {
-        let Some(header) = self.folder.header()? else { return Ok(LedgerPosition::START) };
-        Ok(LedgerPosition::from_key(self.scan_file(&header, see)?.length))
+        let Some((generation, _)) = self.folder.part()? else { return Ok(LedgerPosition::START) };
+        Ok(LedgerPosition::from_key(self.scan_file(generation, see)?.length))
     }
 
     fn reader(&self) -> Result<Box<dyn RecordReader>, Problem> {
-        let generation = self.folder.header()?.map_or(1, |header| header.generation);
+        let generation = self.folder.part()?.map_or(1, |(generation, _)| generation);
         Ok(Box::new(FileReader::open(self.folder.ledger_path(generation))?))
     }
 
     fn finish(&self, header: RunHeader, retention: Retention) -> Result<(), Problem> {
-        let before = self.folder.header()?;
-        let generation = before.as_ref().map_or(1, |before| before.generation);
-        let epoch = before.map_or(header.epoch, |before| before.run.epoch);
+        let (generation, epoch) = self.folder.part()?.unwrap_or((1, header.epoch));
         let header = RunHeader { epoch, ..header };
         match retention {
             Retention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,

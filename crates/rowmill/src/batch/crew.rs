@@ -165,7 +165,10 @@ impl Scene {
     fn voice(&self, inner: &Inner, brief: Brief) -> Result<Spoken, Problem> {
         let own = brief_identity(&brief);
         let (model, lane) = match &inner.asked {
-            Asked::Own { name, make } => (name.clone(), self.own_lane(inner, name, make(&brief)?)?),
+            Asked::Own { name, make } => {
+                let lane = self.own_lane(inner, name, make(&brief)?)?;
+                (name.clone(), Lane { identity: digest(&format!("{name}\n{own}")), ..lane })
+            }
             Asked::Model(name) => return self.known_voice(inner, name, brief),
             Asked::Cards { .. } => return Err(Problem::new(ProblemCode::Internal, "cards have voices")),
         };
@@ -217,6 +220,7 @@ impl Scene {
             // A model of the program need not know of a limit that a request sets.
             output_caps: None,
             fixed_bytes: 0,
+            identity: String::new(),
         })
     }
 }
@@ -280,6 +284,7 @@ pub(super) fn function_crew(model: Arc<dyn Model>, keeps_answers: bool) -> Resul
         max_output: None,
         output_caps: None,
         fixed_bytes: 0,
+        identity: String::new(),
     };
     let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
     let voices = vec![Voice { lanes: vec![Arc::new(lane)], files }];

@@ -2,21 +2,35 @@
 //! spent its calls. Here dropping what runs cancels it, a `Stop` drains or aborts it, a deadline
 //! ends it, and every item is accounted for.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::pin::pin;
+use std::process::Command;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join, select};
 use rowmill::cache::{SqliteAnswers, stats};
-use rowmill::{Batch, BatchCause, ErrorKind, Event, Item, ReturnError, ReturnNone, Stop, StopCause};
+use rowmill::{
+    Batch, BatchCause, Control, Environment, ErrorKind, Event, InputSpec, Item, Location, Observer, Output,
+    ReturnError, ReturnNone, RunSpec, Stop, StopCause, run,
+};
 use rowmill_core::ports::Model;
+use rowmill_store::file::WorkFolder;
 use rowmill_testkit::{Simulator, answer};
 use rowmill_types::{CallError, Completion, Request};
 use rusqlite::Connection;
-use tokio::sync::watch;
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, watch};
 
 use crate::kit::{At, MODEL, Room, accounts, answered, ask, echoing, own};
+
+/// How long something is waited for that is bound to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A batch whose items never end.
 fn endless(room: &Room) -> Batch<usize, ()> {
@@ -75,7 +89,7 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
     // A run that writes to the same cache for long.
     let other = Connection::open(SqliteAnswers::file_in(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let room = Room::default();
         let entered = room.clone();
@@ -86,6 +100,97 @@ fn dropping_the_future_waits_for_no_cache_and_loses_none_of_its_answers() {
     });
     drop(runtime);
     assert_eq!(stats(folder.path()).unwrap().entries, 9);
+}
+
+/// A run over these rows to a file in the same folder, which is made.
+fn run_of_files(folder: &Path, rows: &str) -> RunSpec {
+    std::fs::create_dir_all(folder).unwrap();
+    let input = folder.join("rows.jsonl");
+    std::fs::write(&input, rows).unwrap();
+    RunSpec::new(InputSpec::new(Location::File(input), None), Output::File(folder.join("out.jsonl")))
+}
+
+/// Counts the rows that have ended.
+struct Counting(Room);
+
+impl Observer for Counting {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::Ended { .. } = event {
+            drop(self.0.enter());
+        }
+    }
+}
+
+#[test]
+fn dropping_the_future_of_a_run_of_files_waits_for_no_cache_and_loses_none_of_its_answers() {
+    let home = tempfile::tempdir().unwrap();
+    let cache = home.path().join("cache");
+    let simulator = Simulator::start_blocking(echoing().hold_after(9));
+    let variables = [("GENERIC_BASE_URL", format!("{}/v1", simulator.url()))];
+    let control = Control::quiet_in(Environment::of_variables(variables));
+    let spec = |name: &str, rows: usize| {
+        let rows: String = (0..rows).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+        let mut spec = run_of_files(&home.path().join(name), &rows);
+        spec.work.model = MODEL.into();
+        spec.work.cache = Some(cache.clone());
+        spec
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(run(spec("one", 1), &control)).unwrap();
+    // A run that writes to the same cache for long.
+    let other = Connection::open(SqliteAnswers::file_in(&cache)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    runtime.block_on(async {
+        let room = Room::default();
+        let control = Control { observer: Arc::new(Counting(room.clone())), ..control.clone() };
+        let run = Box::pin(run(spec("ten", 10), &control));
+        drop(select(run, pin!(room.until_ever(9))).await);
+        // Were the end of the cache waited for, it would have given up by now.
+        other.execute_batch("COMMIT").unwrap();
+    });
+    drop(runtime);
+    assert_eq!(stats(&cache).unwrap().entries, 9);
+}
+
+#[test]
+fn dropping_the_future_of_a_run_of_files_keeps_others_away_until_nothing_is_written_any_more() {
+    let home = tempfile::tempdir().unwrap();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    // One failed row with its input, which is more than a pipe takes at once.
+    let mut spec = run_of_files(home.path(), &format!("{{\"n\":\"{}\"}}\n", "x".repeat(1 << 20)));
+    let (output, errors) = (home.path().join("out.jsonl"), home.path().join("errors"));
+    assert!(Command::new("mkfifo").arg(&errors).status().unwrap().success());
+    spec.work.model = "silent".into();
+    spec.include_input = true;
+    spec.error_output = Some(errors.clone());
+    let (begun, (go_on, waiting)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
+    let told = Arc::clone(&begun);
+    let reader = std::thread::spawn(move || {
+        let mut pipe = File::open(errors).unwrap();
+        pipe.read_exact(&mut [0]).unwrap();
+        told.notify_one();
+        // A test that fails meanwhile closes the channel, and nobody must wait for a reader then.
+        waiting.recv().ok();
+        let mut rest = String::new();
+        pipe.read_to_string(&mut rest).unwrap();
+        rest
+    });
+    let control = Control::quiet_in(Environment::of_variables(Vec::<(String, String)>::new()));
+    runtime.block_on(async {
+        drop(select(Box::pin(run(spec, &control)), pin!(begun.notified())).await);
+    });
+    let folder = WorkFolder::of(&WorkFolder::beside(&output));
+    let held = File::open(&output).unwrap();
+    assert!(folder.lock().is_err(), "the ledger is read for what is still to be written");
+    assert!(held.try_lock().is_err(), "the output may still get a line");
+    go_on.send(()).unwrap();
+    let began = Instant::now();
+    while folder.lock().is_err() || held.try_lock().is_err() {
+        assert!(began.elapsed() < PATIENCE, "the locks are kept for good");
+        std::thread::yield_now();
+    }
+    let rest = reader.join().unwrap();
+    assert!(rest.len() > 1 << 20 && rest.ends_with('\n'), "the line is whole: {} bytes", rest.len());
 }
 
 #[tokio::test]
@@ -127,7 +232,7 @@ async fn dropping_the_stream_ends_the_thread_that_asks_the_iterator() {
     assert_eq!(item, index + 1);
     drop(stream);
     tokio::task::yield_now().await;
-    gone.recv_timeout(Duration::from_secs(30)).unwrap();
+    gone.recv_timeout(PATIENCE).unwrap();
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod functions;
 mod handle_exceptions;
 mod input_map;
 mod isolation;
+mod keys;
 mod kit;
 mod ledger;
 mod ledger_ids;

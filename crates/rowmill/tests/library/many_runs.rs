@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use futures_util::future::{join, join_all, select};
 use rowmill::{Batch, Item, Limits, Worker};
@@ -19,6 +20,9 @@ const ITEMS: usize = 3;
 
 /// Threads of the runtime for work that blocks: far fewer than there are runs.
 const BLOCKING: usize = 4;
+
+/// How long somebody waits for what is bound to happen, so that a test in which it does not happen ends by itself.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING).build().unwrap()
@@ -110,12 +114,35 @@ fn a_function_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let receiver = std::sync::Mutex::new(receiver);
     // It computes, so to speak, until the other batch has ended.
     let slow = Batch::over([7]).worker_fn(move |item: Item<i32>| {
-        receiver.lock().unwrap().recv().unwrap();
+        receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         async move { Ok(*item) }
     });
     let quick = async {
         let results = Batch::over(0..500).worker_fn(async |item: Item<i32>| Ok(*item)).run().await;
-        sender.send(()).unwrap();
+        // Nobody listens any more where the wait was given up.
+        sender.send(()).ok();
+        results
+    };
+    let (slow, quick) = runtime.block_on(join(slow.run(), quick));
+    assert_eq!((slow.unwrap().items, quick.unwrap().items.len()), (vec![7], 500));
+}
+
+#[test]
+fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let (begun, (sender, receiver)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
+    let (told, receiver) = (Arc::clone(&begun), std::sync::Mutex::new(receiver));
+    // It computes, so to speak, until the other batch has ended.
+    let slow = Batch::over([7]).worker_fn(async |item: Item<i32>| Ok(*item)).output(move |done| {
+        told.notify_one();
+        receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
+        done.answer
+    });
+    let quick = async {
+        // It must not end before the output begins.
+        begun.notified().await;
+        let results = Batch::over(0..500).worker_fn(async |item: Item<i32>| Ok(*item)).run().await;
+        sender.send(()).ok();
         results
     };
     let (slow, quick) = runtime.block_on(join(slow.run(), quick));
