@@ -41,6 +41,9 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "the disk is full: make room and give the same command again"
         }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on file sizes (`ulimit -f`, or a quota) and give the same command again"
+        }
         _ => "lead standard output somewhere else and give the same command again",
     };
     Err(Problem::new(ProblemCode::WriteFailed, "cannot write standard output").cause(error).hint(hint))

@@ -14,7 +14,7 @@ use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::settings::{ACCEPT_CHANGES, OVERWRITE};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{Problem, ProblemCode, Words, hint_of_no_room};
 
 use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
@@ -93,11 +93,9 @@ pub(crate) fn prepare_fresh(
 
 /// Nothing can be resumed of a run that did not begin.
 fn without_run(problem: Problem) -> Problem {
-    match &problem.hint {
-        Some(hint) if hint.starts_with("the disk is full") => {
-            problem.hint("the disk is full: make room and give the same command again; nothing was sent")
-        }
-        _ => problem,
+    match problem.hint.as_deref().and_then(hint_of_no_room) {
+        Some(remedy) => problem.hint(format!("{remedy} and give the same command again; nothing was sent")),
+        None => problem,
     }
 }
 
