@@ -285,3 +285,33 @@ fn duckdb_reads_parquet_tabs_and_lists_of_json_as_the_run_was_told() {
         .code(1)
         .says("error[RM1062]: `--sql-engine duckdb` needs an input that is made of files");
 }
+
+#[test]
+fn duckdb_sees_no_keys_of_providers() {
+    let key = "sk-planted-1234567890";
+    let mut program = place_with("duckdb-cli/duckdb_cli", "duckdb");
+    program.set("OPENAI_API_KEY", key);
+    program.write("rows.jsonl", "{\"id\":1}\n");
+    let query = "SELECT coalesce(getenv('OPENAI_API_KEY'), '') AS key, getenv('HOME') AS home FROM input";
+    run(&program, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb"]).ok();
+    assert_eq!(
+        seen(&program),
+        [json!({"key": "", "home": program.path("").to_string_lossy().trim_end_matches('/')})]
+    );
+
+    // Python imports this module before anything else.
+    let mut package = place_with_duckdb();
+    package.set("OPENAI_API_KEY", key);
+    let site = package.path("site");
+    package.set("PYTHONPATH", &site.to_string_lossy());
+    package.write(
+        "site/sitecustomize.py",
+        "import os\nopen(os.path.join(os.environ['HOME'], 'variables'), 'a').write(repr(dict(os.environ)))\n",
+    );
+    package.write("rows.jsonl", "{\"id\":1}\n");
+    run(&package, "rows.jsonl", &["--sql", "SELECT id FROM input", "--sql-engine", "duckdb"]).ok();
+    assert_eq!(seen(&package), [json!({"id": 1})]);
+    let variables = package.read("variables");
+    assert!(variables.contains("'PYTHONPATH'") && variables.contains("'TMPDIR'"), "{variables}");
+    assert!(!variables.contains("OPENAI") && !variables.contains(key), "{variables}");
+}
