@@ -41,6 +41,9 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Problem> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "the disk is full: free some space and run the same command again"
         }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on file sizes (`ulimit -f`, or a quota) and run the same command again"
+        }
         _ => "redirect standard output elsewhere and run the same command again",
     };
     Err(Problem::new(ProblemCode::WriteFailed, "cannot write to standard output").cause(error).hint(hint))

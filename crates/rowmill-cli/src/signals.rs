@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP.
+//! Ctrl-C, SIGTERM and SIGHUP, and SIGXFSZ, the signal of a file that may not grow.
 
 use std::process::{Command, Stdio};
 
@@ -20,20 +20,26 @@ pub(crate) struct Signals {
     terminate: Signal,
     /// `None` where SIGHUP is ignored, as by `nohup`, and must stay so.
     hangup: Option<Signal>,
-    /// Listened to so that a file that may not grow any more is an error of the write and not the
-    /// end of the process.
-    _file_size: Signal,
 }
 
 /// SIGXFSZ, which has no name in tokio.
 const FILE_SIZE: i32 = 25;
 
+/// From now on, a write to a file that may not become any larger (`ulimit -f`) fails. Without this, the signal ends the
+/// process, and nobody is told why.
+pub(crate) fn outlive_file_size_limit() {
+    // The handler stays when runtime and listener are gone. A signal that is ignored would be ignored by every
+    // process that is started later, too. Where there can be no handler, the process ends as it did.
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let _inside = runtime.enter();
+    drop(signal(SignalKind::from_raw(FILE_SIZE)));
+}
+
 impl Signals {
     pub(crate) fn listen() -> std::io::Result<Self> {
         let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let file_size = signal(SignalKind::from_raw(FILE_SIZE))?;
-        Ok(Self { interrupt, terminate, hangup, _file_size: file_size })
+        Ok(Self { interrupt, terminate, hangup })
     }
 
     pub(crate) async fn next(&mut self) -> Asked {

@@ -258,4 +258,18 @@ mod tests {
         write_line(&Row::parse(3, "{\n \"a\": 1.50,\n \"b\": \"x y\"\n}".into()), &mut line);
         assert_eq!(line, "{\"number\":3,\"row\":{\"a\":1.50,\"b\":\"x y\"}}\n");
     }
+
+    #[test]
+    fn recorded_rows_take_little_more_than_their_text() {
+        let home = tempfile::tempdir().unwrap();
+        let (input, path) = (home.path().join("in.jsonl"), home.path().join("rows"));
+        let line = |n: usize| format!("{{ \"n\" : {n}, \"text\" : \"{}\" }}\n", "x".repeat(50));
+        let text: String = (0..1_000).map(line).collect();
+        std::fs::write(&input, &text).unwrap();
+        let rows = dataset(&InputSpec::new(Location::File(input), Some(Format::Jsonl))).unwrap();
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        drop(record_rows(rows, file, &path).unwrap());
+        let held = std::fs::metadata(&path).unwrap().len() as usize;
+        assert!(held <= text.len() + 1_000 * 25, "{held} bytes for {} of text", text.len());
+    }
 }

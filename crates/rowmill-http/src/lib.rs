@@ -17,6 +17,7 @@ pub use client::{HttpClient, Target, tls_config};
 pub use failure::HttpFailure;
 pub use http::Method;
 pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+pub use proxies::Proxies;
 pub use reqwest::Url;
 pub use retrieval::{Credential, Extent, Redirects, Retrieval, Retrieved};
 pub use timeouts::Timeouts;

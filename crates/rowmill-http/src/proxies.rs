@@ -5,7 +5,7 @@ use rowmill_types::Secret;
 
 /// Addresses of proxies. They may hold passwords.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Proxies {
+pub struct Proxies {
     http: Option<Secret>,
     https: Option<Secret>,
     all: Option<Secret>,
@@ -15,7 +15,8 @@ pub(crate) struct Proxies {
 
 impl Proxies {
     /// Takes them from variables.
-    pub(crate) fn of_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
+    #[must_use]
+    pub fn of_environment(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let first = |names: [&str; 2]| {
             names.into_iter().find_map(|name| environment(name).filter(|value| !value.is_empty()))
         };
@@ -36,7 +37,8 @@ impl Proxies {
 
     /// A client that uses these proxies, and no others that the process may know of. An address that cannot be
     /// one of a proxy is passed over.
-    pub(crate) fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
+    #[must_use]
+    pub fn given_to(&self, client: ClientBuilder) -> ClientBuilder {
         let address = |proxy: &Option<Secret>| proxy.as_ref().map(|proxy| proxy.reveal().to_owned());
         let named = [
             address(&self.http).and_then(|proxy| Proxy::http(proxy).ok()),

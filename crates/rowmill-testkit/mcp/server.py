@@ -561,6 +561,7 @@ def options():
     parser.add_argument("--silent", action="store_true", help="never answer anything")
     parser.add_argument("--stubborn", action="store_true", help="do not end with stdin, nor when asked to")
     parser.add_argument("--child", action="store_true", help="start a process and print its number on stderr")
+    parser.add_argument("--own-session", action="store_true", help="start that process in a session of its own")
     parser.add_argument("--once", metavar="FILE", help="end at once if FILE exists, else make it and serve")
     parser.add_argument("--header", help="nothing; a secret that stands in a command line")
     parser.add_argument("--ignore", help="the same")
@@ -574,7 +575,8 @@ def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if OPTIONS.child:
         # It holds the pipes of this process, as servers behind `npx` do.
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        sleep = [sys.executable, "-c", "import time; time.sleep(3600)"]
+        child = subprocess.Popen(sleep, start_new_session=OPTIONS.own_session)
         notify(f"child {child.pid}")
     if OPTIONS.exit is not None:
         print(f"cannot open the database (token {os.environ.get('TEST_SECRET')})", file=sys.stderr)

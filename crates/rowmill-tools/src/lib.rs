@@ -15,9 +15,10 @@ mod unknown;
 
 pub use limited::ParallelLimits;
 pub use mcp::{
-    AuthConfig, Filter, Idempotent, IdempotentConfig, Login, MaxParallel, MaxParallelConfig, Mcp, McpServer,
-    McpServerConfig, McpSettings, OAuth, OfferedKind, OfferedTool, Person, ProtocolConfig, ProtocolMode,
-    Reconnect, SignIn, Span, Transport, View, begin_login, forget_tokens, kept_tokens, token_path,
+    AuthConfig, AuthorizationSettings, Filter, Idempotent, IdempotentConfig, Login, MaxParallel,
+    MaxParallelConfig, Mcp, McpServer, McpServerConfig, McpSettings, OAuth, OfferedKind, OfferedTool, Person,
+    ProtocolConfig, ProtocolMode, Reconnect, SignIn, Span, Transport, View, begin_login, forget_tokens,
+    kept_tokens, token_path,
 };
 pub use python::{
     AgentHook, Entrypoint, FunctionTool, LifecycleHook, ModelDescription, ModelFailure, Moment,

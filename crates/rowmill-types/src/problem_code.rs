@@ -100,7 +100,7 @@ problem_codes! {
     RunUnusable = "RM1308", "There is no run to export, nothing is in it yet, or it lacks what the table needs.",
         "Give the output of a run or its work folder to `rowmill export`.";
     WriteFailed = "RM1401", "A file could not be written. Everything answered before is kept.",
-        "Make room or correct permissions, then {do:run_again}.";
+        "Make room, raise the limit on file sizes (`ulimit -f`) or correct permissions, then {do:run_again}.";
     CacheUnusable = "RM1501", "The store of answers cannot be used: it is damaged, of another format, or cannot be opened.",
         "Name another folder with {cache}, or move the file that the message names away to begin an empty store.";
     ToolServer = "RM1601", "An MCP server that an agent needs does not start, cannot be reached, or refuses the credential; nothing was sent.",

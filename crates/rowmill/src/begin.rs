@@ -15,10 +15,11 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::answers::restore;
 use crate::prepare;
-use crate::resume::{Beginning, NewRun, RunFiles, fresh, prepare_fresh, resumed, telemetry_base};
+use crate::resume::{Beginning, NewRun, RunFiles, fresh, prepare_fresh, resumed};
 use crate::run_place::{LedgerSettings, RunPlace};
 use crate::sides::sides;
 use crate::spec::{Output, RunSpec};
+use crate::telemetry_file::telemetry_base;
 use crate::traces;
 
 /// What is ours for the length of the run, and what it begins from.

@@ -11,7 +11,7 @@ use rowmill_data::output::Claim;
 use rowmill_data::table::{InputPart, TableTarget, draft, tables_in};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{JSON_SCHEMA, OVERWRITE, WORK_DIR};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{Problem, ProblemCode, Words, hint_of_no_room};
 
 use crate::all_envelopes::all_envelopes;
 use crate::environment::Environment;
@@ -126,7 +126,8 @@ fn without_resume(problem: Problem) -> Problem {
             problem.hint(format!("use {OVERWRITE} to replace it, or choose another place"))
         }
         ProblemCode::WriteFailed => {
-            problem.hint("make room there, or choose another place; nothing of the run was changed")
+            let remedy = problem.hint.as_deref().and_then(hint_of_no_room).unwrap_or("make room there");
+            problem.hint(format!("{remedy}, or choose another place; nothing of the run was changed"))
         }
         _ => problem,
     }

@@ -123,7 +123,7 @@ pub async fn head(mut spec: HeadSpec) -> Result<Head, Problem> {
         if !input.rereadable() {
             input = spool(&spec.input, temp.path(), WorkFolder::SPOOL)?;
         }
-        let narrowing = Narrowing { temp: temp.path(), warn: &spec.notice };
+        let narrowing = Narrowing { temp: temp.path(), warn: &spec.notice, environment: &spec.environment };
         input = chosen_columns(chosen_rows(input, &spec.query, &spec.input, &narrowing)?, &spec.query)?;
     }
     let mut head = look(&*input, spec.rows, template.as_ref())?;

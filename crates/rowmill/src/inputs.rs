@@ -62,7 +62,7 @@ pub(crate) struct OpenedInput {
 pub(crate) fn open(
     spec: &RunSpec,
     folder: &Path,
-    warn: &Tell,
+    (warn, environment): (&Tell, &Environment),
     wanted: &[WantedColumn],
 ) -> Result<OpenedInput, Problem> {
     let mut input = dataset(&spec.input)?;
@@ -71,7 +71,7 @@ pub(crate) fn open(
         input = spool(&spec.input, folder, WorkFolder::SPOOL)?;
     }
     let documents = input.own_id().is_some();
-    let (narrowed, recording) = narrowed(Arc::clone(&input), spec, folder, warn)?;
+    let (narrowed, recording) = narrowed(Arc::clone(&input), spec, folder, (warn, environment))?;
     if !narrowed.rereadable() {
         let rows = checked_stream(narrowed, wanted.to_vec());
         return Ok(OpenedInput { input, rows, recording });
@@ -122,7 +122,7 @@ fn narrowed(
     input: Arc<dyn Dataset>,
     spec: &RunSpec,
     folder: &Path,
-    warn: &Tell,
+    (warn, environment): (&Tell, &Environment),
 ) -> Result<(Arc<dyn Dataset>, Recording), Problem> {
     let query = &spec.query;
     if query.is_empty() {
@@ -138,16 +138,17 @@ fn narrowed(
             .into(),
         );
     }
-    let narrowing = Narrowing { temp: folder, warn };
+    let narrowing = Narrowing { temp: folder, warn, environment };
     let chosen = chosen_rows(input, query, &spec.input, &narrowing)?;
     let (chosen, recording) = recorded(spec, folder, warn, chosen)?;
     Ok((chosen_columns(chosen, query)?, recording))
 }
 
-/// Where a query keeps its files, and who hears what it cannot see.
+/// Where a query keeps its files, who hears what it cannot see, and what it may know of the environment.
 pub(crate) struct Narrowing<'n> {
     pub(crate) temp: &'n Path,
     pub(crate) warn: &'n Tell,
+    pub(crate) environment: &'n Environment,
 }
 
 /// The rows of an input that a query gives, or that satisfy its condition.
@@ -155,7 +156,7 @@ pub(crate) fn chosen_rows(
     input: Arc<dyn Dataset>,
     query: &Query,
     place: &InputSpec,
-    Narrowing { temp, warn }: &Narrowing<'_>,
+    Narrowing { temp, warn, environment }: &Narrowing<'_>,
 ) -> Result<Arc<dyn Dataset>, Problem> {
     let settings = SqlSettings { temp, types: &query.types };
     match (&query.sql, query.engine, &query.condition) {
@@ -171,7 +172,12 @@ pub(crate) fn chosen_rows(
                 )
                 .hint("write the rows into a file first, or leave the flag out")
             })?;
-            let read = DuckDbInput { files: &files, delimiter: place.delimiter, types: &query.types };
+            let read = DuckDbInput {
+                files: &files,
+                delimiter: place.delimiter,
+                types: &query.types,
+                variables: &environment.variables(),
+            };
             duckdb_dataset(input, &read, sql)
         }
         (None, _, Some(condition)) => where_dataset(input, condition, &settings, Arc::clone(warn)),

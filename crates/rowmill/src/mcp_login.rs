@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rowmill_core::known_secrets::bare_addresses;
-use rowmill_core::redact::Redactor;
-use rowmill_http::Url;
-use rowmill_tools::{begin_login, forget_tokens, token_path};
+use rowmill_http::{Proxies, Url};
+use rowmill_tools::{AuthorizationSettings, begin_login, forget_tokens, token_path};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::config::ConfigFile;
@@ -39,7 +38,9 @@ pub async fn mcp_login(
 ) -> Result<String, Problem> {
     let url = server_address(&login.server, config)?;
     let file = token_file(&url, environment).ok_or_else(no_folder)?;
-    let begun = begin_login(&url, &file, &login.scopes, Redactor::default()).await?;
+    let proxies = Proxies::of_environment(&environment.lookup());
+    let settings = AuthorizationSettings { proxies, ..AuthorizationSettings::default() };
+    let begun = begin_login(&url, &file, &login.scopes, settings).await?;
     show(begun.address());
     begun.finish(login.patience).await?;
     Ok(bare_addresses(&url))

@@ -130,7 +130,8 @@ pub(crate) fn rows(
     (warn, environment): (&Tell, &Environment),
     wanted: &[WantedColumn],
 ) -> Result<Rows, Problem> {
-    let OpenedInput { input, rows: dataset, recording } = inputs::open(spec, folder, warn, wanted)?;
+    let OpenedInput { input, rows: dataset, recording } =
+        inputs::open(spec, folder, (warn, environment), wanted)?;
     let named = spec.id_field.clone();
     let own = if named.is_none() { dataset.own_id().map(str::to_owned) } else { None };
     let is_sure = own.is_some();

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, Retention, Sink};
-use rowmill_core::record::{EnvelopeHead, Record};
+use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, Retention};
+use rowmill_core::record::EnvelopeHead;
 use rowmill_core::resume::{Resume, ResumeCounts, Standing};
-use rowmill_core::run_header::{RunHeader, SinkBase, Unfinished};
+use rowmill_core::run_header::{RunHeader, Unfinished};
 use rowmill_core::select::{IdRule, RowPlaces};
-use rowmill_data::output::{LineSink, OutputFile, OutputScan, Part, scan_output};
+use rowmill_data::output::{LineSink, OutputFile, OutputScan, scan_output};
 use rowmill_data::table::check_input_rows;
 use rowmill_engine::{RunEnd, StopCause};
 use rowmill_types::settings::{ACCEPT_CHANGES, OVERWRITE};
-use rowmill_types::{Problem, ProblemCode, Words};
+use rowmill_types::{Problem, ProblemCode, Words, hint_of_no_room};
 
 use crate::all_envelopes::all_envelopes;
 use crate::ids::{KnownBy, NumberedInput, known_by};
@@ -22,6 +21,7 @@ use crate::recorded::Recording;
 use crate::resume_scan::scan_ledger;
 use crate::run_place::{LedgerSettings, RunPlace};
 use crate::spec::{Existing, RunSpec};
+use crate::telemetry_file::{resumed_telemetry, telemetry_base, telemetry_length, telemetry_sink};
 
 /// The run that is to begin, or to go on.
 pub(crate) struct NewRun {
@@ -93,11 +93,9 @@ pub(crate) fn prepare_fresh(
 
 /// Nothing can be resumed of a run that did not begin.
 fn without_run(problem: Problem) -> Problem {
-    match &problem.hint {
-        Some(hint) if hint.starts_with("the disk is full") => {
-            problem.hint("the disk is full: make room and give the same command again; nothing was sent")
-        }
-        _ => problem,
+    match problem.hint.as_deref().and_then(hint_of_no_room) {
+        Some(remedy) => problem.hint(format!("{remedy} and give the same command again; nothing was sent")),
+        None => problem,
     }
 }
 
@@ -282,29 +280,6 @@ pub(crate) fn done_before(spec: &RunSpec, ids: IdRule) -> Result<DoneBefore, Pro
     Ok(DoneBefore { resume, ids: known_by.ids(ids), spent })
 }
 
-/// The telemetry file to go on with, and what it held before the ledger began.
-///
-/// A file that the ledger knows is written again from the ledger, so a crash between
-/// ledger and telemetry leaves no gap.
-fn resumed_telemetry(
-    spec: &RunSpec,
-    place: &RunPlace,
-    before: Option<&RunHeader>,
-) -> Result<Option<(LineSink, SinkBase)>, Problem> {
-    let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
-    let known = before.and_then(|before| before.telemetry.clone().filter(|base| base.path == now.path));
-    let Some(base) = known else {
-        return Ok(telemetry_sink(spec, u64::MAX)?.map(|sink| (sink, now)));
-    };
-    let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
-    place.store.scan(&mut |scanned| match scanned.event {
-        LedgerEvent::Ended(_) => replay(&mut sink, scanned.line),
-        _ => Ok(()),
-    })?;
-    sink.flush()?;
-    Ok(Some((sink, base)))
-}
-
 /// Leaves an ended run with an empty ledger: the output has every record. The header
 /// stays, so that a resume can tell whether its settings are the same.
 pub(crate) fn compact(
@@ -381,29 +356,4 @@ fn accepted_changes(
              new settings; or go back to the earlier settings")
         }
     }))
-}
-
-fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {
-    let record = Record::parse(line.to_vec()).map_err(|error| {
-        Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
-    })?;
-    sink.publish(record.published())
-}
-
-fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem> {
-    spec.telemetry_output.as_deref().map(|path| LineSink::append(path, Part::Telemetry, keep)).transpose()
-}
-
-pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<SinkBase> {
-    let path = spec.telemetry_output.as_deref()?;
-    Some(SinkBase { path: full_path_text(path), length })
-}
-
-/// A path as a header has it.
-pub(crate) fn full_path_text(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
-}
-
-fn telemetry_length(spec: &RunSpec) -> u64 {
-    spec.telemetry_output.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len())
 }

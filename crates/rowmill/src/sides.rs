@@ -13,7 +13,7 @@ use rowmill_types::{Problem, ProblemCode, Setting};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::resume::full_path_text;
+use crate::full_paths::full_path_text;
 use crate::run_place::RunPlace;
 use crate::spec::{Existing, RunSpec};
 

@@ -37,6 +37,7 @@ pub(crate) use results::ResultsFlags;
 pub fn main() -> ExitCode {
     crate::private::hide_memory();
     crate::panics::silence_foreign_code();
+    crate::signals::outlive_file_size_limit();
     let (given, arguments) = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => return wrong_arguments(error),

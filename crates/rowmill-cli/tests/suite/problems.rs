@@ -236,6 +236,50 @@ fn a_run_that_a_full_disk_refuses_leaves_nothing_behind_and_takes_nothing_away()
     run("out.jsonl", &["--overwrite"]).ends_with(0);
 }
 
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_the_run_and_no_end_by_a_signal() {
+    const ROWS: usize = 400;
+    let simulator = Simulator::start_blocking(Script::new().answer_bytes(20_000).forget_prompts());
+    let home = Home::with_rows(ROWS);
+    let run = || home.run().on(&simulator).args(&["--parallel", "4", "--retries", "0"]);
+    // 512 bytes each, so 4 MiB of the 8 that come.
+    let ended = run().under("ulimit -f 8192").ends_with(1);
+    ended.says(&[
+        "error[RM1401]: cannot write",
+        "File too large",
+        "help: raise the limit on file sizes (`ulimit -f`",
+    ]);
+    let answered = simulator.stats().answers;
+    assert!(answered > 100 && answered < ROWS as u64, "{answered}");
+    run().args(&["--resume"]).ends_with(0);
+    assert_all_ok(&home.envelopes(), ROWS);
+    let twice = simulator.stats().answers - ROWS as u64;
+    assert!(twice <= 4, "only what was in flight is asked again: {twice}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_every_command() {
+    let home = Home::with_rows(200);
+    home.run().args(&["-m", "passthrough"]).ends_with(0);
+    let ended = home.command("export", &["out.jsonl", "-o", "out.csv"]).under("ulimit -f 2").ends_with(1);
+    ended.says(&[
+        "error[RM1401]: cannot write `out.csv`",
+        "File too large",
+        "help: raise the limit on file sizes (`ulimit -f`",
+    ]);
+    assert!(!home.exists("out.csv"), "half a table is no table");
+    for (command, args) in [
+        ("head", &["in.jsonl", "--json", "-n", "200"][..]),
+        ("results", &["out.jsonl", "--sql", "SELECT * FROM input", "--json"]),
+        ("run", &["-i", "in.jsonl", "-o", "-", "-m", "passthrough", "-p", "{{p}}"]),
+        ("man", &[]),
+    ] {
+        let shown = fs::File::create(home.path("shown")).unwrap();
+        let ended = home.command(command, args).under("ulimit -f 2").stdout(shown).ends_with(1);
+        ended.says(&["error[RM1401]: cannot write", "File too large", "raise the limit on file sizes"]);
+    }
+}
+
 /// Checks that a run is refused before anything is sent or made.
 #[track_caller]
 fn refused(home: &Home, run: Run, code: i32, texts: &[&str]) {

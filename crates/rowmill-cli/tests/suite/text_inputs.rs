@@ -1,6 +1,13 @@
 //! Packed text, JSON lists, several files and folders are inputs like any other.
 
+use std::sync::Arc;
+
 use crate::support::Place;
+use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 /// `{"n":1}` and `{"n":2}` on lines, packed with gzip.
@@ -195,4 +202,68 @@ fn an_input_that_is_cut_is_never_taken_for_a_shorter_one() {
         }
         place.rowmill(&["head", name]).code(1).says("error[RM1002]");
     }
+}
+
+/// A small file of Parquet, and where its footer begins.
+fn small_parquet() -> (Vec<u8>, usize) {
+    let words = (0..60).map(|at| (at % 7 != 0).then(|| format!("word {}", at % 11)));
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    for at in 0..60 {
+        (0..at % 3).for_each(|item| lists.values().append_value(item));
+        lists.append(at % 5 != 0);
+    }
+    let columns: [(&str, ArrayRef, bool); 3] = [
+        ("n", Arc::new(Int64Array::from_iter_values(0..60)), true),
+        ("w", Arc::new(StringArray::from_iter(words)), true),
+        ("l", Arc::new(lists.finish()), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_max_row_group_row_count(Some(20))
+        .set_data_page_row_count_limit(10)
+        .set_write_batch_size(5)
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let length = bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap();
+    let footer = bytes.len() - 8 - u32::from_le_bytes(length) as usize;
+    (bytes, footer)
+}
+
+#[test]
+fn a_panic_of_a_parser_is_an_error_of_the_command_and_never_on_the_screen() {
+    let place = Place::new();
+    let (whole, footer) = small_parquet();
+    let gave_up = (4..footer).any(|at| {
+        let mut bytes = whole.clone();
+        bytes[at] = 0xff;
+        place.write("rows.parquet", &bytes);
+        let said = place.rowmill(&["head", "rows.parquet", "-n", "60"]).stderr;
+        assert!(!said.contains("panicked"), "byte {at}: {said}");
+        said.contains("the decoder gave up")
+    });
+    assert!(gave_up, "without a panic, nothing is known about what is printed");
+}
+
+#[test]
+fn a_query_ends_where_a_file_among_several_or_a_pipe_is_cut() {
+    let place = Place::new();
+    let (whole, cut) = ("[{\"n\":1},{\"n\":2}]", "[{\"n\":3},{\"n\":");
+    let flags = ["-m", "passthrough", "-p", "{{n}}", "--sql", "SELECT count(*) AS n FROM input"];
+    for broken in ["a", "b", "c"] {
+        for name in ["a", "b", "c"] {
+            place.write(&format!("in/{name}.json"), if name == broken { cut } else { whole });
+        }
+        place
+            .run(&[&["-i", "in/*.json", "-o", "out.jsonl", "--overwrite"][..], &flags].concat())
+            .code(1)
+            .says("error[RM1002]: input cannot be read to its end: `")
+            .says(&format!("{broken}.json`, item 2: the input ends inside of it"));
+    }
+    let piped = [&["--input-format", "jsonl", "-o", "-"][..], &flags].concat();
+    let ended = place.pipe(b"{\"n\":1}\n{\"n\":", &piped).code(1);
+    ended.says("error[RM1002]: input cannot be read to its end: `-`, line 2: the input ends inside of it");
 }

@@ -1,6 +1,7 @@
 //! What the columns of a query are, what runs it, and what is said when a value is not what it should be.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::{Ended, Place, each, row_numbers};
 use serde_json::{Value, json};
@@ -254,4 +255,65 @@ fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the
         .ok()
         .says("the rows are those that the query gave when the run began");
     assert_eq!(seen(&place).len(), 15);
+}
+
+#[test]
+fn duckdb_reads_parquet_tabs_and_lists_of_json_as_the_run_was_told() {
+    let place = place_with_duckdb();
+    place.write("rows.tsv", "id\tcity\n1\tOslo, NO\n2\tBern\n");
+    place.write("rows.json", "[{\"id\":1,\"city\":\"Oslo, NO\"},\n {\"id\":2,\"city\":\"Bern\"}]");
+    let write = "import duckdb\n\
+        duckdb.execute(\"COPY (FROM (VALUES (1, 'Oslo, NO'), (2, 'Bern')) t(id, city)) TO 'rows.parquet'\")\n\
+        duckdb.execute(\"COPY (FROM (VALUES (1, 2025), (2, 2026)) t(id, year)) TO 'data.parquet' (FORMAT parquet, PARTITION_BY (year))\")\n";
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let made = Command::new(python).args(["-c", write]).current_dir(place.path("")).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let duckdb = |input: &str, query: &str, more: &[&str]| {
+        let flags = ["--overwrite", "--sql", query, "--sql-engine", "duckdb"];
+        run(&place, input, &[&flags[..], more].concat()).ok();
+        seen(&place)
+    };
+    let expected = [json!({"id": 2, "city": "Bern"}), json!({"id": 1, "city": "Oslo, NO"})];
+    for name in ["rows.tsv", "rows.json", "rows.parquet"] {
+        assert_eq!(duckdb(name, "SELECT id, city FROM input ORDER BY city", &[]), expected, "{name}");
+        let kind = duckdb(name, "SELECT any_value(typeof(id)) AS t FROM input", &["--types", "id=double"]);
+        assert_eq!(kind, [json!({"t": "DOUBLE"})], "{name}");
+    }
+    let in_folders = duckdb("data.parquet", "SELECT id, year + 1 AS next FROM input ORDER BY id", &[]);
+    assert_eq!(in_folders, [json!({"id": 1, "next": 2026}), json!({"id": 2, "next": 2027})]);
+    let piped = ["--input-format", "jsonl", "-o", "-", "--sql", "SELECT 1 AS n", "--sql-engine", "duckdb"];
+    place
+        .pipe(b"{\"n\":1}\n", &[&ECHO[..], &piped].concat())
+        .code(1)
+        .says("error[RM1062]: `--sql-engine duckdb` needs an input that is made of files");
+}
+
+#[test]
+fn duckdb_sees_no_keys_of_providers() {
+    let key = "sk-planted-1234567890";
+    let mut program = place_with("duckdb-cli/duckdb_cli", "duckdb");
+    program.set("OPENAI_API_KEY", key);
+    program.write("rows.jsonl", "{\"id\":1}\n");
+    let query = "SELECT coalesce(getenv('OPENAI_API_KEY'), '') AS key, getenv('HOME') AS home FROM input";
+    run(&program, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb"]).ok();
+    assert_eq!(
+        seen(&program),
+        [json!({"key": "", "home": program.path("").to_string_lossy().trim_end_matches('/')})]
+    );
+
+    // Python imports this module before anything else.
+    let mut package = place_with_duckdb();
+    package.set("OPENAI_API_KEY", key);
+    let site = package.path("site");
+    package.set("PYTHONPATH", &site.to_string_lossy());
+    package.write(
+        "site/sitecustomize.py",
+        "import os\nopen(os.path.join(os.environ['HOME'], 'variables'), 'a').write(repr(dict(os.environ)))\n",
+    );
+    package.write("rows.jsonl", "{\"id\":1}\n");
+    run(&package, "rows.jsonl", &["--sql", "SELECT id FROM input", "--sql-engine", "duckdb"]).ok();
+    assert_eq!(seen(&package), [json!({"id": 1})]);
+    let variables = package.read("variables");
+    assert!(variables.contains("'PYTHONPATH'") && variables.contains("'TMPDIR'"), "{variables}");
+    assert!(!variables.contains("OPENAI") && !variables.contains(key), "{variables}");
 }

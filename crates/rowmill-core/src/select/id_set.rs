@@ -132,4 +132,19 @@ mod tests {
         let held = set.texts.bytes();
         assert!(held < 1_000_000 * 6, "{held} bytes");
     }
+
+    #[test]
+    fn a_set_that_grows_never_holds_much_more_than_its_ids_need() {
+        // Where buckets end, changes that wait, and a block that is not full yet, in each of 64 segments.
+        const BESIDE: usize = 1 << 20;
+        let mut set = IdSet::default();
+        for number in 0..1_000_000 {
+            set.insert(&text(number));
+            let ids = number as usize + 1;
+            if ids.is_multiple_of(10_000) {
+                let held = set.texts.bytes();
+                assert!(held < ids * 6 + BESIDE, "{held} bytes for {ids} ids");
+            }
+        }
+    }
 }

@@ -174,6 +174,10 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Problem {
             "the disk is full: make room, or name a folder on another disk with `ROWMILL_CACHE_DIR`; \
              what came is kept and the same command goes on from there"
         }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit on file sizes (`ulimit -f`, or a quota); what came is kept and the same command goes on \
+             from there"
+        }
         _ => "make the folder writable, or name another one with `ROWMILL_CACHE_DIR`",
     };
     Problem::new(ProblemCode::FetchFailed, format!("cannot write what is fetched to `{}`", path.display()))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME};
-use rowmill_types::{Problem, ProblemCode, Setting};
+use rowmill_types::{Problem, ProblemCode, Setting, no_room};
 
 use super::written::Written;
 use super::{LineSink, OutputScan, Part, link_target};
@@ -249,13 +249,11 @@ pub fn names_open_file(path: &Path) -> bool {
 /// What is told when a file cannot be written.
 pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
-    let hint = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            format!("the disk is full: make room and {RUN_AGAIN}; everything answered so far is kept")
-        }
-        ErrorKind::PermissionDenied => "check the permissions of the file and its folder".to_owned(),
-        ErrorKind::BrokenPipe => "the program that reads the output has ended".to_owned(),
-        _ => format!("check the path, then {RUN_AGAIN}; everything answered so far is kept"),
+    let hint = match (no_room(error), error.kind()) {
+        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; everything answered so far is kept"),
+        (None, ErrorKind::PermissionDenied) => "check the permissions of the file and its folder".to_owned(),
+        (None, ErrorKind::BrokenPipe) => "the program that reads the output has ended".to_owned(),
+        (None, _) => format!("check the path, then {RUN_AGAIN}; everything answered so far is kept"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
         .cause(error)

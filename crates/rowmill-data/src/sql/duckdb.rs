@@ -1,5 +1,6 @@
 //! `--sql-engine duckdb`: the query runs in the user's own DuckDB, and its results are rows.
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use rowmill_types::{Problem, ProblemCode, Row, Words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::duckdb_environment::variables_for_duckdb;
 use super::duckdb_view::view_statement;
 use super::handoff::{Handoff, WorkedSource};
 use super::shape::ColumnType;
@@ -42,6 +44,15 @@ pub struct DuckDbInput<'i> {
     pub delimiter: Option<FieldDelimiter>,
     /// The types that columns are said to have.
     pub types: &'i [ColumnType],
+    /// All variables that there are, of which DuckDB gets those that it needs.
+    pub variables: &'i [(OsString, OsString)],
+}
+
+/// A way to DuckDB, and the only variables that it sees.
+#[derive(Debug, Clone)]
+struct FoundDuckDb {
+    access: DuckDbAccess,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// The ways to DuckDB, in the order in which they are tried.
@@ -62,11 +73,11 @@ pub fn duckdb_dataset(
     read: &DuckDbInput<'_>,
     sql: &str,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    let access = found_duckdb()?;
+    let found = FoundDuckDb::look_for(variables_for_duckdb(read.variables))?;
     let delimiters = DelimiterChoice::new(read.delimiter);
     let view = view_statement(read, &delimiters)?;
     let query = sql.trim().trim_end_matches(';').to_owned();
-    let dataset = DuckDbDataset { input, access, view, query, delimiters };
+    let dataset = DuckDbDataset { input, found, view, query, delimiters };
     dataset.check()?;
     Ok(Arc::new(dataset))
 }
@@ -74,7 +85,7 @@ pub fn duckdb_dataset(
 #[derive(Debug, Clone)]
 struct DuckDbDataset {
     input: Arc<dyn Dataset>,
-    access: DuckDbAccess,
+    found: FoundDuckDb,
     /// The statement that makes the view `input`.
     view: String,
     query: String,
@@ -82,41 +93,55 @@ struct DuckDbDataset {
     delimiters: DelimiterChoice,
 }
 
-/// The program `duckdb`, or the Python package.
-fn found_duckdb() -> Result<DuckDbAccess, Problem> {
-    let answers = |command: &mut Command| {
-        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    if answers(Command::new("duckdb").arg("--version")) {
-        return Ok(DuckDbAccess::Program);
+impl FoundDuckDb {
+    /// The program `duckdb`, or the Python package.
+    fn look_for(variables: Vec<(OsString, OsString)>) -> Result<Self, Problem> {
+        let answers = |access, arguments: &[&str]| {
+            let mut command = access_command(access, &variables);
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        let access = if answers(DuckDbAccess::Program, &["--version"]) {
+            DuckDbAccess::Program
+        } else if answers(DuckDbAccess::PythonPackage, &["-c", "import duckdb"]) {
+            DuckDbAccess::PythonPackage
+        } else {
+            let message = format!(
+                "{sql_engine} found neither the program `duckdb` nor the package `duckdb` of `python3`",
+                sql_engine = SQL_ENGINE.to("duckdb")
+            );
+            return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint(
+                "install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine",
+            ));
+        };
+        Ok(Self { access, variables })
     }
-    if answers(Command::new("python3").args(["-c", "import duckdb"])) {
-        return Ok(DuckDbAccess::PythonPackage);
+
+    /// DuckDB with two statements to run.
+    fn command(&self, first: &str, last: &str) -> Command {
+        let mut command = access_command(self.access, &self.variables);
+        match self.access {
+            DuckDbAccess::Program => command.args(["-bail", "-c", first, "-c", last]),
+            DuckDbAccess::PythonPackage => command.args(["-c", PROGRAM, first, last]),
+        };
+        command
     }
-    let message = format!(
-        "{sql_engine} found neither the program `duckdb` nor the package `duckdb` of `python3`",
-        sql_engine = SQL_ENGINE.to("duckdb")
-    );
-    Err(Problem::new(ProblemCode::NoSqlEngine, message)
-        .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
+}
+
+/// The program that is started, with these variables and no others.
+fn access_command(access: DuckDbAccess, variables: &[(OsString, OsString)]) -> Command {
+    let mut command = Command::new(match access {
+        DuckDbAccess::Program => "duckdb",
+        DuckDbAccess::PythonPackage => "python3",
+    });
+    command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+    command
 }
 
 impl DuckDbDataset {
-    /// DuckDB with statements to run; its results come through its standard output.
+    /// DuckDB with a statement to run after its view was made; the results come through its standard output.
     fn command(&self, last: &str) -> Command {
-        match self.access {
-            DuckDbAccess::Program => {
-                let mut command = Command::new("duckdb");
-                command.args(["-bail", "-c", &self.view, "-c", last]);
-                command
-            }
-            DuckDbAccess::PythonPackage => {
-                let mut command = Command::new("python3");
-                command.args(["-c", PROGRAM, &self.view, last]);
-                command
-            }
-        }
+        self.found.command(&self.view, last)
     }
 
     /// Asks DuckDB whether it takes the query.

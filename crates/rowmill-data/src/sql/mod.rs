@@ -3,6 +3,7 @@
 mod batches;
 mod condition;
 mod duckdb;
+mod duckdb_environment;
 mod duckdb_view;
 mod field_name;
 mod found;

@@ -1,6 +1,7 @@
 //! Whether a query gives the same rows in the same order each time it is asked.
 
-/// Functions and clauses whose outcome is another one each time.
+/// Functions whose outcome is another one each time. Without brackets behind it, such a word is the name of a
+/// column.
 const VOLATILE: &[&str] = &[
     "random",
     "randomblob",
@@ -10,22 +11,14 @@ const VOLATILE: &[&str] = &[
     "uuidv4",
     "uuidv7",
     "gen_random_uuid",
-    "sample",
-    "tablesample",
     "now",
     "today",
-    "current_timestamp",
-    "current_date",
-    "current_time",
-    "localtime",
-    "localtimestamp",
     "get_current_timestamp",
     "get_current_time",
     "transaction_timestamp",
     "statement_timestamp",
     "clock_timestamp",
     "age",
-    "strftime",
     "nextval",
     "currval",
     "changes",
@@ -34,6 +27,10 @@ const VOLATILE: &[&str] = &[
     "getenv",
     "current_setting",
 ];
+
+/// What means chance or time without brackets, too.
+const BARE: &[&str] =
+    &["tablesample", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp"];
 
 /// Functions that mean the present moment if nothing is given to them.
 const MOMENTS: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch"];
@@ -61,6 +58,9 @@ const UNORDERED: &[&str] = &[
     "arbitrary",
 ];
 
+/// Those of [`UNORDERED`] that need brackets behind them. Without, they are columns, or part of `NULLS FIRST`.
+const BEFORE_BRACKETS: &[&str] = &["unnest", "values", "first", "last", "any_value", "arbitrary"];
+
 /// Whether a condition holds for the same rows each time: nothing in it depends on chance or time.
 #[must_use]
 pub fn is_repeatable_condition(condition: &str) -> bool {
@@ -79,16 +79,31 @@ pub fn is_repeatable_query(sql: &str) -> bool {
     let reads_once = count("select") == 1 && count("from") == 1 && table.len() <= 3;
     reads_once
         && !table.iter().any(|word| [",", "("].contains(&word.as_str()))
-        && !words.iter().any(|word| UNORDERED.contains(&word.as_str()))
+        && !leaves_order_open(&words)
         && !is_volatile(&words)
 }
 
+fn leaves_order_open(words: &[String]) -> bool {
+    words.iter().enumerate().any(|(at, word)| {
+        let word = word.as_str();
+        UNORDERED.contains(&word) && (!BEFORE_BRACKETS.contains(&word) || is_at(words, at + 1, "("))
+    })
+}
+
 fn is_volatile(words: &[String]) -> bool {
-    let is_moment = |at: usize, word: &String| {
-        let follows = |step: usize, what: &str| words.get(at + step).is_some_and(|word| word == what);
-        MOMENTS.contains(&word.as_str()) && follows(1, "(") && follows(2, ")")
-    };
-    words.iter().enumerate().any(|(at, word)| VOLATILE.contains(&word.as_str()) || is_moment(at, word))
+    words.iter().enumerate().any(|(at, word)| {
+        let (word, is_called) = (word.as_str(), is_at(words, at + 1, "("));
+        // A name between quotes that is called may be that of any function.
+        BARE.contains(&word)
+            || (is_called && (word.is_empty() || VOLATILE.contains(&word)))
+            || (is_called && MOMENTS.contains(&word) && is_at(words, at + 2, ")"))
+            || (word == "using" && is_at(words, at + 1, "sample"))
+    })
+}
+
+/// Whether a word or sign is at a place.
+fn is_at(words: &[String], place: usize, wanted: &str) -> bool {
+    words.get(place).is_some_and(|word| word == wanted)
 }
 
 /// The words and signs of a query in small letters, without comments and quoted names. Of text, only that
@@ -104,7 +119,7 @@ fn words(sql: &str) -> Option<Vec<String>> {
                 let closed = rest.get(1..)?.find(first)?;
                 let inside = rest.get(1..=closed)?.trim().to_lowercase();
                 if first == '\'' && ["now", "today", "tomorrow", "yesterday"].contains(&inside.as_str()) {
-                    words.push("now".to_owned());
+                    words.push("current_timestamp".to_owned());
                 } else {
                     // It stands for a name or a value, whatever it is.
                     words.push(String::new());
@@ -165,7 +180,7 @@ mod tests {
     }
 
     /// All of them, so that none is lost without being missed.
-    const WORDS: [&str; 31] = [
+    const FUNCTIONS: [&str; 23] = [
         "random",
         "randomblob",
         "rand",
@@ -174,22 +189,14 @@ mod tests {
         "uuidv4",
         "uuidv7",
         "gen_random_uuid",
-        "sample",
-        "tablesample",
         "now",
         "today",
-        "current_timestamp",
-        "current_date",
-        "current_time",
-        "localtime",
-        "localtimestamp",
         "get_current_timestamp",
         "get_current_time",
         "transaction_timestamp",
         "statement_timestamp",
         "clock_timestamp",
         "age",
-        "strftime",
         "nextval",
         "currval",
         "changes",
@@ -198,21 +205,49 @@ mod tests {
         "getenv",
         "current_setting",
     ];
+    const WITHOUT_BRACKETS: [&str; 6] =
+        ["tablesample", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp"];
+    const ORDER_WORDS: [&str; 19] = [
+        "limit",
+        "offset",
+        "fetch",
+        "join",
+        "group",
+        "having",
+        "distinct",
+        "union",
+        "intersect",
+        "except",
+        "over",
+        "qualify",
+        "with",
+        "unnest",
+        "values",
+        "first",
+        "last",
+        "any_value",
+        "arbitrary",
+    ];
+
+    fn in_small_and_capital_letters(words: &[&str]) -> Vec<String> {
+        words.iter().flat_map(|word| [(*word).to_owned(), word.to_uppercase()]).collect()
+    }
 
     #[test]
     fn every_word_that_means_chance_or_time_makes_a_query_and_a_condition_unrepeatable() {
-        for word in WORDS.into_iter().chain(VOLATILE.iter().copied()) {
-            for word in [word.to_owned(), word.to_uppercase()] {
-                for use_of_it in
-                    [format!("x > {word}"), format!("x > {word}(y)"), format!("x > 1+{word} ( )")]
-                {
-                    assert!(!is_repeatable_condition(&use_of_it), "{use_of_it}");
-                    let sql = format!("SELECT * FROM input WHERE {use_of_it}");
-                    assert!(!is_repeatable_query(&sql), "{sql}");
-                }
-                for other in [format!("x > \"{word}\""), format!("x > '{word} x'"), format!("x > {word}_y")] {
-                    assert!(is_repeatable_condition(&other), "{other}");
-                }
+        let called = [FUNCTIONS.as_slice(), VOLATILE, &WITHOUT_BRACKETS, BARE].concat();
+        let called = in_small_and_capital_letters(&called).into_iter();
+        let called = called.flat_map(|word| [format!("x > {word}(y)"), format!("x > 1+{word} ( )")]);
+        let bare = in_small_and_capital_letters(&[WITHOUT_BRACKETS.as_slice(), BARE].concat()).into_iter();
+        let bare = bare.map(|word| format!("x > {word}"));
+        for condition in called.chain(bare) {
+            assert!(!is_repeatable_condition(&condition), "{condition}");
+            let sql = format!("SELECT * FROM input WHERE {condition}");
+            assert!(!is_repeatable_query(&sql), "{sql}");
+        }
+        for word in in_small_and_capital_letters(&[VOLATILE, BARE].concat()) {
+            for other in [format!("x > \"{word}\""), format!("x > '{word} x'"), format!("x > {word}_y")] {
+                assert!(is_repeatable_condition(&other), "{other}");
             }
         }
         for word in MOMENTS {
@@ -222,11 +257,58 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_repeatable_unless_it_depends_on_chance_or_time() {
-        for condition in ["x > 3", "x > (SELECT avg(x) FROM input)", "s LIKE '%random()%'", "\"now\" = 1"] {
+    fn every_word_that_leaves_rows_or_their_order_to_the_engine_makes_a_query_unrepeatable() {
+        for word in in_small_and_capital_letters(&[ORDER_WORDS.as_slice(), UNORDERED].concat()) {
+            // With brackets behind it, a function is one; clauses are without.
+            let sql = format!("SELECT a FROM input ORDER BY a {word} (b)");
+            assert!(!is_repeatable_query(&sql), "{sql}");
+            for other in [format!("\"{word}\""), format!("{word}_y"), format!("'{word}'")] {
+                let sql = format!("SELECT a FROM input ORDER BY a, {other}");
+                assert!(is_repeatable_query(&sql), "{sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_are_called_like_what_means_chance_or_time_are_columns() {
+        for condition in [
+            "age > 30",
+            "uuid = 'x' AND sample = 1",
+            "now IS NULL",
+            "t.changes > 1",
+            "age IN (1, 2)",
+            "(today) = 1",
+        ] {
             assert!(is_repeatable_condition(condition), "{condition}");
         }
-        for condition in ["random() % 10 = 0", "t > now()", "t > date('now', '-1 day')", "t < TODAY()"] {
+        for sql in [
+            "SELECT age, uuid FROM input WHERE sample > 1",
+            "SELECT first, last FROM input ORDER BY last",
+            "SELECT a FROM input ORDER BY a NULLS FIRST",
+            "SELECT values FROM input ORDER BY now, a NULLS LAST",
+        ] {
+            assert!(is_repeatable_query(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_condition_is_repeatable_unless_it_depends_on_chance_or_time() {
+        for condition in [
+            "x > 3",
+            "x > (SELECT avg(x) FROM input)",
+            "s LIKE '%random()%'",
+            "\"now\" = 1",
+            "strftime(t, '%Y') = '2024'",
+        ] {
+            assert!(is_repeatable_condition(condition), "{condition}");
+        }
+        for condition in [
+            "random() % 10 = 0",
+            "\"random\"() % 10 = 0",
+            "t > now()",
+            "t > date('now', '-1 day')",
+            "t < TODAY()",
+        ] {
             assert!(!is_repeatable_condition(condition), "{condition}");
         }
     }

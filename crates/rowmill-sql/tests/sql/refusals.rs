@@ -110,6 +110,9 @@ const NEVER_SAID: &[&str] = &[
     "this entry of a select list is not taken here",
 ];
 
+/// Refusals that speak of the query as a whole and have no place in it.
+const WITHOUT_PLACE: &[&str] = &["SELECT id, name AS id FROM input"];
+
 fn table() -> Vec<&'static str> {
     let rows = MANUAL.lines().skip_while(|line| *line != "| refused | write |").skip(2);
     rows.map_while(|line| line.strip_prefix("| ")).collect()
@@ -153,6 +156,21 @@ fn whatever_is_said_to_be_not_taken_or_known_has_an_example_in_the_table() {
         }
     }
     assert!(missing.is_empty(), "add an example, and its row to `docs/sql.md`: {missing:#?}");
+}
+
+#[test]
+fn every_refusal_shows_its_place_in_the_query() {
+    let people = Arc::new(Memory::people());
+    let queries = EXAMPLES.iter().flat_map(|(_, queries)| queries.iter().copied());
+    let has_place = |sql: &str| {
+        let problem = rows(&people, sql).unwrap_err();
+        let lines: Vec<&str> = problem.message.lines().collect();
+        let [.., shown, mark] = lines[..] else { return false };
+        // A long line is shown in part.
+        mark.trim_start() == "^" && mark.len() <= shown.len() + 1 && sql.contains(shown.trim())
+    };
+    let without: Vec<_> = queries.filter(|sql| !has_place(sql)).collect();
+    assert_eq!(without, WITHOUT_PLACE);
 }
 
 /// A text without what stands for values in it.

@@ -15,7 +15,7 @@ use rowmill_core::ports::{
 };
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{Problem, ProblemCode, private_file_options};
+use rowmill_types::{Problem, ProblemCode, no_room, private_file_options};
 
 use super::WorkFolder;
 use super::disk::Disk;
@@ -241,11 +241,13 @@ impl RecordReader for FileReader {
 }
 
 pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
-    let hint = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            format!("the disk is full: make room and {RUN_AGAIN}; everything answered so far is kept")
+    let hint = match (no_room(error), error.kind()) {
+        // The reserve is of no use here, so answers that were on their way have found no room.
+        (Some(remedy), ErrorKind::FileTooLarge) => {
+            format!("{remedy} and {RUN_AGAIN}; everything recorded so far is kept")
         }
-        _ => format!("check the folder, or choose another one with {WORK_DIR}"),
+        (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; everything answered so far is kept"),
+        (None, _) => format!("check the folder, or choose another one with {WORK_DIR}"),
     };
     Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", path.display()))
         .cause(error)

@@ -4,10 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rmcp::transport::auth::{AuthError, AuthorizationManager, ClientCredentialsConfig};
-use rowmill_core::redact::Redactor;
 use tokio::sync::Mutex;
 
-use super::login::manager;
+use super::login::{AuthorizationSettings, manager};
 use super::server::{McpServer, OAuth, SignIn, Transport};
 use super::token_file::TokenFile;
 
@@ -15,8 +14,8 @@ use super::token_file::TokenFile;
 pub(super) struct Grant {
     url: String,
     source: Source,
-    /// Learns every token before it is used.
-    redactor: Redactor,
+    /// What is in it learns every token before it is used.
+    settings: AuthorizationSettings,
     granted: Mutex<Option<AuthorizationManager>>,
 }
 
@@ -45,23 +44,23 @@ pub(super) enum Token {
 
 impl Grant {
     /// Tokens for the id and the secret of a client.
-    pub(super) fn of_client(url: &str, oauth: &OAuth, redactor: Redactor) -> Self {
+    pub(super) fn of_client(url: &str, oauth: &OAuth, settings: AuthorizationSettings) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
             client_secret: oauth.client_secret.reveal().to_owned(),
             scopes: oauth.scopes.clone(),
             resource: Some(url.to_owned()),
         };
-        Self::new(url, Source::Client(credentials), redactor)
+        Self::new(url, Source::Client(credentials), settings)
     }
 
     /// The tokens of a person who signed in.
-    pub(super) fn of_person(url: &str, file: &Path, redactor: Redactor) -> Self {
-        Self::new(url, Source::Person(file.to_owned()), redactor)
+    pub(super) fn of_person(url: &str, file: &Path, settings: AuthorizationSettings) -> Self {
+        Self::new(url, Source::Person(file.to_owned()), settings)
     }
 
-    fn new(url: &str, source: Source, redactor: Redactor) -> Self {
-        Self { url: url.to_owned(), source, redactor, granted: Mutex::new(None) }
+    fn new(url: &str, source: Source, settings: AuthorizationSettings) -> Self {
+        Self { url: url.to_owned(), source, settings, granted: Mutex::new(None) }
     }
 
     /// A token that the server takes. All callers share one.
@@ -88,10 +87,10 @@ impl Grant {
     }
 
     async fn ask(&self) -> Result<AuthorizationManager, AuthError> {
-        let mut manager = manager(&self.url, &self.redactor).await?;
+        let mut manager = manager(&self.url, &self.settings).await?;
         let credentials = match &self.source {
             Source::Person(file) => {
-                manager.set_credential_store(TokenFile::new(file, self.redactor.clone()));
+                manager.set_credential_store(TokenFile::new(file, self.settings.redactor.clone()));
                 return match manager.initialize_from_store().await? {
                     true => Ok(manager),
                     false => Err(AuthError::AuthorizationRequired),

@@ -7,6 +7,7 @@ use futures_util::future::{BoxFuture, join_all};
 use rmcp::model::ClientRequest;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolPermit, ToolRequest};
 use rowmill_core::redact::Redactor;
+use rowmill_http::Proxies;
 use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
 use super::call::{Lost, chain};
@@ -14,6 +15,7 @@ use super::catalogue::{Catalogue, OfferedKind, OfferedTool};
 use super::filter;
 use super::launch::{Endpoint, NoStart, Remedy, seconds};
 use super::link::Link;
+use super::login::AuthorizationSettings;
 use super::names::Names;
 use super::output;
 use super::person::Person;
@@ -43,18 +45,20 @@ pub struct McpSettings {
     pub(super) parallel: usize,
     pub(super) inherited: BTreeMap<String, String>,
     pub(super) redactor: Redactor,
+    pub(super) proxies: Proxies,
     person: Option<Person>,
 }
 
 impl McpSettings {
     /// `parallel` is how many rows are worked on at once; `environment` is asked for the few
-    /// variables that servers inherit.
+    /// variables that servers inherit, and for the proxies on the way to those on the network.
     pub fn new(parallel: usize, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let known = inherited(INHERITED, environment).map(|(name, value)| (name.to_owned(), value));
         Self {
             parallel: parallel.max(1),
             inherited: known.collect(),
             redactor: Redactor::default(),
+            proxies: Proxies::of_environment(environment),
             person: None,
         }
     }
@@ -70,6 +74,11 @@ impl McpSettings {
     #[must_use]
     pub fn with_person(self, person: Option<Person>) -> Self {
         Self { person, ..self }
+    }
+
+    /// How authorization servers are asked.
+    pub(super) fn authorization(&self) -> AuthorizationSettings {
+        AuthorizationSettings { redactor: self.redactor.clone(), proxies: self.proxies.clone() }
     }
 }
 

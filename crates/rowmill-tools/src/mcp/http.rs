@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpError, StreamableHttpPostResponse,
 };
 use rowmill_core::known_secrets::bare_addresses;
+use rowmill_http::Proxies;
 use rustls_platform_verifier::BuilderVerifierExt;
 use sse_stream::{Sse, SseStream};
 
@@ -38,12 +39,13 @@ const SHOWN: usize = 300;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 
-/// Makes the client of a server. `headers` go with every request.
+/// Makes the client of a server. `headers` go with every request, by way of `proxies` and of none that the process
+/// may know of besides.
 ///
 /// # Errors
 ///
 /// The certificates of this machine cannot be used.
-pub(super) fn client(headers: HeaderMap) -> Result<reqwest::Client, String> {
+pub(super) fn client(headers: HeaderMap, proxies: &Proxies) -> Result<reqwest::Client, String> {
     // What does the cryptography is named here, because a default would be one for the whole process.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -59,9 +61,8 @@ pub(super) fn client(headers: HeaderMap) -> Result<reqwest::Client, String> {
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .retry(reqwest::retry::never())
-        .redirect(Policy::custom(redirect))
-        .build();
-    client.map_err(|error| chain(&error))
+        .redirect(Policy::custom(redirect));
+    proxies.given_to(client).build().map_err(|error| chain(&error))
 }
 
 /// Only redirects that keep method and body, and stay at the same server, which alone may see the

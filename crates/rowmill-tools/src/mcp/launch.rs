@@ -110,10 +110,8 @@ impl Endpoint {
     /// # Errors
     ///
     /// A header cannot be sent.
-    pub(super) fn new(
-        server: McpServer,
-        McpSettings { inherited, parallel, redactor, .. }: &McpSettings,
-    ) -> Result<Self, Problem> {
+    pub(super) fn new(server: McpServer, settings: &McpSettings) -> Result<Self, Problem> {
+        let McpSettings { inherited, parallel, redactor, proxies, .. } = settings;
         let shown = Shown::new(&server, redactor.clone())?;
         let http = match &server.transport {
             Transport::Stdio { .. } => None,
@@ -132,12 +130,12 @@ impl Endpoint {
                     map.insert(key, value);
                 }
                 let setup = |error: String| unusable("no HTTP client can be made".to_owned()).cause(error);
-                let client = post::client(map).map_err(setup)?;
+                let client = post::client(map, proxies).map_err(setup)?;
                 let has_token = server.transport.says_who_asks();
                 let signed_in = server.tokens.as_ref().filter(|file| !has_token && file.is_file());
                 let grant = match (auth, signed_in) {
-                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, redactor.clone())),
-                    (None, Some(file)) => Some(Grant::of_person(url, file, redactor.clone())),
+                    (Some(oauth), _) => Some(Grant::of_client(url, oauth, settings.authorization())),
+                    (None, Some(file)) => Some(Grant::of_person(url, file, settings.authorization())),
                     (None, None) => None,
                 };
                 Some(Network { client, grant: grant.map(Arc::new) })

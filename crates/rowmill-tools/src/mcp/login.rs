@@ -12,6 +12,7 @@ use rmcp::transport::auth::{
 };
 use rowmill_core::known_secrets::bare_addresses;
 use rowmill_core::redact::Redactor;
+use rowmill_http::Proxies;
 use rowmill_types::{Problem, ProblemCode, Secret};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +30,15 @@ const LONGEST: u64 = 16 * 1024;
 /// How long a browser may take for a request once it is connected.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
 
+/// How authorization servers are asked.
+#[derive(Debug, Clone, Default)]
+pub struct AuthorizationSettings {
+    /// Learns the tokens that they give.
+    pub redactor: Redactor,
+    /// The proxies on the way to them.
+    pub proxies: Proxies,
+}
+
 /// A sign-in that waits for its browser.
 pub struct Login {
     session: AuthorizationSession,
@@ -43,8 +53,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`, and `redactor` learns
-/// them.
+/// Begins to sign in to the server at `url`. Its tokens will be kept in `file`.
 ///
 /// # Errors
 ///
@@ -54,14 +63,15 @@ pub async fn begin_login(
     url: &str,
     file: &Path,
     scopes: &[String],
-    redactor: Redactor,
+    settings: AuthorizationSettings,
 ) -> Result<Login, Problem> {
+    let redactor = settings.redactor.clone();
     let fail = |error: AuthError| cannot_sign_in(url, &error, &redactor);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| {
         Problem::new(ProblemCode::ToolServer, "no port of this machine can be listened to").cause(error)
     })?;
     let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
-    let mut manager = manager(url, &redactor).await.map_err(fail)?;
+    let mut manager = manager(url, &settings).await.map_err(fail)?;
     manager.set_credential_store(TokenFile::new(file, redactor.clone()));
     let resolution = manager.resolve_metadata().await.map_err(fail)?;
     if resolution.source == AuthorizationMetadataSource::LegacyEndpointFallback {
@@ -79,9 +89,12 @@ pub async fn begin_login(
 }
 
 /// Who speaks with the authorization server of the server at `url`.
-pub(super) async fn manager(url: &str, redactor: &Redactor) -> Result<AuthorizationManager, AuthError> {
+pub(super) async fn manager(
+    url: &str,
+    AuthorizationSettings { redactor, proxies }: &AuthorizationSettings,
+) -> Result<AuthorizationManager, AuthError> {
     // It is another server: it must not see the headers.
-    let client = post::client(HeaderMap::new()).map_err(AuthError::InternalError)?;
+    let client = post::client(HeaderMap::new(), proxies).map_err(AuthError::InternalError)?;
     let client = TokenClient { client, redactor: redactor.clone() };
     AuthorizationManager::new_with_oauth_http_client(url, Arc::new(client)).await
 }

@@ -35,7 +35,7 @@ pub use catalogue::{OfferedKind, OfferedTool};
 pub use config::{AuthConfig, IdempotentConfig, MaxParallelConfig, McpServerConfig, ProtocolConfig, Span};
 pub use filter::Filter;
 pub use host::{Mcp, McpSettings};
-pub use login::{Login, begin_login, forget_tokens, kept_tokens, token_path};
+pub use login::{AuthorizationSettings, Login, begin_login, forget_tokens, kept_tokens, token_path};
 pub use person::Person;
 pub use server::{Idempotent, MaxParallel, McpServer, OAuth, ProtocolMode, Reconnect, SignIn, Transport};
 pub use view::View;

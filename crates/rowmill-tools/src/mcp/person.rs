@@ -45,7 +45,7 @@ impl Person {
         let (Transport::Http { url, .. }, Some(file)) = (&server.transport, &server.tokens) else {
             return Err(failure.problem(endpoint));
         };
-        let login = match begin_login(url, file, &[], settings.redactor.clone()).await {
+        let login = match begin_login(url, file, &[], settings.authorization()).await {
             Ok(login) => login,
             // It wants another credential than a sign-in.
             Err(_) => return Err(failure.problem(endpoint)),

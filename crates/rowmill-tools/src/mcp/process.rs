@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use super::server::Transport;
 use super::tail::Tail;
 use crate::group::with_remedy;
+use crate::survivors::ProcessMark;
 
 /// How long a server may take to end once its standard input is closed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,8 +30,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The longest pause between two looks at a process.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A process that leads a group of its own, so that whatever it starts ends with it. Dropping it
-/// kills the group.
+/// A process that leads a group of its own, so that whatever it starts ends with it; what left the group is known by a
+/// mark. Dropping it kills them all.
 ///
 /// The process is not reaped before its group was killed: as long as it is there, at least as a
 /// zombie, its number cannot become that of a stranger.
@@ -38,6 +39,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Process {
     child: Child,
     group: Option<Pid>,
+    mark: Option<ProcessMark>,
     stderr: Tail,
     /// The task that reads what the server prints for people.
     reading: JoinSet<()>,
@@ -60,6 +62,7 @@ impl Process {
         }
         ready.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         ready.process_group(0).kill_on_drop(true);
+        let mark = ProcessMark::put_on(&mut ready);
         let mut child = ready.spawn().map_err(with_remedy)?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -68,7 +71,7 @@ impl Process {
             return Err(io::Error::other("the server has no pipes"));
         };
         reading.spawn(keep_lines(printed, stderr.clone()));
-        Ok((Self { child, group, stderr, reading }, stdin, stdout))
+        Ok((Self { child, group, mark: Some(mark), stderr, reading }, stdin, stdout))
     }
 
     /// Ends it: its standard input must be closed already. It gets a little time to end by
@@ -83,6 +86,10 @@ impl Process {
     /// Kills it with everything that it started, and waits until all of it is gone.
     pub(super) async fn bury(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(mark) = self.mark.take() {
+            // Looking for what left the group takes a while, and others have calls to look after meanwhile.
+            drop(tokio::task::spawn_blocking(move || mark.end_processes()).await);
+        }
         // Why waiting failed does not matter: there is nothing left to wait for then.
         drop(self.child.wait().await);
         let Some(group) = self.group.take() else { return };
@@ -139,6 +146,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(mark) = self.mark.take() {
+            mark.end_processes();
+        }
     }
 }
 

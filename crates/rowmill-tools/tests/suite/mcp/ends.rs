@@ -3,7 +3,7 @@
 use rowmill_core::ports::ToolHost;
 use serde_json::json;
 
-use crate::mcp::kit::{Events, alive, call, gone, ours, problem, process, start};
+use crate::mcp::kit::{Events, alive, call, gone, kill, ours, problem, process, start};
 
 #[tokio::test]
 async fn closing_ends_a_server_that_does_not_want_to_and_what_it_started() {
@@ -59,4 +59,28 @@ async fn a_server_behind_a_shell_is_ended_with_it() {
     let server = events.process("started").await;
     mcp.close().await;
     gone(server).await;
+}
+
+#[tokio::test]
+async fn what_a_server_started_in_a_session_of_its_own_ends_with_it() {
+    let events = Events::new().await;
+    let [notify, port] = events.flags();
+    let started = async || {
+        let mcp = start(ours(&["--child", "--own-session", notify, port])).await;
+        let (child, server) = (events.process("child").await, events.process("started").await);
+        assert!(alive(child));
+        (mcp, child, server)
+    };
+    let (mcp, child, _) = started().await;
+    mcp.close().await;
+    gone(child).await;
+    let (mcp, child, _) = started().await;
+    drop(mcp);
+    gone(child).await;
+    // One that had ended before.
+    let (mcp, child, server) = started().await;
+    kill(server);
+    gone(server).await;
+    mcp.close().await;
+    gone(child).await;
 }

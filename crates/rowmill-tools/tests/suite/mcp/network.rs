@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
 use rowmill_core::redact::Redactor;
-use rowmill_tools::{Mcp, McpServer, OAuth, Reconnect, Transport};
+use rowmill_tools::{Mcp, McpServer, McpSettings, OAuth, Reconnect, Transport};
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::Command;
 
 use crate::mcp::kit::{Events, Network, call, problem, settings, start, text};
 
@@ -187,4 +190,61 @@ async fn a_status_that_refuses_a_call_says_whether_the_tool_may_have_run() {
         assert_eq!((failure.message.as_str(), failure.maybe_ran), (message, maybe_ran));
         mcp.close().await;
     }
+}
+
+/// A proxy that lets nobody through, and what it is asked first.
+async fn asked_of_proxy(proxy: &TcpListener) -> String {
+    let mut connection = BufReader::new(proxy.accept().await.unwrap().0);
+    let mut first = String::new();
+    connection.read_line(&mut first).await.unwrap();
+    let mut line = String::from("header");
+    while !line.trim().is_empty() {
+        line.clear();
+        connection.read_line(&mut line).await.unwrap();
+    }
+    connection.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+    first
+}
+
+#[tokio::test]
+async fn servers_are_reached_through_the_proxy_that_the_environment_names() {
+    let oauth =
+        || OAuth { client_id: "me".to_owned(), client_secret: Secret::new("sesame"), scopes: Vec::new() };
+    for auth in [None, Some(oauth())] {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", proxy.local_addr().unwrap());
+        let environment = |name: &str| (name == "HTTP_PROXY").then(|| address.clone());
+        let url = "http://mcp.invalid/mcp".to_owned();
+        let server =
+            McpServer::new("t", Transport::Http { url, headers: BTreeMap::new(), auth: auth.clone() });
+        let asked = tokio::select! {
+            asked = asked_of_proxy(&proxy) => asked,
+            started = Mcp::start(vec![server], McpSettings::new(1, &environment)) => panic!("{started:?}"),
+        };
+        let (method, rest) = asked.split_once(' ').unwrap();
+        assert_eq!(method, if auth.is_some() { "GET" } else { "POST" }, "{asked}");
+        assert!(rest.starts_with("http://mcp.invalid/"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_only_the_process_knows_of_is_not_used() {
+    const AGAIN: &str = "ROWMILL_TEST_BEHIND_A_PROXY";
+    if std::env::var_os(AGAIN).is_none() {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "mcp::network::a_proxy_that_only_the_process_knows_of_is_not_used"]);
+        // Nothing listens there.
+        for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+            again.env(name, "http://127.0.0.1:9");
+        }
+        let ended =
+            again.env_remove("NO_PROXY").env_remove("no_proxy").env(AGAIN, "1").output().await.unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let network = Network::new(&[]).await;
+    let mcp = start(network.server()).await;
+    assert_eq!(text(&mcp, 1, "echo", json!({"text": "direct"})).await, "direct");
+    mcp.close().await;
 }

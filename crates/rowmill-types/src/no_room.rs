@@ -1,0 +1,32 @@
+//! What to do where a file cannot become any longer.
+
+use std::io;
+
+/// How hints begin where a disk is full.
+const DISK_FULL: &str = "the disk is full: make room";
+
+/// How hints begin where a file would become larger than files may be.
+const FILE_TOO_LARGE: &str = "raise the limit on file sizes (`ulimit -f`, or a quota)";
+
+/// How the hint begins for a write that found no room. `None` where it failed for another reason.
+///
+/// ```
+/// # use rowmill_types::no_room;
+/// let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+/// assert_eq!(no_room(&error), Some("the disk is full: make room"));
+/// assert_eq!(no_room(&std::io::Error::from(std::io::ErrorKind::PermissionDenied)), None);
+/// ```
+#[must_use]
+pub fn no_room(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(DISK_FULL),
+        io::ErrorKind::FileTooLarge => Some(FILE_TOO_LARGE),
+        _ => None,
+    }
+}
+
+/// How a hint begins, if [`no_room`] gave its beginning: whoever knows better how to go on says the rest.
+#[must_use]
+pub fn hint_of_no_room(hint: &str) -> Option<&'static str> {
+    [DISK_FULL, FILE_TOO_LARGE].into_iter().find(|begin| hint.starts_with(begin))
+}
