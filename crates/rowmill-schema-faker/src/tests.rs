@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::*;
+use crate::value::{Dice, Maker, sentence_for, value_for};
+use crate::work::{self, TooLarge, Work};
 
 /// Schemas that a value exists for, built the way people write them.
 fn schemas() -> impl Strategy<Value = Value> {
