@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-sql", "rowmill-streams", "rowmill-types"]),
     ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-schema-faker", "rowmill-types"]),
     ("rowmill-store", &["rowmill-core", "rowmill-types"]),
-    ("rowmill-tools", &["rowmill-core", "rowmill-types"]),
+    ("rowmill-tools", &["rowmill-core", "rowmill-http", "rowmill-types"]),
     (
         "rowmill",
         &[

@@ -1,7 +1,7 @@
 //! Values made from schemas are valid, whatever the schema and the seed.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::value::{Dice, Maker, sentence_for, value_for};
 use crate::work::{self, TooLarge, Work};
