@@ -22,9 +22,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rowmill-engine", &["rowmill-core", "rowmill-types"]),
     ("rowmill-sql", &["rowmill-types"]),
     ("rowmill-streams", &[]),
+    ("rowmill-schema-faker", &[]),
     ("rowmill-cards", &["rowmill-core", "rowmill-types"]),
     ("rowmill-data", &["rowmill-core", "rowmill-http", "rowmill-sql", "rowmill-streams", "rowmill-types"]),
-    ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-types"]),
+    ("rowmill-models", &["rowmill-core", "rowmill-http", "rowmill-schema-faker", "rowmill-types"]),
     ("rowmill-store", &["rowmill-core", "rowmill-types"]),
     ("rowmill-tools", &["rowmill-core", "rowmill-http", "rowmill-types"]),
     (
@@ -41,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rowmill-types",
         ],
     ),
-    ("rowmill-simulator", &["rowmill-core", "rowmill-types"]),
+    ("rowmill-simulator", &["rowmill-core", "rowmill-schema-faker", "rowmill-types"]),
     ("rowmill-cli", &["rowmill", "rowmill-simulator"]),
     ("rowmill-testkit", &["rowmill-core", "rowmill-simulator", "rowmill-types"]),
     (
@@ -61,7 +62,7 @@ pub fn layers(workspace: &Workspace) -> Result<(), Failure> {
     for (name, _) in ALLOWED {
         if let Some(own) = crates.iter().find(|own| own.name == *name) {
             let needs: Vec<_> = needs(own, &crates).into_iter().collect();
-            talk::say(format_args!("{name:<17} -> {}", needs.join(", ")));
+            talk::say(format_args!("{name:<20} -> {}", needs.join(", ")));
         }
     }
     let mut misplaced = violations(&crates);

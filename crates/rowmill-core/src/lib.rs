@@ -22,7 +22,6 @@ pub mod resume;
 pub mod retry;
 pub mod run_header;
 pub mod select;
-pub mod simulate;
 pub mod stats;
 pub mod summary;
 pub mod time_span;

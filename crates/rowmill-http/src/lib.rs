@@ -10,6 +10,7 @@ mod connector;
 mod failure;
 mod proxies;
 mod retrieval;
+mod server_sent_events;
 mod timeouts;
 
 pub use answer::Answer;
@@ -20,4 +21,5 @@ pub use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use proxies::Proxies;
 pub use reqwest::Url;
 pub use retrieval::{Credential, Extent, Redirects, Retrieval, Retrieved};
+pub use server_sent_events::{EventParser, EventTooLarge, ServerSentEvent};
 pub use timeouts::Timeouts;

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use rowmill_core::ports::Model;
-use rowmill_http::{Answer, HeaderName, HeaderValue, HttpClient, HttpFailure, Target};
+use rowmill_http::{Answer, EventParser, HeaderName, HeaderValue, HttpClient, HttpFailure, Target};
 use rowmill_types::{CallError, CallFailure, CallTiming, Completion, Request};
 use tokio::time::Instant;
 
@@ -16,7 +16,6 @@ use crate::call::Reporter;
 use crate::files::{Files, Uploaded, have_files};
 use crate::rates::rates;
 use crate::reading::{Assembly, Reading, Step, Wire};
-use crate::sse::Parser;
 use crate::surrogate::mend;
 
 /// The largest answer that is read.
@@ -129,20 +128,20 @@ impl<W: Wire> Exchange<W> {
         started: Instant,
     ) -> Result<Option<Duration>, CallError> {
         let status = answer.status();
-        let mut parser = Parser::default();
+        let mut parser = EventParser::new(ANSWER_LIMIT);
         let mut events = Vec::new();
         let mut first_token = None;
         let mut read = 0;
         while let Some(piece) = answer.chunk().await.map_err(|failure| self.reporter.transport(&failure))? {
             read += piece.len();
-            if read > ANSWER_LIMIT {
+            let pushed = parser.push(&piece, |event| events.extend(event.data));
+            if read > ANSWER_LIMIT || pushed.is_err() {
                 let what = format!("the answer is larger than {ANSWER_LIMIT} bytes");
                 return Err(self.reporter.transport(&HttpFailure::Broken(what)));
             }
-            parser.push(&piece, |event| events.push(event));
-            for event in events.drain(..) {
-                let step = assembly.take(&event);
-                match step.map_err(|unread| self.reporter.unread(status, unread, event.data.as_bytes()))? {
+            for data in events.drain(..) {
+                let step = assembly.take(&data);
+                match step.map_err(|unread| self.reporter.unread(status, unread, data.as_bytes()))? {
                     Step::Quiet => {}
                     Step::Content => first_token = first_token.or_else(|| Some(started.elapsed())),
                     Step::Done => return Ok(first_token),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rowmill_http::EventParser;
 use rowmill_types::{Attachment, CallError, Echo, Finish, Message, ToolCall, ToolOutput, ToolSpec, Usage};
 use serde_json::{Value, json};
 
@@ -12,7 +13,6 @@ use crate::files::Uploaded;
 use crate::model_string::ModelString;
 use crate::provider::Providers;
 use crate::reading::{Assembly, Reading, Step, Unread, Wire};
-use crate::sse::{Event, Parser};
 
 /// A model with every key set to `sk-secret` and every address to a local one.
 pub(crate) fn setup(model: &str, instruction: Option<&str>, schema: Option<Value>) -> Setup {
@@ -70,7 +70,7 @@ pub(crate) fn assemble(wire: &impl Wire, events: &[&str]) -> Result<(Vec<Step>, 
     let mut assembly = wire.assembly();
     let mut steps = Vec::new();
     for data in events {
-        steps.push(assembly.take(&Event { name: String::new(), data: (*data).to_owned() })?);
+        steps.push(assembly.take(data)?);
     }
     let complete = steps.last() == Some(&Step::Done) || assembly.ended();
     Ok((steps, if complete { Some(assembly.finish()?) } else { None }))
@@ -162,9 +162,9 @@ pub(crate) fn assemble_bytes(wire: &impl Wire, stream: &str, cuts: &[usize]) -> 
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);
     cuts.sort_unstable();
-    let (mut parser, mut events) = (Parser::default(), Vec::new());
+    let (mut parser, mut events) = (EventParser::new(usize::MAX), Vec::new());
     for pair in cuts.windows(2) {
-        parser.push(&bytes[pair[0]..pair[1]], |event| events.push(event));
+        parser.push(&bytes[pair[0]..pair[1]], |event| events.extend(event.data)).unwrap();
     }
     let mut assembly = wire.assembly();
     for event in &events {

@@ -39,7 +39,6 @@ mod responses;
 mod schema;
 mod settings;
 mod span;
-mod sse;
 mod surrogate;
 mod tokens;
 mod tools;

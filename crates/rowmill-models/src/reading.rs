@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use crate::error_body::ErrorBody;
 use crate::files::Uploaded;
-use crate::sse::Event;
 
 /// An answer, before the time that it took is known.
 #[derive(Debug)]
@@ -57,8 +56,8 @@ pub(crate) enum Step {
 
 /// Puts an answer together from the events of a stream.
 pub(crate) trait Assembly: Send {
-    /// Takes an event.
-    fn take(&mut self, event: &Event) -> Result<Step, Unread>;
+    /// Takes the data of an event.
+    fn take(&mut self, data: &str) -> Result<Step, Unread>;
 
     /// Whether, at the end of the body, the answer is complete without a terminal event.
     fn ended(&self) -> bool {

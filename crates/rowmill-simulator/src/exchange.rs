@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_core::simulate::{seed_of, value_for};
+use rowmill_schema_faker::{seed_of, value_for};
 
 use crate::admission::Admission;
 use crate::answer::Answer;

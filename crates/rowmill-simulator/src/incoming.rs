@@ -75,6 +75,13 @@ pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> Resul
     Ok(incoming)
 }
 
+/// Reads the next HTTP/1.1 request of a connection; what follows it stays in `buffer`, which is empty at first.
+///
+/// `None` if the client closed the connection, or what came is not HTTP.
+pub async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut) -> Option<RequestSeen> {
+    read(stream, buffer).await.ok().map(|incoming| incoming.request)
+}
+
 /// Reads until the client closes, keeping what it sends meanwhile for later.
 pub(crate) async fn closed(stream: &mut TcpStream, buffer: &mut BytesMut) {
     while buffer.len() < HEAD_LIMIT {

@@ -53,6 +53,7 @@ pub use conversation::{Seen, SeenCall, SeenMessage, SeenResult, SeenRole, SeenTo
 pub use distribution::Distribution;
 pub use fault::{Fault, When};
 pub use file_seen::{FileSeen, Sent};
+pub use incoming::read_request;
 pub use limits::{Limits, Measure};
 pub use outage::OutageKind;
 pub use recorder::RequestSeen;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rowmill_core::simulate::seed_of;
+use rowmill_schema_faker::seed_of;
 use tokio::time::Instant;
 
 use crate::limiter::Account;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::simulate::seed_of;
+use rowmill_schema_faker::seed_of;
 use rowmill_types::{Money, Usage};
 use serde_json::Value;
 use tokio::sync::watch;

@@ -1,6 +1,6 @@
 //! What is answered, before a protocol gives it its shape.
 
-use rowmill_core::simulate::{seed_of, value_for};
+use rowmill_schema_faker::{seed_of, value_for};
 use rowmill_types::{Citation, Usage};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rowmill_core::simulate::seed_of;
+use rowmill_schema_faker::seed_of;
 
 use crate::protocol::{Ask, Protocol};
 use crate::reply::Reply;

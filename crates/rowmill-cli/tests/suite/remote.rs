@@ -50,7 +50,7 @@ fn a_cut_download_goes_on() {
     assert_eq!(place.json("out.jsonl").len(), 5000);
     let requests = hub.requests();
     let bodies = requests.iter().filter(|request| request.host == Host::Store);
-    let ranges: Vec<_> = bodies.map(|request| request.header("range")).collect();
+    let ranges: Vec<_> = bodies.map(|request| request.seen.header("range")).collect();
     assert_eq!(ranges, [None, Some("bytes=20000-")]);
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use roaring::RoaringTreemap;
 use rowmill_types::RowId;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::digest_set::{Digest, DigestSet};
+use super::number_set::NumberSet;
 
 /// Ids: numbers as a bitmap, text as digests of 56 bits, of which five bytes are kept.
 ///
@@ -17,7 +17,7 @@ use super::digest_set::{Digest, DigestSet};
 /// ids, and the next resume does not.
 #[derive(Default)]
 pub struct IdSet {
-    numbers: RoaringTreemap,
+    numbers: NumberSet,
     texts: DigestSet,
     seed: Seed,
 }
@@ -61,9 +61,7 @@ impl IdSet {
     /// Takes an id out again.
     pub fn remove(&mut self, id: &RowId) {
         match id {
-            RowId::Number(number) => {
-                self.numbers.remove(*number);
-            }
+            RowId::Number(number) => self.numbers.remove(*number),
             RowId::Text(_) if self.texts.len() == 0 => {}
             RowId::Text(text) => self.texts.remove(self.digest(text)),
         }

@@ -3,6 +3,7 @@
 mod digest_set;
 mod id_set;
 mod ids;
+mod number_set;
 mod record_map;
 mod row_places;
 mod sample;

@@ -1,7 +1,8 @@
 //! Sampling that takes the same rows as CPython's `random.Random(seed).sample`.
 
 use rand_mt::Mt;
-use roaring::RoaringTreemap;
+
+use super::number_set::NumberSet;
 
 /// The sorted indexes that `random.Random(seed).sample(range(population), count)` takes.
 ///
@@ -42,11 +43,11 @@ fn pool_bound(count: u64) -> u64 {
 }
 
 fn draw_into_set(random: &mut PythonRandom, population: u64, count: u64) -> Vec<u64> {
-    let mut drawn = RoaringTreemap::new();
+    let mut drawn = NumberSet::default();
     for _ in 0..count {
         while !drawn.insert(random.below(population)) {}
     }
-    drawn.into_iter().collect()
+    drawn.sorted()
 }
 
 /// Draws to the end of the pool, which CPython never looks at again.

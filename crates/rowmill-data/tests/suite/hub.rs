@@ -21,7 +21,7 @@ async fn small_and_large_files_come_by_their_paths_with_the_token_for_the_hub_al
         assert_eq!(requests.iter().any(|request| request.host == Host::Store), kind == FileKind::Large);
         for request in requests {
             let expected = (request.host == Host::Hub).then_some("Bearer hf_secret");
-            assert_eq!(request.header("authorization"), expected, "{}", request.path);
+            assert_eq!(request.seen.header("authorization"), expected, "{}", request.seen.path);
         }
     }
 }

@@ -11,7 +11,6 @@ use super::answer::{Block, Said, echo, finish, usage};
 use super::sources::Sources;
 use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread};
-use crate::sse::Event;
 use crate::tools::{Terms, as_object, call};
 
 /// Puts blocks together.
@@ -109,10 +108,10 @@ impl AnthropicAssembly {
 }
 
 impl Assembly for AnthropicAssembly {
-    fn take(&mut self, event: &Event) -> Result<Step, Unread> {
-        let told: Told<'_> = serde_json::from_str(&event.data)?;
+    fn take(&mut self, data: &str) -> Result<Step, Unread> {
+        let told: Told<'_> = serde_json::from_str(data)?;
         match &*told.kind {
-            "error" => Err(Unread::Error(ErrorBody::parse(event.data.as_bytes()))),
+            "error" => Err(Unread::Error(ErrorBody::parse(data.as_bytes()))),
             "message_stop" => Ok(Step::Done),
             "message_start" => {
                 let start = told.message.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
-use rowmill_core::simulate::{seed_of, sentence_for, value_for};
+use rowmill_schema_faker::{seed_of, sentence_for, value_for};
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 use serde_json::Value;
 use tokio::time::Instant;

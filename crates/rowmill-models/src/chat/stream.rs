@@ -7,7 +7,6 @@ use super::answer::{Answer, Choice, Said, finish, usage};
 use super::calls::{Pieces, Whole, add_details};
 use crate::hosted::{Gathered, annotations, uses};
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
-use crate::sse::Event;
 use crate::tools::Terms;
 
 /// Puts chunks together.
@@ -66,11 +65,11 @@ impl ChatAssembly {
 }
 
 impl Assembly for ChatAssembly {
-    fn take(&mut self, event: &Event) -> Result<Step, Unread> {
-        if event.data.trim() == "[DONE]" {
+    fn take(&mut self, data: &str) -> Result<Step, Unread> {
+        if data.trim() == "[DONE]" {
             return Ok(Step::Done);
         }
-        let chunk: Answer<'_> = serde_json::from_str(&event.data)?;
+        let chunk: Answer<'_> = serde_json::from_str(data)?;
         no_error(chunk.error)?;
         if let Some(raw) = chunk.usage {
             self.usage = keep(Some(raw));

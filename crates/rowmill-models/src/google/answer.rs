@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::sources::gather;
 use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep, no_error};
-use crate::sse::Event;
 use crate::tools::{Terms, call};
 
 /// Puts chunks together; a whole answer is one chunk.
@@ -108,8 +107,8 @@ impl GoogleAssembly {
 }
 
 impl Assembly for GoogleAssembly {
-    fn take(&mut self, event: &Event) -> Result<Step, Unread> {
-        self.take_chunk(event.data.as_bytes())
+    fn take(&mut self, data: &str) -> Result<Step, Unread> {
+        self.take_chunk(data.as_bytes())
     }
 
     /// The last chunk is known by its reason to finish; usage may follow in the same or another one.

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use super::answer::{Streamed, read_response};
 use crate::error_body::ErrorBody;
 use crate::reading::{Assembly, Reading, Step, Unread, keep};
-use crate::sse::Event;
 use crate::tools::Terms;
 
 /// Puts events together.
@@ -48,12 +47,12 @@ impl ResponsesAssembly {
 }
 
 impl Assembly for ResponsesAssembly {
-    fn take(&mut self, event: &Event) -> Result<Step, Unread> {
+    fn take(&mut self, data: &str) -> Result<Step, Unread> {
         // Some servers end the stream as chat completions do, after the last event.
-        if event.data.trim() == "[DONE]" {
+        if data.trim() == "[DONE]" {
             return Ok(Step::Quiet);
         }
-        self.take_json(&event.data)
+        self.take_json(data)
     }
 
     fn finish(self) -> Result<Reading, Unread> {

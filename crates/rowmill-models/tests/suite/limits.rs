@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::server::{answer, ask, listen, model, model_within, read_request, serve};
+use crate::server::{answer, ask, listen, model, model_within, serve};
+use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
 use rowmill_http::Timeouts;
+use rowmill_testkit::read_request;
 use rowmill_types::{CallError, CallFailure, RateLimits, RateWindow};
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -75,9 +77,9 @@ async fn a_used_up_quota_is_no_failure_of_the_row() {
 }
 
 /// Takes one request and answers it with `told`, then keeps the connection open.
-async fn hang(listener: &TcpListener, told: &[u8]) -> BufReader<TcpStream> {
-    let mut stream = BufReader::new(listener.accept().await.unwrap().0);
-    assert!(read_request(&mut stream).await.is_some());
+async fn hang(listener: &TcpListener, told: &[u8]) -> TcpStream {
+    let mut stream = listener.accept().await.unwrap().0;
+    assert!(read_request(&mut stream, &mut BytesMut::new()).await.is_some());
     stream.write_all(told).await.unwrap();
     stream
 }

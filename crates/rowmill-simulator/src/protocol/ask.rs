@@ -1,6 +1,6 @@
 //! What a request asks.
 
-use rowmill_core::simulate::seed_of;
+use rowmill_schema_faker::seed_of;
 use serde_json::Value;
 
 use super::Protocol;

@@ -3,7 +3,7 @@
 use crate::support;
 
 use crate::support::{CHAT, Client, End};
-use rowmill_core::simulate::{seed_of, value_for};
+use rowmill_schema_faker::{seed_of, value_for};
 use rowmill_simulator::{Answer, Script, Simulator};
 use serde_json::{Value, json};
 

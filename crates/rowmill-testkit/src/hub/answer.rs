@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ring::digest::SHA256;
+use rowmill_simulator::RequestSeen;
 use serde_json::{Map, Value, json};
 
 use super::bytes::{Outgoing, file, header};
@@ -11,13 +12,14 @@ use super::server::{Host, Hosts, HubRequest};
 
 /// Answers a request as the hub, or as the host of large files.
 pub(super) fn answer(state: &State, hosts: Hosts, request: &HubRequest) -> Outgoing {
+    let HubRequest { host, seen: request } = request;
     let path = request.path.split('?').next().unwrap_or_default();
-    if let Some(page) = state.pages.get(path).filter(|_| request.host == Host::Hub) {
+    if let Some(page) = state.pages.get(path).filter(|_| *host == Host::Hub) {
         return plain(page, request);
     }
     let parts: Vec<String> = path.split('/').skip(1).map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match (request.host, parts.as_slice()) {
+    match (host, parts.as_slice()) {
         (Host::Store, [name]) => large(state, request, name),
         (Host::Hub, ["api", "resolve-cache", rest @ ..]) => small(state, request, rest),
         (Host::Hub, ["api", kind, rest @ ..]) => question(state, hosts, request, kind, rest),
@@ -26,7 +28,7 @@ pub(super) fn answer(state: &State, hosts: Hosts, request: &HubRequest) -> Outgo
     }
 }
 
-fn plain(page: &Page, request: &HubRequest) -> Outgoing {
+fn plain(page: &Page, request: &RequestSeen) -> Outgoing {
     if page.status > 0 {
         return Outgoing::new(page.status, page.headers.clone(), page.body.clone());
     }
@@ -38,7 +40,7 @@ fn plain(page: &Page, request: &HubRequest) -> Outgoing {
 }
 
 /// A repository, if the client may see it.
-fn allowed<'s>(state: &'s State, request: &HubRequest, name: &str) -> Result<&'s Repository, Outgoing> {
+fn allowed<'s>(state: &'s State, request: &RequestSeen, name: &str) -> Result<&'s Repository, Outgoing> {
     let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let found = state.repositories.get(name);
     let found = found.filter(|found| found.token.is_none() || found.token.as_deref() == token);
@@ -55,7 +57,7 @@ fn allowed<'s>(state: &'s State, request: &HubRequest, name: &str) -> Result<&'s
 }
 
 /// `[datasets/]owner/name/resolve/revision/path…`
-fn resolve(state: &State, hosts: Hosts, request: &HubRequest, parts: &[&str]) -> Outgoing {
+fn resolve(state: &State, hosts: Hosts, request: &RequestSeen, parts: &[&str]) -> Outgoing {
     let Some(at) = parts.iter().position(|part| *part == "resolve") else {
         return refusal(404, "", "no such path");
     };
@@ -84,7 +86,7 @@ fn resolve(state: &State, hosts: Hosts, request: &HubRequest, parts: &[&str]) ->
 }
 
 /// `[datasets/]owner/name/commit/path…`, which small files are redirected to.
-fn small(state: &State, request: &HubRequest, parts: &[&str]) -> Outgoing {
+fn small(state: &State, request: &RequestSeen, parts: &[&str]) -> Outgoing {
     let found = state.repositories.iter().find_map(|(name, repository)| {
         let length = name.split('/').count();
         let (own, rest) = parts.split_at_checked(length)?;
@@ -98,7 +100,7 @@ fn small(state: &State, request: &HubRequest, parts: &[&str]) -> Outgoing {
 }
 
 /// A large file, by its digest. Like the true host, it refuses credentials of others.
-fn large(state: &State, request: &HubRequest, name: &str) -> Outgoing {
+fn large(state: &State, request: &RequestSeen, name: &str) -> Outgoing {
     if request.header("authorization").is_some() {
         return refusal(400, "", "Only one auth mechanism allowed");
     }
@@ -114,7 +116,7 @@ fn large(state: &State, request: &HubRequest, name: &str) -> Outgoing {
 }
 
 /// `api/datasets/owner/name/…`
-fn question(state: &State, hosts: Hosts, request: &HubRequest, kind: &str, parts: &[&str]) -> Outgoing {
+fn question(state: &State, hosts: Hosts, request: &RequestSeen, kind: &str, parts: &[&str]) -> Outgoing {
     let is_word = |part: &&str| matches!(*part, "revision" | "tree" | "parquet");
     let Some(at) = parts.iter().position(is_word) else { return refusal(404, "", "no such path") };
     let (name, rest) = parts.split_at(at);
@@ -144,7 +146,7 @@ fn question(state: &State, hosts: Hosts, request: &HubRequest, kind: &str, parts
 fn tree(
     state: &State,
     hosts: Hosts,
-    request: &HubRequest,
+    request: &RequestSeen,
     repository: &Repository,
     revision: &str,
 ) -> Outgoing {

@@ -1,6 +1,6 @@
 //! Answers, and parts of files in them.
 
-use super::server::HubRequest;
+use rowmill_simulator::RequestSeen;
 
 /// An answer.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) fn header(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// A file, or the part of it that is asked for; nothing if the client has it.
-pub(super) fn file(request: &HubRequest, mut headers: Vec<(String, String)>, bytes: &[u8]) -> Outgoing {
+pub(super) fn file(request: &RequestSeen, mut headers: Vec<(String, String)>, bytes: &[u8]) -> Outgoing {
     let held = |name: &str| headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.clone());
     let (tag, moment) = (held("etag"), held("last-modified"));
     let is_same = |value: Option<&str>, own: &Option<String>| value.is_some() && value == own.as_deref();

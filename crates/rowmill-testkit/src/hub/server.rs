@@ -1,18 +1,17 @@
-//! Accepting connections, reading requests, writing answers and damaging them.
+//! Accepting connections, writing answers and damaging them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::BytesMut;
+use rowmill_simulator::{RequestSeen, read_request};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::answer::answer;
 use super::bytes::Outgoing;
 use super::content::State;
-
-/// Larger heads are refused.
-const HEAD_LIMIT: usize = 64 * 1024;
 
 /// Which of the two ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,20 +34,8 @@ pub(super) struct Hosts {
 pub struct HubRequest {
     /// Where it came to.
     pub host: Host,
-    /// The method.
-    pub method: String,
-    /// The path with its query.
-    pub path: String,
-    /// Names in lower case, and values.
-    pub headers: Vec<(String, String)>,
-}
-
-impl HubRequest {
-    /// The value of a header, by its name in lower case.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
-    }
+    /// The request itself.
+    pub seen: RequestSeen,
 }
 
 /// Damage that is done to some answers.
@@ -95,47 +82,25 @@ pub(super) async fn serve(hub: &TcpListener, store: &TcpListener, hosts: Hosts, 
 
 /// Serves one request.
 async fn connection(mut stream: TcpStream, host: Host, hosts: Hosts, state: Arc<Mutex<State>>) {
-    let Some(request) = read(&mut stream, host).await else { return };
+    let Some(seen) = read_request(&mut stream, &mut BytesMut::new()).await else { return };
+    let request = HubRequest { host, seen };
     let outgoing = {
         let mut state = lock(&state);
         state.requests.push(request.clone());
         let damage = damage(&mut state, &request);
-        damaged(answer(&state, hosts, &request), &request, damage)
+        damaged(answer(&state, hosts, &request), &request.seen, damage)
     };
     // A client that hung up wants no more.
     drop(stream.write_all(&outgoing).await);
     drop(stream.shutdown().await);
 }
 
-async fn read(stream: &mut TcpStream, host: Host) -> Option<HubRequest> {
-    let mut buffer = Vec::new();
-    while buffer.len() < HEAD_LIMIT {
-        if stream.read_buf(&mut buffer).await.ok()? == 0 {
-            return None;
-        }
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut parsed = httparse::Request::new(&mut headers);
-        if parsed.parse(&buffer).ok()?.is_complete() {
-            let header = |header: &httparse::Header<'_>| {
-                (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).trim().to_owned())
-            };
-            return Some(HubRequest {
-                host,
-                method: parsed.method?.to_owned(),
-                path: parsed.path?.to_owned(),
-                headers: parsed.headers.iter().map(header).collect(),
-            });
-        }
-    }
-    None
-}
-
 /// The damage that is to be done to the answer, if any.
 fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
     let trouble = state.troubles.iter_mut().find(|trouble| {
-        let is_body = request.method == "GET" || matches!(trouble.damage, Damage::Status(..));
+        let is_body = request.seen.method == "GET" || matches!(trouble.damage, Damage::Status(..));
         trouble.host == request.host
-            && request.path.contains(&trouble.path)
+            && request.seen.path.contains(&trouble.path)
             && trouble.times != Some(0)
             && is_body
     })?;
@@ -144,7 +109,7 @@ fn damage(state: &mut State, request: &HubRequest) -> Option<Damage> {
 }
 
 /// The bytes of an answer after the damage.
-fn damaged(outgoing: Outgoing, request: &HubRequest, damage: Option<Damage>) -> Vec<u8> {
+fn damaged(outgoing: Outgoing, request: &RequestSeen, damage: Option<Damage>) -> Vec<u8> {
     let Outgoing { start, .. } = outgoing;
     let (outgoing, length) = match damage {
         Some(Damage::Status(status, headers)) => (Outgoing::new(status, headers, Vec::new()), usize::MAX),

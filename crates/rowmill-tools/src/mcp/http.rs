@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream::{BoxStream, Stream};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use memchr::memmem;
@@ -19,9 +18,9 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpError, StreamableHttpPostResponse,
 };
 use rowmill_core::known_secrets::bare_addresses;
-use rowmill_http::Proxies;
+use rowmill_http::{EventParser, EventTooLarge, Proxies, ServerSentEvent};
 use rustls_platform_verifier::BuilderVerifierExt;
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 
 use super::access::{Grant, Token};
 use super::call::chain;
@@ -261,84 +260,35 @@ async fn body(mut response: Response, most: usize) -> Result<Option<Vec<u8>>, Fa
 
 /// The events of an answer. One that is too large becomes an error of its call.
 fn events(response: Response, id: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
-    let bounded = bounded(response.bytes_stream().map_err(|error| Oversize::Source(error.to_string())));
-    let events = SseStream::from_bytes_stream(bounded);
-    let events = events.map(move |event| match event {
-        Err(SseError::Body(cause)) if matches!(cause.downcast_ref(), Some(Oversize::TooLarge)) => {
-            let text = serde_json::to_string(&frame::too_large(id.clone())).unwrap_or_default();
-            Ok(Sse::default().data(text))
-        }
-        Ok(mut event) => {
-            if let Some(data) = &event.data
-                && let Cow::Owned(moved) = with_execution(data.as_bytes())
-            {
-                event.data = String::from_utf8(moved).ok();
+    // Without a parser nothing follows any more.
+    let pieces = response.bytes_stream().scan(Some(EventParser::new(MAX_FRAME)), move |reading, piece| {
+        let Some(parser) = reading else { return std::future::ready(None) };
+        let mut events = Vec::new();
+        match piece.map(|piece| parser.push(&piece, |event| events.push(Ok(sse(event))))) {
+            Ok(Ok(())) => {}
+            Ok(Err(EventTooLarge)) => {
+                let text = serde_json::to_string(&frame::too_large(id.clone())).unwrap_or_default();
+                events.push(Ok(Sse::default().data(text)));
+                *reading = None;
             }
-            Ok(event)
+            Err(error) => {
+                events.push(Err(SseError::Body(error.to_string().into())));
+                *reading = None;
+            }
         }
-        event => event,
+        std::future::ready(Some(stream::iter(events)))
     });
-    events.boxed()
+    pieces.flatten().boxed()
 }
 
-/// Why a stream of events ended early.
-#[derive(Debug)]
-enum Oversize {
-    TooLarge,
-    Source(String),
-}
-
-impl std::fmt::Display for Oversize {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TooLarge => out.write_str("an event is too large"),
-            Self::Source(text) => out.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for Oversize {}
-
-/// The bytes as long as no event, which ends with an empty line, is too large.
-fn bounded(
-    bytes: impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static,
-) -> impl Stream<Item = Result<Bytes, Oversize>> + Send + 'static {
-    bytes.scan(Events::default(), |events, chunk| {
-        if events.over {
-            return std::future::ready(None);
-        }
-        let chunk = chunk.and_then(|chunk| {
-            events.observe(&chunk);
-            if events.size > MAX_FRAME { Err(Oversize::TooLarge) } else { Ok(chunk) }
-        });
-        events.over = chunk.is_err();
-        std::future::ready(Some(chunk))
-    })
-}
-
-/// How far a stream of events has come.
-#[derive(Debug, Default)]
-struct Events {
-    /// The bytes of the event that goes on.
-    size: usize,
-    /// Whether the last byte ended a line.
-    line_ended: bool,
-    /// Whether nothing follows any more.
-    over: bool,
-}
-
-impl Events {
-    fn observe(&mut self, chunk: &[u8]) {
-        // Only what follows the last empty line belongs to the event that goes on.
-        let gaps = [b"\n\n".as_slice(), b"\n\r\n"];
-        let ends = gaps.into_iter().filter_map(|gap| Some(memmem::rfind(chunk, gap)? + gap.len()));
-        let split = self.line_ended && (chunk.starts_with(b"\n") || chunk.starts_with(b"\r\n"));
-        self.size = match ends.max().or(split.then_some(0)) {
-            Some(begin) => chunk.len() - begin,
-            None => self.size + chunk.len(),
-        };
-        self.line_ended = chunk.last() == Some(&b'\n');
-    }
+/// An event as the SDK takes it.
+fn sse(event: ServerSentEvent) -> Sse {
+    let ServerSentEvent { name, data, id, retry } = event;
+    let data = data.map(|data| match with_execution(data.as_bytes()) {
+        Cow::Owned(changed) => String::from_utf8(changed).unwrap_or(data),
+        Cow::Borrowed(_) => data,
+    });
+    Sse { event: name, data, id, retry }
 }
 
 impl StreamableHttpClient for Poster {

@@ -78,14 +78,14 @@ impl Machine {
         let shown = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
         let asked = self.hub.requests();
         self.hub.forget_requests();
-        asked.iter().map(|request| format!("{} {}", request.method, shown(&request.path))).collect()
+        asked.iter().map(|request| format!("{} {}", request.seen.method, shown(&request.seen.path))).collect()
     }
 
     /// The values of a header in the requests for bodies so far, `-` where there is none.
     pub(crate) fn sent(&self, host: Host, header: &str) -> Vec<String> {
         let requests = self.hub.requests();
-        let bodies = requests.iter().filter(|request| request.host == host && request.method == "GET");
-        bodies.map(|request| request.header(header).unwrap_or("-").to_owned()).collect()
+        let bodies = requests.iter().filter(|request| request.host == host && request.seen.method == "GET");
+        bodies.map(|request| request.seen.header(header).unwrap_or("-").to_owned()).collect()
     }
 
     pub(crate) fn trouble(&self, host: Host, path: &str, damage: Damage, times: Option<u32>) {

@@ -3,31 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rowmill_core::ports::Model;
 use rowmill_http::{HttpClient, Timeouts};
 use rowmill_models::{Connection, ModelString, ProviderConfig, Providers, Setup, build};
+use rowmill_testkit::{RequestSeen, read_request};
 use rowmill_types::{Message, Request};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// What an answer ends with after which the connection is closed.
 pub(crate) const CUT: &[u8] = b"(cut)";
 
-/// A request as it came.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) line: String,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
-}
-
 /// What a server saw in all.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: usize,
-    pub(crate) requests: Vec<Seen>,
+    pub(crate) requests: Vec<RequestSeen>,
 }
 
 pub(crate) async fn listen() -> (TcpListener, String) {
@@ -44,7 +38,7 @@ pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
         let (mut stream, seen) = tokio::select! {
             accepted = listener.accept() => {
                 log.connections += 1;
-                connections.push(next_request(BufReader::new(accepted.unwrap().0)));
+                connections.push(next_request(accepted.unwrap().0));
                 continue;
             }
             Some((stream, seen)) = connections.next() => match seen {
@@ -63,28 +57,10 @@ pub(crate) async fn serve(listener: &TcpListener, answers: &[Vec<u8>]) -> Log {
     log
 }
 
-async fn next_request(mut stream: BufReader<TcpStream>) -> (BufReader<TcpStream>, Option<Seen>) {
-    let seen = read_request(&mut stream).await;
+async fn next_request(mut stream: TcpStream) -> (TcpStream, Option<RequestSeen>) {
+    // A request comes when the one before it was answered, so nothing of it is read with that one.
+    let seen = read_request(&mut stream, &mut BytesMut::new()).await;
     (stream, seen)
-}
-
-/// Reads one request; `None` at the end of the connection.
-pub(crate) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
-    let mut line = String::new();
-    if stream.read_line(&mut line).await.ok()? == 0 {
-        return None;
-    }
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut header = String::new();
-        stream.read_line(&mut header).await.ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_lowercase(), value.to_owned());
-    }
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Seen { line: line.trim_end().to_owned(), headers, body: String::from_utf8(body).unwrap() })
 }
 
 /// A whole answer.

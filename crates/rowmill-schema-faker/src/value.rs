@@ -1,31 +1,16 @@
-//! Made-up answers that fit: values that satisfy a JSON Schema and short
-//! sentences, the same ones each time for the same seed.
-//!
-//! Dry runs, demonstrations and the provider simulator use it, so an answer can
-//! be predicted from its prompt.
-
-mod array;
-mod merge;
-mod number;
-mod object;
-mod pattern;
-mod text;
-mod work;
-
-#[cfg(test)]
-mod tests;
+//! One value for a schema: which of its parts is made how, and what the choices are drawn from.
 
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-pub use work::TooLarge;
-use work::{MOST_DEPTH, Work};
+use crate::work::{self, MOST_DEPTH, TooLarge, Work};
+use crate::{merge, number, text};
 
 /// How many seeds are tried before a value that does not validate is given after all.
 const TRIES: u64 = 24;
 
 /// Below this depth nothing optional is added, so that recursive schemas end.
-const GROWTH_DEPTH: u32 = 4;
+pub(crate) const GROWTH_DEPTH: u32 = 4;
 
 /// Choices within choices that are followed before a value is begun.
 const MOST_NESTED: u32 = 4 * MOST_DEPTH;
@@ -58,7 +43,7 @@ const CHECKED_KEYWORDS: &[&str] = &[
 /// The schema asks for a value that is larger than any that is made here.
 ///
 /// ```
-/// # use rowmill_core::simulate::value_for;
+/// # use rowmill_schema_faker::value_for;
 /// # use serde_json::json;
 /// let schema = json!({"type": "object", "properties": {"grade": {"enum": ["a", "b"]}}, "required": ["grade"]});
 /// let value = value_for(&schema, 7).unwrap();
@@ -89,7 +74,7 @@ pub fn value_for(schema: &Value, seed: u64) -> Result<Value, TooLarge> {
 /// A seed from texts, the same on every machine. The borders between the texts count.
 ///
 /// ```
-/// # use rowmill_core::simulate::seed_of;
+/// # use rowmill_schema_faker::seed_of;
 /// assert_eq!(seed_of(&["a", "b"]), seed_of(&["a", "b"]));
 /// assert_ne!(seed_of(&["a", "b"]), seed_of(&["ab"]));
 /// ```
@@ -106,7 +91,7 @@ pub fn seed_of(parts: &[&str]) -> u64 {
 /// A short sentence that answers `prompt`, made from `seed`.
 ///
 /// ```
-/// # use rowmill_core::simulate::sentence_for;
+/// # use rowmill_schema_faker::sentence_for;
 /// let sentence = sentence_for("What is a mill?", 3);
 /// assert!(sentence.ends_with('.'));
 /// assert_eq!(sentence, sentence_for("What is a mill?", 3));
@@ -132,10 +117,10 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of numbers from a seed (SplitMix64): small, fast and the same everywhere.
 #[derive(Debug)]
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -144,33 +129,33 @@ impl Dice {
     }
 
     /// A number below `bound`, or 0 when `bound` is 0.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }
 
-    fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         let at = usize::try_from(self.below(choices.len() as u64)).unwrap_or(0);
         choices.get(at)
     }
 
     /// True `percent` times out of a hundred.
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
 /// Makes one value; holds the schema's root for references.
 #[derive(Debug)]
-struct Maker<'s> {
-    root: &'s Value,
-    dice: Dice,
-    work: &'s Work,
+pub(crate) struct Maker<'s> {
+    pub(crate) root: &'s Value,
+    pub(crate) dice: Dice,
+    pub(crate) work: &'s Work,
     /// How many values are being made, each for the one before it.
-    nested: u32,
+    pub(crate) nested: u32,
 }
 
 impl Maker<'_> {
-    fn make(&mut self, schema: &Value, depth: u32) -> Value {
+    pub(crate) fn make(&mut self, schema: &Value, depth: u32) -> Value {
         self.work.values(1);
         if depth > MOST_DEPTH || self.nested > MOST_NESTED {
             self.work.exceed(TooLarge::Depth);
@@ -262,7 +247,7 @@ impl Maker<'_> {
 }
 
 /// The types that a schema names, none when it names none.
-fn type_names(map: &Map<String, Value>) -> Vec<&str> {
+pub(crate) fn type_names(map: &Map<String, Value>) -> Vec<&str> {
     match map.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -297,7 +282,7 @@ fn implied_type(map: &Map<String, Value>) -> &'static str {
 }
 
 /// A count keyword such as `minItems`, which may be written as `2.0`.
-fn count(map: &Map<String, Value>, keyword: &str) -> Option<usize> {
+pub(crate) fn count(map: &Map<String, Value>, keyword: &str) -> Option<usize> {
     let value = map.get(keyword)?;
     let whole = value.as_u64().and_then(|number| usize::try_from(number).ok());
     // A number that is too large for its type becomes the largest one.

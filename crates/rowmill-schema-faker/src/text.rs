@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::work::{MOST_TEXT, TooLarge, Work};
-use super::{Dice, count, pattern};
+use crate::pattern;
+use crate::value::{Dice, count};
+use crate::work::{MOST_TEXT, TooLarge, Work};
 
 const NOUNS: &[&str] = &[
     "river", "mill", "stone", "garden", "letter", "harbor", "lantern", "meadow", "bridge", "window",
@@ -24,12 +25,12 @@ const VERBS: &[&str] =
 const TOPIC_LENGTH: usize = 5;
 
 /// One readable word.
-pub(super) fn word(dice: &mut Dice) -> &'static str {
+pub(crate) fn word(dice: &mut Dice) -> &'static str {
     dice.pick(NOUNS).copied().unwrap_or("word")
 }
 
 /// A sentence that takes up one of the longer words of the prompt.
-pub(super) fn sentence(prompt: &str, dice: &mut Dice) -> String {
+pub(crate) fn sentence(prompt: &str, dice: &mut Dice) -> String {
     let topics: Vec<&str> = prompt
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| word.chars().count() >= TOPIC_LENGTH && word.len() <= 40)
@@ -42,7 +43,7 @@ pub(super) fn sentence(prompt: &str, dice: &mut Dice) -> String {
 }
 
 /// A string that fits the schema's format, pattern and lengths.
-pub(super) fn string(map: &Map<String, Value>, dice: &mut Dice, work: &Work) -> String {
+pub(crate) fn string(map: &Map<String, Value>, dice: &mut Dice, work: &Work) -> String {
     if let Some(text) =
         map.get("pattern").and_then(Value::as_str).and_then(|text| pattern::matching(text, dice, work))
     {

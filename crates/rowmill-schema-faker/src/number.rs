@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Dice;
+use crate::value::Dice;
 
 /// The bounds that a schema sets; exclusive ones are marked.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ impl Bounds {
 }
 
 /// An integer inside the schema's bounds.
-pub(super) fn integer(map: &Map<String, Value>, dice: &mut Dice) -> Value {
+pub(crate) fn integer(map: &Map<String, Value>, dice: &mut Dice) -> Value {
     let step = map.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
     // A step such as 0.5 or 1.5 is met by integers that are multiples of the next whole step.
     let step = step.map_or(1.0, |step| {
@@ -60,7 +60,7 @@ pub(super) fn integer(map: &Map<String, Value>, dice: &mut Dice) -> Value {
 }
 
 /// A number inside the schema's bounds, with few decimals where they allow it.
-pub(super) fn number(map: &Map<String, Value>, dice: &mut Dice) -> Value {
+pub(crate) fn number(map: &Map<String, Value>, dice: &mut Dice) -> Value {
     let bounds = Bounds::of(map);
     if let Some(step) = map.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0) {
         return rounded(multiple(bounds, step, dice), decimals(step));

@@ -1,9 +1,10 @@
 //! Values made from schemas are valid, whatever the schema and the seed.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::*;
+use crate::value::{Dice, Maker, sentence_for, value_for};
+use crate::work::{self, TooLarge, Work};
 
 /// Schemas that a value exists for, built the way people write them.
 fn schemas() -> impl Strategy<Value = Value> {

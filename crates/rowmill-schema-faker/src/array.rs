@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::work::{MOST_VALUES, TooLarge};
-use super::{GROWTH_DEPTH, Maker, count};
+use crate::value::{GROWTH_DEPTH, Maker, count};
+use crate::work::{MOST_VALUES, TooLarge};
 
 /// How many values are tried for one place of an array of unique items.
 const UNIQUE_TRIES: u32 = 64;
 
 impl Maker<'_> {
-    pub(super) fn array(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
+    pub(crate) fn array(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
         let least = count(map, "minItems").unwrap_or(0);
         let most = count(map, "maxItems").unwrap_or(usize::MAX);
         let anything = Value::Bool(true);

@@ -7,13 +7,13 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// A value has no more parts than this.
-pub(super) const MOST_VALUES: u64 = 100_000;
+pub(crate) const MOST_VALUES: u64 = 100_000;
 
 /// A value has no more text than this, in bytes: that of its strings and of the names in it.
-pub(super) const MOST_TEXT: u64 = 1 << 20;
+pub(crate) const MOST_TEXT: u64 = 1 << 20;
 
 /// A value is nested no deeper than this.
-pub(super) const MOST_DEPTH: u32 = 48;
+pub(crate) const MOST_DEPTH: u32 = 48;
 
 /// Parts of the schema that are looked at and joined, over all tries.
 const MOST_STEPS: u64 = 2_000_000;
@@ -49,7 +49,7 @@ impl std::error::Error for TooLarge {}
 
 /// Counts what was made, and says when it is too much.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(crate) struct Work {
     values: Cell<u64>,
     text: Cell<u64>,
     steps: Cell<u64>,
@@ -58,40 +58,40 @@ pub(super) struct Work {
 
 impl Work {
     /// Begins another try: values and text count anew, steps go on.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.values.set(0);
         self.text.set(0);
     }
 
-    pub(super) fn exceeded(&self) -> Option<TooLarge> {
+    pub(crate) fn exceeded(&self) -> Option<TooLarge> {
         self.exceeded.get()
     }
 
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.get().is_some()
     }
 
-    pub(super) fn exceed(&self, what: TooLarge) {
+    pub(crate) fn exceed(&self, what: TooLarge) {
         self.exceeded.set(self.exceeded.get().or(Some(what)));
     }
 
     /// Counts so many values.
-    pub(super) fn values(&self, count: u64) {
+    pub(crate) fn values(&self, count: u64) {
         self.add(&self.values, count, (MOST_VALUES, TooLarge::Values));
     }
 
     /// Counts so many bytes of text.
-    pub(super) fn text(&self, bytes: usize) {
+    pub(crate) fn text(&self, bytes: usize) {
         self.add(&self.text, bytes as u64, (MOST_TEXT, TooLarge::Text));
     }
 
     /// Counts so many parts of a schema that are about to be copied.
-    pub(super) fn steps(&self, count: u64) {
+    pub(crate) fn steps(&self, count: u64) {
         self.add(&self.steps, count, (MOST_STEPS, TooLarge::Combinations));
     }
 
     /// Counts a value that the schema gives as it is.
-    pub(super) fn copied(&self, value: &Value) {
+    pub(crate) fn copied(&self, value: &Value) {
         let (parts, text) = size(value);
         self.values(parts);
         self.text(text);
@@ -99,7 +99,7 @@ impl Work {
 
     /// Everything that was counted.
     #[cfg(test)]
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.values.get().saturating_add(self.text.get()).saturating_add(self.steps.get())
     }
 
@@ -112,12 +112,12 @@ impl Work {
 }
 
 /// The parts of a schema, for [`Work::steps`].
-pub(super) fn parts(map: &Map<String, Value>) -> u64 {
+pub(crate) fn parts(map: &Map<String, Value>) -> u64 {
     map.values().map(|value| size(value).0).sum::<u64>() + 1
 }
 
 /// The parts of a value, and the bytes of its texts and names.
-pub(super) fn size(value: &Value) -> (u64, usize) {
+pub(crate) fn size(value: &Value) -> (u64, usize) {
     let add = |(parts, text): (u64, usize), (more, other): (u64, usize)| (parts + more, text + other);
     match value {
         Value::String(text) => (1, text.len()),

@@ -1,7 +1,8 @@
 //! Strings for regular expressions, as far as their common part goes.
 
-use super::work::Work;
-use super::{Dice, text};
+use crate::text;
+use crate::value::Dice;
+use crate::work::Work;
 
 /// How many repeats `*` and `+` may add to the least.
 const EXTRA_REPEATS: u64 = 4;
@@ -14,7 +15,7 @@ const MOST_GROUPS: u32 = 64;
 
 /// A string that matches `pattern`, or `None` when it uses more than groups,
 /// choices, classes, repeats and literals.
-pub(super) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<String> {
+pub(crate) fn matching(pattern: &str, dice: &mut Dice, work: &Work) -> Option<String> {
     let letters: Vec<char> = pattern.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0, groups: 0 };
     let node = reader.choice()?;

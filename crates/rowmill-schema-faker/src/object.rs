@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::work::{MOST_VALUES, TooLarge};
-use super::{GROWTH_DEPTH, Maker, count, text};
+use crate::text;
+use crate::value::{GROWTH_DEPTH, Maker, count};
+use crate::work::{MOST_VALUES, TooLarge};
 
 /// How often an optional property is there, in percent.
 const OPTIONAL: u64 = 70;
 
 impl Maker<'_> {
-    pub(super) fn object(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
+    pub(crate) fn object(&mut self, map: &Map<String, Value>, depth: u32) -> Value {
         let empty = Map::new();
         let properties = map.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let least = count(map, "minProperties").unwrap_or(0);

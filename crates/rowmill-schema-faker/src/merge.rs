@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::work::{Work, parts, size};
+use crate::value::{count, type_names};
+use crate::work::{Work, parts, size};
 
 /// How many references are followed one after the other.
 const REFERENCES: u32 = 32;
 
 /// The schema with `$ref` followed and `allOf` merged in.
-pub(super) fn flatten<'m>(
+pub(crate) fn flatten<'m>(
     root: &Value,
     map: &'m Map<String, Value>,
     work: &Work,
@@ -49,7 +50,7 @@ fn lookup<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
 
 /// Merges `other` into `base`, so that a value of the result satisfies both
 /// wherever the keywords can be joined one by one.
-pub(super) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &Work) {
+pub(crate) fn into(base: &mut Map<String, Value>, other: &Map<String, Value>, work: &Work) {
     work.steps(parts(other));
     if work.is_exceeded() {
         return;
@@ -190,7 +191,7 @@ fn distribute(held: &mut Value, other: &Value, work: &Work) {
 }
 
 /// How deep the smallest value of a type is.
-pub(super) fn type_height(name: &str) -> u32 {
+pub(crate) fn type_height(name: &str) -> u32 {
     match name {
         "null" => 0,
         "array" => 2,
@@ -200,7 +201,7 @@ pub(super) fn type_height(name: &str) -> u32 {
 }
 
 /// About how deep the smallest value of a schema is; large for one that never ends.
-pub(super) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -> u32 {
+pub(crate) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -> u32 {
     let Value::Object(map) = schema else {
         return if *schema == Value::Bool(false) { 1000 } else { 1 };
     };
@@ -218,7 +219,7 @@ pub(super) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -
             return branches.iter().map(under).min().unwrap_or(1);
         }
     }
-    let own = super::type_names(&flat).iter().map(|name| type_height(name)).min().unwrap_or(1);
+    let own = type_names(&flat).iter().map(|name| type_height(name)).min().unwrap_or(1);
     let required = flat.get("required").and_then(Value::as_array).into_iter().flatten();
     let below_object = required
         .filter_map(|name| flat.get("properties")?.get(name.as_str()?))
@@ -227,7 +228,7 @@ pub(super) fn height(root: &Value, schema: &Value, (fuel, work): (u32, &Work)) -
         .filter(|_| own == 3 || own == 1);
     let below_array = flat
         .get("items")
-        .filter(|_| own == 2 && super::count(&flat, "minItems").is_some_and(|least| least > 0))
+        .filter(|_| own == 2 && count(&flat, "minItems").is_some_and(|least| least > 0))
         .map(under);
     own.saturating_add(below_object.unwrap_or(0)).saturating_add(below_array.unwrap_or(0))
 }
