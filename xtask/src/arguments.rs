@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::bench::SuiteName;
+use crate::bench::{SuiteName, TimingsFlags};
 use crate::generate::Mode;
 use crate::read_rows::ReadRowsFlags;
 use crate::soak::SoakFlags;
@@ -46,6 +46,7 @@ enum Task {
     /// Run cargo-deny, where it is installed.
     Deny,
     Bench(BenchFlags),
+    Timings(TimingsFlags),
     Soak(SoakFlags),
     MakeRows(MakeRowsFlags),
     RealModel(RealModelFlags),
@@ -132,6 +133,7 @@ fn perform(task: Task, workspace: &Workspace) -> Result<(), Failure> {
         Task::Licences => licences(workspace),
         Task::Deny => deny::deny(workspace),
         Task::Bench(flags) => bench::bench(workspace, &flags),
+        Task::Timings(flags) => bench::timings(workspace, &flags),
         Task::Soak(flags) => soak::soak(workspace, &flags),
         Task::ReadRows(flags) => read_rows::read_rows(&flags),
         Task::WorkItems(flags) => work_items::work_items(&flags),

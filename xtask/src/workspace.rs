@@ -102,7 +102,12 @@ impl Workspace {
     }
 
     pub(crate) fn cargo(&self) -> Command {
-        let mut command = Command::new(option_env!("CARGO").unwrap_or("cargo"));
+        self.command(option_env!("CARGO").unwrap_or("cargo"))
+    }
+
+    /// A program that is or starts cargo, in the folder of the workspace.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command.current_dir(&self.root);
         // `cargo run` describes this task's crate in the environment; a build script that looks
         // at such a variable would make cargo build half of the graph anew, back and forth.

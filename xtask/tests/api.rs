@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use rustdoc_types::Crate;
 use serde_json::{Value, json};
 use xtask::{Changes, surface};
 
-/// A crate as rustdoc tells it. Items are `(id, name, what it is)`; paths `(id, crate, path, kind)`.
-fn told(items: &[(u32, &str, Value)], paths: &[(u32, u32, &str, &str)]) -> Crate {
+/// A crate as rustdoc describes it. Items are `(id, name, what it is)`; paths `(id, crate, path, kind)`.
+fn krate(items: &[(u32, &str, Value)], paths: &[(u32, u32, &str, &str)]) -> Value {
     let index: BTreeMap<_, _> = items
         .iter()
         .map(|(id, name, inner)| {
@@ -33,11 +32,10 @@ fn told(items: &[(u32, &str, Value)], paths: &[(u32, u32, &str, &str)]) -> Crate
             (id.to_string(), json!({ "crate_id": krate, "path": path, "kind": kind }))
         })
         .collect();
-    serde_json::from_value(json!({
+    json!({
         "root": 0, "crate_version": null, "includes_private": false, "index": index, "paths": paths,
         "external_crates": {}, "target": { "triple": "", "target_features": [] }, "format_version": 57,
-    }))
-    .unwrap()
+    })
 }
 
 fn module(items: &[u32]) -> Value {
@@ -76,9 +74,9 @@ fn me() -> Value {
 }
 
 /// The library, whose one struct has a field of an item that it re-exports.
-fn library() -> Crate {
+fn library() -> Value {
     let fields = json!({ "plain": { "fields": [3], "has_stripped_fields": true } });
-    told(
+    krate(
         &[
             (0, "rowmill", module(&[1, 2, 9])),
             (1, "", used("rowmill_core::Watcher", "Watcher", 50)),
@@ -108,12 +106,12 @@ fn library() -> Crate {
 
 /// The crate below, with a trait of one required and one provided function, and an enum that the
 /// library does not re-export.
-fn below() -> Crate {
+fn below() -> Value {
     let items = json!({
         "is_auto": false, "is_unsafe": false, "is_dyn_compatible": true, "items": [2, 3], "generics": generics(),
         "bounds": [], "implementations": [],
     });
-    told(
+    krate(
         &[
             (0, "rowmill_core", module(&[])),
             (1, "Watcher", json!({ "trait": items })),
@@ -135,22 +133,23 @@ fn below() -> Crate {
     )
 }
 
-fn crates(all: Vec<(&str, Crate)>) -> BTreeMap<String, Crate> {
-    all.into_iter().map(|(name, krate)| (name.to_owned(), krate)).collect()
+fn crates(all: Vec<(&str, Value)>) -> BTreeMap<String, Value> {
+    all.into_iter().map(|(name, described)| (name.to_owned(), described)).collect()
 }
 
 #[test]
-fn a_re_exported_trait_is_told_with_its_functions_under_the_path_of_the_library() {
-    let lines = surface(&crates(vec![("rowmill", library()), ("rowmill_core", below())]), "rowmill").unwrap();
+fn a_re_exported_trait_is_shown_with_its_functions_under_the_path_of_the_library() {
+    let lines = surface(crates(vec![("rowmill", library()), ("rowmill_core", below())]), "rowmill").unwrap();
     assert_eq!(
         lines,
         [
             "pub mod rowmill",
+            "pub use rowmill::Clock = other::Clock",
             "pub struct rowmill::Batch { .. }",
-            "impl Send for rowmill::Batch",
-            "pub fn rowmill::Batch::run(&self, u64) -> String",
-            "field rowmill::Batch::watcher: rowmill::Watcher",
-            "pub use rowmill::Clock = other::time::Clock",
+            "pub rowmill::Batch::watcher: rowmill::Watcher",
+            "impl rowmill::Batch",
+            "pub fn rowmill::Batch::run(&self, u64) -> alloc::string::String",
+            "impl core::marker::Send for rowmill::Batch",
             "pub trait rowmill::Watcher",
             "provided fn rowmill::Watcher::end(&self)",
             "required fn rowmill::Watcher::see(&self, rowmill_core::ports::Sight)",
@@ -160,37 +159,56 @@ fn a_re_exported_trait_is_told_with_its_functions_under_the_path_of_the_library(
 
 #[test]
 fn a_re_export_of_a_crate_that_is_not_described_fails_and_says_where_to_add_it() {
-    let failure = surface(&crates(vec![("rowmill", library())]), "rowmill").unwrap_err().to_string();
-    assert!(failure.contains("`rowmill_core::ports::Watcher` is re-exported"), "{failure}");
+    let failure = surface(crates(vec![("rowmill", library())]), "rowmill").unwrap_err().to_string();
+    assert!(failure.contains("`rowmill_core::Watcher` is re-exported"), "{failure}");
     assert!(failure.contains("add it to `DESCRIBED`"), "{failure}");
 }
 
 #[test]
-fn the_second_path_of_an_item_leads_to_the_first_and_a_mark_is_kept() {
+fn a_description_in_another_format_fails_and_says_which_version_reads_it() {
+    let mut below = below();
+    below["format_version"] = 58.into();
+    let failure = surface(crates(vec![("rowmill", library()), ("rowmill_core", below)]), "rowmill");
+    let failure = failure.unwrap_err().to_string();
+    assert!(failure.starts_with("rustdoc describes `rowmill_core` in format 58 and this task reads 57"));
+    assert!(failure.contains("set `public-api` in `Cargo.toml`"), "{failure}");
+}
+
+#[test]
+fn an_item_with_two_paths_is_shown_under_both_and_a_mark_is_kept() {
     let variant = json!({ "variant": { "kind": "plain", "discriminant": { "expr": "2", "value": "2" } } });
     let choice = json!({
-        "enum": { "generics": generics(), "has_stripped_variants": false, "variants": [3], "impls": [] },
+        "enum": { "generics": generics(), "has_stripped_variants": false, "variants": [3], "impls": [5, 6] },
         "attrs": ["non_exhaustive"],
     });
-    let krate = told(
+    let library = krate(
         &[
             (0, "rowmill", module(&[1, 2])),
             (1, "Choice", choice),
             (2, "prelude", module(&[4])),
             (3, "Second", variant),
             (4, "", used("crate::Choice", "Choice", 1)),
+            (5, "", implementation(Some(90), 1, &[], true)),
+            (6, "", implementation(Some(92), 1, &[], false)),
         ],
-        &[(1, 0, "rowmill::Choice", "enum"), (2, 0, "rowmill::prelude", "module")],
+        &[
+            (1, 0, "rowmill::Choice", "enum"),
+            (2, 0, "rowmill::prelude", "module"),
+            (90, 1, "core::marker::Send", "trait"),
+            (92, 0, "rowmill::hidden::Hidden", "trait"),
+        ],
     );
-    let lines = surface(&crates(vec![("rowmill", krate)]), "rowmill").unwrap();
+    let lines = surface(crates(vec![("rowmill", library)]), "rowmill").unwrap();
     assert_eq!(
         lines,
         [
             "pub mod rowmill",
-            "#[non_exhaustive] pub enum rowmill::Choice",
-            "variant rowmill::Choice::Second = 2",
             "pub mod rowmill::prelude",
-            "pub use rowmill::prelude::Choice = rowmill::Choice",
+            "#[non_exhaustive] pub enum rowmill::prelude::Choice",
+            "pub rowmill::prelude::Choice::Second = 2",
+            "impl core::marker::Send for rowmill::Choice",
+            "#[non_exhaustive] pub enum rowmill::Choice",
+            "pub rowmill::Choice::Second = 2",
         ]
     );
 }
@@ -199,27 +217,27 @@ fn the_second_path_of_an_item_leads_to_the_first_and_a_mark_is_kept() {
 type Case = (&'static [&'static str], &'static [&'static str], (usize, usize, usize, usize));
 
 #[test]
-fn each_change_is_told_by_what_it_means_for_users() {
+fn each_change_is_sorted_by_what_it_means_for_users() {
     let (none, changed, demanding, added) = ((0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1));
     let cases: &[Case] = &[
         (&["pub mod rowmill"], &["pub mod rowmill"], none),
         (&["pub fn rowmill::run()"], &[], (1, 0, 0, 0)),
         (&[], &["pub fn rowmill::run()"], added),
         (&["pub fn rowmill::run()"], &["pub fn rowmill::run(u64)"], changed),
-        (&["field rowmill::A::b: u32"], &["field rowmill::A::b: u64"], changed),
+        (&["pub rowmill::A::b: u32"], &["pub rowmill::A::b: u64"], changed),
         (&["pub fn rowmill::A<u8>::b(self)"], &["pub async fn rowmill::A<u8>::b(self)"], changed),
         (&["pub struct rowmill::A"], &["pub struct rowmill::A { .. }"], changed),
         (&["impl Send for rowmill::A"], &["impl Sync for rowmill::A"], (1, 0, 0, 1)),
-        (&["pub struct rowmill::A"], &["pub struct rowmill::A", "field rowmill::A::b: u32"], demanding),
+        (&["pub struct rowmill::A"], &["pub struct rowmill::A", "pub rowmill::A::b: u32"], demanding),
         (
             &["pub struct rowmill::A { .. }"],
-            &["pub struct rowmill::A { .. }", "field rowmill::A::b: u32"],
+            &["pub struct rowmill::A { .. }", "pub rowmill::A::b: u32"],
             added,
         ),
-        (&["pub enum rowmill::A"], &["pub enum rowmill::A", "variant rowmill::A::B"], demanding),
+        (&["pub enum rowmill::A"], &["pub enum rowmill::A", "pub rowmill::A::B"], demanding),
         (
             &["#[non_exhaustive] pub enum rowmill::A<'a>"],
-            &["#[non_exhaustive] pub enum rowmill::A<'a>", "variant rowmill::A::B"],
+            &["#[non_exhaustive] pub enum rowmill::A<'a>", "pub rowmill::A::B"],
             added,
         ),
         (&["pub trait rowmill::A"], &["pub trait rowmill::A", "required fn rowmill::A::b(&self)"], demanding),

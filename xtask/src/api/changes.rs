@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::items::{MORE, NON_EXHAUSTIVE};
+use super::lines::{MORE, NON_EXHAUSTIVE, REQUIRED};
 
 /// How a snapshot differs from the one before.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Changes {
     pub removed: Vec<String>,
     /// Lines about the same item, before and after.
     pub changed: Vec<(String, String)>,
-    /// New lines that those who implement a trait, match an enum or build a struct must heed.
+    /// New lines that those who implement a trait, match an enum or build a struct must act on.
     pub demanding: Vec<String>,
     /// New lines that need not concern anyone.
     pub added: Vec<String>,
@@ -110,8 +110,7 @@ fn subject(line: &str) -> Option<String> {
 /// Whether a new line makes code fail that was written before it: a field that a literal lacks, a
 /// variant that a match lacks, an item that an implementation lacks.
 fn demands(line: &str, before: &BTreeSet<&str>) -> bool {
-    let part = line.strip_prefix(NON_EXHAUSTIVE).unwrap_or(line);
-    if !["field ", "variant ", "required "].iter().any(|word| part.starts_with(word)) {
+    if !line.starts_with(REQUIRED) && !is_field_or_variant(line) {
         return false;
     }
     let Some(path) = subject(line) else { return false };
@@ -121,4 +120,10 @@ fn demands(line: &str, before: &BTreeSet<&str>) -> bool {
         .iter()
         .find(of_owner)
         .is_some_and(|known| !known.starts_with(NON_EXHAUSTIVE) && !known.ends_with(MORE))
+}
+
+/// These have no keyword between `pub` and their path.
+fn is_field_or_variant(line: &str) -> bool {
+    let line = line.strip_prefix(NON_EXHAUSTIVE).unwrap_or(line).trim_start();
+    line.strip_prefix("pub ").and_then(|line| line.split(' ').next()).is_some_and(|word| word.contains("::"))
 }

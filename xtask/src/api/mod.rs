@@ -3,12 +3,9 @@
 
 mod changes;
 mod describe;
-mod exports;
-mod impls;
-mod items;
-mod names;
+mod lines;
+mod link;
 mod snapshot;
-mod types;
 
 pub use changes::Changes;
 pub use snapshot::{api, surface};

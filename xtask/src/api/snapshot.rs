@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use rustdoc_types::Crate;
+use serde_json::Value;
 
 use super::changes::Changes;
 use super::describe::describe;
-use super::exports::{Export, exports};
-use super::items::{self, Lines};
-use super::names::Names;
+use super::lines::Description;
+use super::link::link;
 use crate::generate::Mode;
 use crate::workspace::Workspace;
 use crate::{Failure, talk};
@@ -24,7 +23,7 @@ const LIBRARY: &str = "rowmill";
 /// The documentation has warnings, the snapshot cannot be written, or it is another one and was
 /// only to be checked.
 pub fn api(workspace: &Workspace, mode: Mode) -> Result<(), Failure> {
-    let lines = surface(&describe(workspace)?, LIBRARY)?;
+    let lines = surface(describe(workspace)?, LIBRARY)?;
     let path = workspace.root().join(FILE);
     let kept = fs::read_to_string(&path).unwrap_or_default();
     let changes = Changes::between(&kept.lines().collect::<Vec<_>>(), &lines);
@@ -39,29 +38,22 @@ pub fn api(workspace: &Workspace, mode: Mode) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What users of the crate `root` can name, a line for each, in a lasting order.
+/// What users of the crate `root` can name, a line for each item, in a lasting order. The crates are
+/// given by name, as rustdoc describes them in JSON.
 ///
 /// # Errors
 ///
-/// The crate is not among those that are described, or re-exports an item of one that is not.
-pub fn surface(crates: &BTreeMap<String, Crate>, root: &str) -> Result<Vec<String>, Failure> {
-    let mut exports = exports(crates, root)?;
-    // The shortest path is the one that an item is known by.
-    exports.sort_by_cached_key(|(path, _)| (path.matches("::").count(), path.clone()));
-    let mut names = Names::default();
-    let mut lines = Lines::default();
-    let mut homes = Vec::new();
-    for (path, export) in exports {
-        match export {
-            Export::Foreign(own) => lines.item(&path, format!("pub use {path} = {own}")),
-            Export::Ours(place) => match names.learn(place, &path) {
-                Some(known) if known != path => lines.item(&path, format!("pub use {path} = {known}")),
-                _ => homes.push((path, place)),
-            },
-        }
-    }
-    for (path, place) in homes {
-        items::describe(&mut lines, &path, place, &names);
-    }
-    Ok(lines.0.into_iter().map(|line| line.text).collect())
+/// The crate is not among those that are described, re-exports an item of one that is not, or is
+/// described in a format that `public-api` does not read.
+pub fn surface(crates: BTreeMap<String, Value>, root: &str) -> Result<Vec<String>, Failure> {
+    let names = crates.keys().cloned().collect();
+    let linked = link(crates, root)?;
+    // `public-api` reads nothing but files.
+    let file = tempfile::NamedTempFile::new().map_err(Failure::of("cannot make a temporary file"))?;
+    fs::write(file.path(), linked.to_string()).map_err(Failure::of("cannot write a temporary file"))?;
+    let api = public_api::Builder::from_rustdoc_json(file.path())
+        .omit_blanket_impls(true)
+        .build()
+        .map_err(Failure::of("cannot read what rustdoc wrote"))?;
+    Description::new(linked, names, &api).lines(&api)
 }

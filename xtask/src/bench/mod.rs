@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: rowmill against its own targets and against rivals.
+//! `cargo xtask bench`: rowmill against its own targets and against rivals; `cargo xtask timings`: its build and tests.
 
 mod agents;
 mod budget;
@@ -13,6 +13,9 @@ mod report;
 mod server;
 mod speed;
 mod stage;
+mod steps;
 mod suite;
+mod timings;
 
 pub(crate) use suite::{SuiteName, bench};
+pub(crate) use timings::{TimingsFlags, timings};

@@ -1,5 +1,7 @@
 //! What was measured, as text for people and as `docs/benchmarks.md`.
 
+use crate::talk;
+
 /// One thing that was measured.
 #[derive(Debug, Default)]
 pub(super) struct Section {
@@ -70,6 +72,19 @@ fn grid(table: &Table) -> String {
     let rule = format!("|{}\n", "---|".repeat(table.head.len()));
     let rows: String = table.rows.iter().map(|row| line(row)).collect();
     format!("{}{rule}{rows}", line(&table.head))
+}
+
+/// Prints what was measured.
+pub(super) fn print(section: &Section) {
+    for line in section.table.iter().flat_map(|table| &table.rows) {
+        talk::say(format_args!("  {}", line.join(" | ")));
+    }
+    for line in &section.numbers {
+        talk::say(format_args!("  {line}"));
+    }
+    for verdict in &section.verdicts {
+        talk::say(format_args!("  {} {}: {}", verdict.word(), verdict.target, verdict.measured));
+    }
 }
 
 /// Values in the order in which they were measured.

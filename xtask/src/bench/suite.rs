@@ -4,7 +4,8 @@ use std::fs;
 
 use clap::ValueEnum;
 
-use super::report::{Section, part};
+use super::document::Part;
+use super::report::{part, print};
 use super::stage::{Length, Scenario, Stage};
 use super::{agents, budget, data, document, library, limits, machine, speed};
 use crate::arguments::BenchFlags;
@@ -128,40 +129,26 @@ pub(crate) fn bench(workspace: &Workspace, flags: &BenchFlags) -> Result<(), Fai
         if flags.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
             talk::say(format_args!("\n{name}"));
             let section = scenario(&stage)?;
-            tell(&section);
+            print(&section);
             sections.push(section);
         }
     }
-    let part = part(suite.head(), &facts, &sections);
-    let is_whole = !flags.quick && flags.only.is_none();
-    let (path, before) = if is_whole {
-        let path = workspace.root().join("docs/benchmarks.md");
-        let before = fs::read_to_string(&path).unwrap_or_default();
-        (path, before)
+    let text = part(suite.head(), &facts, &sections);
+    let part_name = Part::Suite(suite);
+    if flags.quick || flags.only.is_some() {
+        let path = stage.folder.join("benchmarks.md");
+        let text = document::with_part("", part_name, &text);
+        fs::write(&path, text).map_err(Failure::of("cannot write the report"))?;
+        talk::say(format_args!("\nwrote {}", path.display()));
     } else {
-        (stage.folder.join("benchmarks.md"), String::new())
-    };
-    let text = document::with_part(&before, suite, &part);
-    fs::write(&path, text).map_err(Failure::of("cannot write the report"))?;
-    talk::say(format_args!("\nwrote {}", path.display()));
+        document::write(workspace, part_name, &text)?;
+    }
     let missed =
         sections.iter().flat_map(|section| &section.verdicts).filter(|verdict| !verdict.reached).count();
     if flags.strict && missed > 0 {
         return Err(Failure::new(format!("{missed} targets were missed")));
     }
     Ok(())
-}
-
-fn tell(section: &Section) {
-    for line in section.table.iter().flat_map(|table| &table.rows) {
-        talk::say(format_args!("  {}", line.join(" | ")));
-    }
-    for line in &section.numbers {
-        talk::say(format_args!("  {line}"));
-    }
-    for verdict in &section.verdicts {
-        talk::say(format_args!("  {} {}: {}", verdict.word(), verdict.target, verdict.measured));
-    }
 }
 
 /// The simulator needs a file descriptor for every call in flight and inherits the limit.
