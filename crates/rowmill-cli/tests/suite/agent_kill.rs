@@ -281,9 +281,11 @@ fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
     let envelopes = home.envelopes();
     assert_eq!(envelopes[0]["error"]["type"], "OutcomeUnknown");
     let told = envelopes[0]["error"]["message"].as_str().unwrap();
-    for part in
-        ["`solo` called the tool `once__hang` with `{\"label\":\"once\"}`", "model call 1", "no answer came"]
-    {
+    for part in [
+        "`solo` called the tool `once__hang` with `{\"label\":\"once\"}`",
+        "model call 1",
+        "no answer arrived",
+    ] {
         assert!(told.contains(part), "{told}");
     }
     assert_cut_call_is_traced(&home);

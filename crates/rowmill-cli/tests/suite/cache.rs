@@ -119,7 +119,7 @@ fn a_folder_without_a_store_is_told_and_nothing_is_made() {
     assert!(!place.exists("answers"));
     place.write("answers/answers.sqlite", "something else, and quite long at that\n".repeat(200));
     let ended = place.rowmill(&["cache", "show", "answers"]).code(1);
-    ended.says("`answers/answers.sqlite` is not a store of answers").says("help: name another folder");
+    ended.says("`answers/answers.sqlite` is not an answer cache").says("help: choose another folder");
 }
 
 #[test]

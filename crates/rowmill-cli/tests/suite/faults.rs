@@ -238,7 +238,7 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
     drop(simulator);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.err);
-    ended.says(&["waiting for the provider, which is down", "error[RM2005]", "--resume"]);
+    ended.says(&["waiting for the provider to come back", "error[RM2005]", "--resume"]);
     let ok = home.envelopes().iter().filter(|envelope| envelope["ok"] == true).count();
     assert_eq!(ok, 50);
 

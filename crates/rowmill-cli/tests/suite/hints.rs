@@ -87,8 +87,9 @@ fn a_type_that_a_schema_cannot_have_is_told_with_its_place_and_the_types_there_a
     place.write_rows(1);
     place.write("s.json", r#"{"type":"object","properties":{"label":{"type":"text"}}}"#);
     place.run_rows(&["-m", "passthrough", "--json-schema", "s.json"]).code(1).says(
-        "error[RM1102]: invalid JSON schema in `s.json`: at `/properties/label/type`: \"text\" is no type; types are \
-         `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list of them\n",
+        "error[RM1102]: invalid JSON schema in `s.json`: at `/properties/label/type`: \"text\" is not a \
+         type; types are `string`, `number`, `integer`, `boolean`, `object`, `array` and `null`, or a list \
+         of them\n",
     );
 }
 

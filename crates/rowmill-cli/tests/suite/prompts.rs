@@ -133,9 +133,9 @@ fn variables_that_cannot_be_used_are_told() {
     place.write("number.json", r#"{"a":1}"#);
     place.write("broken.json", "{");
     for (flags, code, message) in [
-        (&["--var", "tone"][..], 2, "--var entries must use name=value"),
-        (&["--var", "=x"], 2, "--var entries must use name=value"),
-        (&["--var-file", "tone"], 2, "--var-file entries must use name=path"),
+        (&["--var", "tone"][..], 2, "--var entries must have the form name=value"),
+        (&["--var", "=x"], 2, "--var entries must have the form name=value"),
+        (&["--var-file", "tone"], 2, "--var-file entries must have the form name=path"),
         (&["--var-file", "tone=none.txt"], 1, "file not found for `--var-file`: `none.txt`"),
         (&["--vars-json", "none.json"], 1, "file not found for `--vars-json`: `none.json`"),
         (&["--vars-json", "list.json"], 2, "--vars-json must contain a JSON object: `list.json`"),

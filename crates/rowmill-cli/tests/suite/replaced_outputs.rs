@@ -91,7 +91,7 @@ fn a_run_that_another_process_goes_on_with_leaves_ledger_and_output_to_that_proc
     fs::rename(place.path(&format!("{folder}/new.json")), place.path(&format!("{folder}/run.json"))).unwrap();
     let ledger = place.read(&format!("{folder}/ledger-1.jsonl"));
     simulator.release();
-    let ended = finish(run).says("error[RM1304]: another process goes on with the run");
+    let ended = finish(run).says("error[RM1304]: another process has resumed the run");
     assert_eq!(ended.code, 1);
     assert_eq!(place.read(&format!("{folder}/ledger-1.jsonl")), ledger);
     assert_eq!(place.read(&format!("{folder}/run.json")), header.to_string());

@@ -109,7 +109,7 @@ fn a_resume_with_another_model_code_is_refused() {
     place
         .run_rows(&[FLAGS, &["--resume"]].concat())
         .code(1)
-        .says("schema: is the same, but the Python code of the model that checks answers is another one");
+        .says("schema: unchanged, but the Python code of the model that checks answers has changed");
     place.write("shapes.py", SHAPES);
     place.run_rows(&[FLAGS, &["--resume"]].concat()).ok();
     assert_eq!(place.json("out.jsonl").len(), 2);

@@ -283,16 +283,16 @@ fn a_run_whose_first_fifty_rows_all_fail_for_one_reason_stops_and_says_so() {
     assert!((50..=54).contains(&summary["failed_rows"].as_u64().unwrap()), "{summary}");
     assert!(simulator.stats().requests <= 54);
     let ended = ended
-        .says("rows all failed with BadRequest, so the rest is not sent\n")
+        .says("rows all failed with BadRequest\n")
         .says("\n  cause: row ")
-        .says("`--resume` tries these rows again; `--keep-going` sends all rows regardless\n");
+        .says("Retry these rows with `--resume`; `--keep-going` sends all rows regardless\n");
     drop(ended);
 
     // A few rows that fail for another reason do not hide what is wrong with all of them.
     let odd = |n: usize| if n % 20 == 1 { row(n).replace("[[400]]", "[[422]]") } else { row(n) };
     place.write("rows.jsonl", (1..=300).map(odd).collect::<String>());
     let ended = place.run_rows(&[&flags[..], &["--parallel", "1", "--overwrite"]].concat()).code(1);
-    drop(ended.says("error[RM2008]: the first 50 rows all failed, 47 of them with BadRequest, so the rest"));
+    drop(ended.says("error[RM2008]: stopped: the first 50 rows all failed, 47 of them with BadRequest"));
 
     // A resume counts anew, and goes through once it is put right.
     place.write("rows.jsonl", row(1).replace("[[400]]", "") + &(2..=300).map(row).collect::<String>());

@@ -142,17 +142,18 @@ fn unusable(folder: &Path) -> Vec<(&'static str, &'static str)> {
         ("latin.html", "`latin.html` is text/html, but not valid UTF-8 at byte 7; save it as UTF-8"),
         (
             "letter.docx",
-            "`letter.docx` is application/vnd.openxmlformats-officedocument.wordprocessingml.document, which the \
-             model does not take; it takes application/pdf, image/*, audio/wav and text",
+            "`letter.docx` is application/vnd.openxmlformats-officedocument.wordprocessingml.document, which \
+             the model does not accept; it accepts application/pdf, image/*, audio/wav and text",
         ),
         (
             "song.mp3",
-            "`song.mp3` is audio/mpeg, which the model does not take; it takes application/pdf, image/*, audio/wav \
-             and text",
+            "`song.mp3` is audio/mpeg, which the model does not accept; it accepts application/pdf, image/*, \
+             audio/wav and text",
         ),
         (
             "huge.pdf",
-            "`huge.pdf` is too large: it has 1099511627776 bytes, and the model takes 1048576 of application/pdf",
+            "`huge.pdf` is too large: it has 1099511627776 bytes, and the model accepts at most 1048576 of \
+             application/pdf",
         ),
     ]
 }
@@ -263,7 +264,7 @@ async fn two_hundred_documents_are_two_hundred_outcomes() {
             "`changed.pdf` was changed after its row was made",
             "`empty.pdf` is empty",
             "file not found: `gone.pdf`",
-            "`large.png` is too large: it has 5067 bytes, and the model takes 4096 of image/png",
+            "`large.png` is too large: it has 5067 bytes, and the model accepts at most 4096 of image/png",
         ]
     );
 }

@@ -104,9 +104,9 @@ impl FileLedger {
     fn write_group(&self, epoch: Epoch, group: Group<'_>) -> Result<Appended, Problem> {
         let mut writer = self.writer();
         if epoch != self.epoch || !writer.is_last_part(epoch) {
-            let message = format!("another process goes on with the run in `{}`", self.path.display());
+            let message = format!("another process has resumed the run in `{}`", self.path.display());
             return Err(Problem::new(ProblemCode::OutputBusy, message)
-                .hint("everything answered so far is kept; let that process finish"));
+                .hint("finished rows are kept; let that process finish"));
         }
         let mut lines = std::mem::take(&mut writer.lines);
         lines.clear();
@@ -243,7 +243,7 @@ impl RecordReader for FileReader {
 pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Problem {
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            format!("the disk is full: make room and {RUN_AGAIN}; everything answered so far is kept")
+            format!("the disk is full: free some space and {RUN_AGAIN}; finished rows are kept")
         }
         _ => format!("check the folder, or choose another one with {WORK_DIR}"),
     };

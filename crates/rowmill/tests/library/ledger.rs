@@ -119,7 +119,7 @@ async fn a_resume_with_another_instruction_is_refused() {
     let changed = Batch::over(0..10_usize).prompt(ask).worker(worker).at(&simulator);
     let error = changed.ledger(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     assert_eq!(problem(&error).code, ProblemCode::ChangedRun);
-    assert!(problem(&error).message.contains("instruction: is another one"), "{error}");
+    assert!(problem(&error).message.contains("instruction: has changed"), "{error}");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_ledger_is_one_batchs_at_a_time() {
         problem(&error)
     };
     let (first, refused) = futures_util::future::join(first.run(), second).await;
-    let message = format!("another run has its ledger in `{}`", folder.path().display());
+    let message = format!("another run keeps its ledger in `{}`", folder.path().display());
     assert_eq!(refused, told(ProblemCode::OutputBusy, message, "wait for it, or choose another folder"));
     assert_eq!(first.unwrap().items, answered(0..2));
 }
@@ -148,7 +148,7 @@ async fn a_ledger_that_cannot_be_made_keeps_a_batch_from_starting() {
     let problem = problem(&error);
     assert_eq!(problem.code, ProblemCode::WriteFailed);
     let path = file.join("ledger");
-    assert_eq!(problem.message, format!("cannot make the work folder `{}`", path.display()));
+    assert_eq!(problem.message, format!("cannot create the work folder `{}`", path.display()));
     assert!(problem.cause.is_some());
     assert_eq!(problem.hint.as_deref(), Some("choose another folder"));
     assert_eq!(simulator.stats().requests, 0);
