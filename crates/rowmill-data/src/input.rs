@@ -115,22 +115,23 @@ impl Location {
             "file" => {
                 let path = rowmill_http::Url::parse(text).ok().and_then(|url| url.to_file_path().ok());
                 path.map(Self::File).ok_or_else(|| {
-                    let message = format!("input address is no path of this machine: `{text}`");
+                    let message = format!("input URL is not a local path: `{text}`");
                     Problem::new(ProblemCode::InputNotFound, message)
-                        .hint("write it as `file:///folder/rows.jsonl`, or give the path alone")
+                        .hint("write it as `file:///folder/rows.jsonl`, or use the plain path")
                 })
             }
             "http" | "https" => rowmill_http::Url::parse(text).map(Self::Web).map_err(|error| {
-                let message = format!("input address cannot be used: `{}`", crate::shown_source(text));
+                let message = format!("invalid input URL: `{}`", crate::shown_source(text));
                 Problem::new(ProblemCode::InputNotFound, message)
                     .cause(error)
                     .hint("write it as `https://host/path/rows.jsonl`")
             }),
             "hf" => HubAddress::parse(text).map(Self::Hub),
             _ => {
-                let message = format!("input of kind `{scheme}://` cannot be read");
+                let message = format!("input from `{scheme}://` is not supported");
                 Err(Problem::new(ProblemCode::InputNotFound, message).hint(
-                    "give a path, a pattern, a `file://`, `https://` or `hf://datasets/…` address, or `-` for standard input",
+                    "use a path, a pattern, a `file://`, `https://` or `hf://datasets/…` URL, or `-` for \
+                     standard input",
                 ))
             }
         }
@@ -188,10 +189,10 @@ mod address_text {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
-        deserialize_text(deserializer, "an address", |text| {
+        deserialize_text(deserializer, "a URL", |text| {
             let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             // It is not shown: addresses hold tokens.
-            url.ok_or_else(|| "must be an address such as `https://host/path/rows.jsonl`".to_owned())
+            url.ok_or_else(|| "must be a URL such as `https://host/path/rows.jsonl`".to_owned())
         })
     }
 }
@@ -204,27 +205,27 @@ pub(crate) fn is_spreadsheet(name: &str) -> bool {
 
 fn unknown_ending(name: &str) -> Problem {
     if is_spreadsheet(name) {
-        let message = format!("the rows of a spreadsheet cannot be read: `{name}`");
+        let message = format!("cannot read rows from a spreadsheet: `{name}`");
         return Problem::new(ProblemCode::InputFormat, message).hint(format!(
-            "export the sheet to a CSV file first and give that; with {input_format} the file itself \
-             is one row, and is sent as it is",
+            "export the sheet to a CSV file first and use that; with {input_format} the file itself is one \
+             row and is sent as it is",
             input_format = INPUT_FORMAT.to("documents")
         ));
     }
     let endings: Vec<_> =
         Format::ALL.iter().flat_map(|format| format.endings()).map(|ending| format!("`.{ending}`")).collect();
     let message = format!(
-        "the format of the input is not known from its name: `{name}`; known endings: {}",
+        "the format of the input cannot be told from its name: `{name}`; known extensions: {}",
         endings.join(", ")
     );
     let problem = Problem::new(ProblemCode::InputFormat, message);
     match Path::new(name).extension().and_then(|ending| ending.to_str()) {
         Some("bz2" | "xz" | "zip") => problem.hint(format!(
-            "unpack it into a pipe and read that with {from_pipe}",
+            "decompress it into a pipe and read that with {from_pipe}",
             from_pipe = INPUT.to("-").and(INPUT_FORMAT.to("jsonl"))
         )),
         _ => problem.hint(format!(
-            "name it with {INPUT_FORMAT}, such as `jsonl`; `documents` makes one row of the file itself"
+            "set it with {INPUT_FORMAT}, such as `jsonl`; with `documents`, the file itself is one row"
         )),
     }
 }

@@ -126,7 +126,7 @@ fn an_input_format_overrules_the_name_and_a_name_that_tells_nothing_needs_one() 
         place
             .run(&[&["-i", "rows.txt", "-o", "out.jsonl", "-m", "passthrough", "-p", "{{n}}"], more].concat())
     };
-    run(&[]).code(1).says("error[RM1003]: the format of the input is not known from its name: `rows.txt`");
+    run(&[]).code(1).says("error[RM1003]: the format of the input cannot be told from its name: `rows.txt`");
     run(&["--input-format", "csv"]).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("7")]);
     place.write("rows.csv", "{\"n\":\"8\"}\n");

@@ -31,23 +31,19 @@ fn a_text_where_a_file_is_meant_is_answered_with_the_flag_for_texts() {
         (
             "--template",
             "Classify: {n}",
-            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`",
+            "`--template` takes a file path; use `--prompt` for the text of a prompt",
         ),
-        (
-            "--template",
-            &long,
-            "`--template` takes the path of a file; the text of a prompt is given with `--prompt`",
-        ),
+        ("--template", &long, "`--template` takes a file path; use `--prompt` for the text of a prompt"),
         ("--template", "promt.md", "check the path given to `--template`"),
         (
             "--instruction",
             "Be short.\nBe kind.",
-            "`--instruction` takes the path of a file: write the text to one",
+            "`--instruction` takes a file path: write the text to a file",
         ),
         (
             "--json-schema",
             "{\"type\":\"object\"}",
-            "`--json-schema` takes the path of a file: write the text to one",
+            "`--json-schema` takes a file path: write the text to a file",
         ),
     ] {
         let ended = place.run_rows(&["-m", "passthrough", flag, text]).code(1);
@@ -104,7 +100,8 @@ fn columns_without_a_name_and_outputs_that_nobody_can_make_are_told_before_anyth
         .says("help: give names with commas between them, such as `--columns id,review`");
     for flag in ["--telemetry-output", "--error-output", "--summary-output"] {
         place.run_rows(&[ASK, &[flag, "/proc/x"]].concat()).code(1).says(&format!(
-            "error[RM1302]: `/proc/x`, given to `{flag}`, is not there, and the system lets nobody make files in `/proc`\n"
+            "error[RM1302]: `/proc/x`, given to `{flag}`, does not exist, and files cannot be created in \
+             `/proc`\n"
         ));
     }
     assert_eq!(place.names("."), ["rows.jsonl", "tmp"]);
@@ -126,9 +123,9 @@ fn spreadsheets_are_neither_written_nor_taken_for_documents() {
         let run = place.run(&[&["-i", input, "-o", "new.jsonl"], ASK].concat()).code(1);
         let head = place.rowmill(&["head", input]).code(1);
         for ended in [run, head] {
-            let ended = ended.says(&format!("the rows of a spreadsheet cannot be read: `{named}`\n"));
+            let ended = ended.says(&format!("cannot read rows from a spreadsheet: `{named}`\n"));
             ended.says(
-                "help: export the sheet to a CSV file first and give that; with `--input-format documents`",
+                "help: export the sheet to a CSV file first and use that; with `--input-format documents`",
             );
         }
     }

@@ -191,7 +191,7 @@ fn a_folder_of_tables_replaces_no_file_that_rowmill_did_not_put_there() {
     place.write("by-n/1.jsonl", "mine\n");
     let split = ["-i", "rows.jsonl", "--output-dir", "by-n", "--split-by", "input.n", "--overwrite"];
     let ended = place.run(&[&split[..], ASK].concat()).code(1);
-    ended.says("`by-n/1.jsonl` is in the way: rowmill did not put it there").says("rowmill export");
+    ended.says("`by-n/1.jsonl` already exists, and rowmill did not create it").says("rowmill export");
     assert_eq!(place.read("by-n/1.jsonl"), "mine\n");
     fs::remove_file(place.path("by-n/1.jsonl")).unwrap();
     place.rowmill(&["export", "by-n", "--output-dir", "by-n", "--split-by", "input.n", "--overwrite"]).ok();

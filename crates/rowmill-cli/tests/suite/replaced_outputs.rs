@@ -61,7 +61,7 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
 #[test]
 fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_again() {
     for (command, what, remove) in
-        [("mkdir", "a folder", "rmdir"), ("mkfifo", "something else than a file", "rm")]
+        [("mkdir", "a folder", "rmdir"), ("mkfifo", "something other than a file", "rm")]
     {
         let (simulator, place, run) = halfway(&["-o", "out.jsonl"]);
         let path = place.path("out.jsonl");
@@ -71,7 +71,7 @@ fn an_output_that_becomes_a_folder_or_a_pipe_is_told_and_a_resume_writes_it_agai
         let ended = finish(run).code(1);
         let said = format!("error[RM1401]: `out.jsonl` became {what} while the run was writing it\n");
         let ended = ended.says(&said);
-        ended.says("help: move it away, then the same command with `--resume` writes the output again");
+        ended.says("help: move it away, then run the same command with `--resume` to write the output again");
         assert!(Command::new(remove).arg(&path).status().unwrap().success());
         place.run_rows(&["-m", "openai.m", "-p", "{{n}}", "--resume"]).ok();
         assert_eq!(place.json("out.jsonl").len(), ROWS);

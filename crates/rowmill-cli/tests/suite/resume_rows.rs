@@ -176,7 +176,7 @@ fn an_input_that_has_none_of_the_rows_any_more_does_not_drop_them_all() {
     home.write("in.jsonl", "");
     let drop = ["--resume", "--removed-rows", "drop"];
     let ended = home.run().on(&simulator).args(&WITH_IDS).args(&drop).ends_with(1);
-    ended.says(&["no row of `out.jsonl` is in the input any more", "nothing was dropped"]);
+    ended.says(&["none of the rows of `out.jsonl` is still in the input", "nothing was dropped"]);
     assert_eq!(home.read("out.jsonl"), before);
 }
 

@@ -207,7 +207,7 @@ fn export_says_what_is_no_run() {
     place.write("empty.jsonl", "");
     export("empty.jsonl", &[]).code(1).says("has no results yet");
     place.run_rows(&["-m", "passthrough"]).ok();
-    export("out.jsonl", &["--flatten"]).code(1).says("do not hold their input row");
+    export("out.jsonl", &["--flatten"]).code(1).says("do not contain their input row");
     export("out.jsonl", &["--json-schema", "none.json"]).code(1).says("none.json");
     assert!(!place.exists("x.csv"));
     place.write("rows.jsonl", numbered_rows(3));

@@ -150,9 +150,10 @@ impl Dataset for Documents {
         let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, original) = copies.first.as_ref()?;
         let text = match copies.count {
-            1 => format!("1 file is a copy and was left out: `{copy}` has the content of `{original}`"),
+            1 => format!("skipped 1 duplicate file: `{copy}` has the same content as `{original}`"),
             count => format!(
-                "{} files are copies and were left out; the first is `{copy}`, which has the content of `{original}`",
+                "skipped {} duplicate files; the first is `{copy}`, which has the same content as \
+                 `{original}`",
                 grouped(count)
             ),
         };

@@ -99,7 +99,7 @@ fn found_duckdb() -> Result<DuckDbAccess, Problem> {
         sql_engine = SQL_ENGINE.to("duckdb")
     );
     Err(Problem::new(ProblemCode::NoSqlEngine, message)
-        .hint("install one, such as `pip install duckdb`, or leave the flag out to use the built-in engine"))
+        .hint("install one, such as `pip install duckdb`, or omit the flag to use the built-in engine"))
 }
 
 impl DuckDbDataset {
@@ -186,7 +186,7 @@ impl Drop for RunningDuckDb {
 }
 
 fn not_started(error: &std::io::Error) -> Problem {
-    Problem::new(ProblemCode::NoSqlEngine, "DuckDB could not be started").cause(error)
+    Problem::new(ProblemCode::NoSqlEngine, "cannot start DuckDB").cause(error)
 }
 
 /// A row with `NaN` and `Infinity` between quotes, as the built-in engine writes them: DuckDB writes
@@ -223,7 +223,7 @@ fn last_words(said: &str) -> String {
     let start = lines.iter().rposition(|line| line.contains("Error")).unwrap_or(0);
     let text = lines.get(start..).unwrap_or_default().join("\n    ");
     let text = text.strip_prefix("_duckdb.").unwrap_or(&text).trim().to_owned();
-    if text.is_empty() { "DuckDB ended without a word".to_owned() } else { text }
+    if text.is_empty() { "DuckDB exited without a message".to_owned() } else { text }
 }
 
 impl Dataset for DuckDbDataset {

@@ -74,7 +74,7 @@ fn check_folder(path: &Path, claim: Claim) -> Result<(), Problem> {
     if claim == Claim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
         let message = format!("output folder `{shown}` is not empty");
         return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
-            "use {RESUME} to go on with it, or {OVERWRITE} to replace what rowmill put there"
+            "use {RESUME} to continue the run, or {OVERWRITE} to replace what rowmill created there"
         )));
     }
     Ok(())

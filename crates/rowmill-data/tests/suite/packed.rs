@@ -129,8 +129,8 @@ fn what_is_packed_must_be_text() {
         (gzip(b"PK\x03\x04\x14"), "a ZIP archive or a spreadsheet", "unpack"),
         (zstd(b"PAR1\x15\x04"), "a Parquet file", "`input_format: parquet`"),
         (gzip(b"\xff\xfe{\x00"), "UTF-16", "iconv"),
-        (gzip(&gzip(b"{}")), "packed twice, with gzip inside", "unpack"),
-        (gzip(&zstd(b"{}")), "packed twice, with zstd inside", "unpack"),
+        (gzip(&gzip(b"{}")), "compressed twice (gzip inside)", "unpack"),
+        (gzip(&zstd(b"{}")), "compressed twice (zstd inside)", "unpack"),
     ] {
         let problem = read(Format::Jsonl, &bytes).1.unwrap();
         assert_eq!(problem.code, ProblemCode::InputFormat);

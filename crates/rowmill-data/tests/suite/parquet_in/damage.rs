@@ -103,7 +103,7 @@ fn a_damaged_page_stops_the_read_at_its_row() {
     assert_eq!(rows.len(), 20, "the first row group is whole");
     let problem = problem.unwrap();
     assert_eq!(problem.code, ProblemCode::InputUnreadable);
-    assert!(problem.message.contains("any further after row 20"), "{problem}");
+    assert!(problem.message.contains("beyond row 20"), "{problem}");
     assert!(problem.message.contains("damaged.parquet"), "{problem}");
     assert!(problem.cause.is_some() && problem.hint.is_some());
     let again = drain(source.as_mut());

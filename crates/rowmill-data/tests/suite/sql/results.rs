@@ -73,7 +73,7 @@ fn rows_that_cannot_be_read_are_left_out_of_a_query_and_told_once() {
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert!(
         heard[0].starts_with(
-            "2 rows of the input cannot be read and are left out of the query, first at row 2: Line 2:"
+            "2 rows of the input cannot be read and are skipped by the query, first at row 2: Line 2:"
         ),
         "{heard:?}"
     );
