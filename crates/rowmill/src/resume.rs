@@ -95,7 +95,7 @@ pub(crate) fn prepare_fresh(
 fn without_run(problem: Problem) -> Problem {
     match &problem.hint {
         Some(hint) if hint.starts_with("the disk is full") => {
-            problem.hint("the disk is full: make room and give the same command again; nothing was sent")
+            problem.hint("the disk is full: free some space and run the same command again; nothing was sent")
         }
         _ => problem,
     }
@@ -196,7 +196,7 @@ pub(crate) fn resumed(
 
 /// A file that has no envelope, and no header beside it, may be anybody's.
 fn foreign_output_problem(output: &Path) -> Problem {
-    let message = format!("nothing says that `{}` is the output of a run", output.display());
+    let message = format!("`{}` does not look like the output of a run", output.display());
     Problem::new(ProblemCode::OutputUnusable, message)
         .hint("move the file away, or choose another output; nothing was changed")
 }
@@ -363,18 +363,22 @@ fn accepted_changes(
         return Ok(changes);
     }
     let message =
-        format!("the run to be resumed was made with other settings:\n  {}", listed_changes(&changes));
+        format!("the run to be resumed was started with different settings:\n  {}", listed_changes(&changes));
     let (old, new) = (&before.fingerprint, &now.fingerprint);
     let by_number = old.id_field.is_none() && new.id_field.is_none();
     Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_the_same_as(new) {
         true => {
-            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, under the row numbers that they \
-             had, so answers belong to other rows if rows were added, removed or moved before them; to be safe, \
-             go back to the earlier input, or begin again with {OVERWRITE}")
+            format!(
+                "add {ACCEPT_CHANGES} to continue: rows that are ok are kept under their old row numbers, so \
+                 answers belong to the wrong rows if rows were added, removed or moved before them; to be \
+                 safe, restore the earlier input, or start over with {OVERWRITE}"
+            )
         }
         false => {
-            format!("add {ACCEPT_CHANGES} to go on: rows that are ok stay as they are, and the others are done with the \
-             new settings; or go back to the earlier settings")
+            format!(
+                "add {ACCEPT_CHANGES} to continue: rows that are ok are kept, and the others are processed \
+                 with the new settings; or restore the earlier settings"
+            )
         }
     }))
 }

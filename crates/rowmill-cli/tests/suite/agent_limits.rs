@@ -118,7 +118,7 @@ fn a_bound_on_rows_needs_what_it_is_counted_by() {
     run_cards(&place, &["--max-row-cost", "1"])
         .code(1)
         .says("`--max-row-cost` needs the price of `generic.m`, which is not known");
-    run_cards(&place, &["--max-row-tokens", "10"]).code(1).says("a budget needs a bound on answers");
+    run_cards(&place, &["--max-row-tokens", "10"]).code(1).says("a budget needs a limit on answer length");
     assert_eq!(simulator.calls().len(), 0);
 }
 

@@ -114,7 +114,7 @@ fn prune_wants_to_know_what_to_remove() {
 fn a_folder_without_a_store_is_told_and_nothing_is_made() {
     let place = Place::new();
     for arguments in [["cache", "show", "answers"].as_slice(), &["cache", "prune", "answers", "--all"]] {
-        place.rowmill(arguments).code(1).says("error[RM1501]: there is no store of answers in `answers`");
+        place.rowmill(arguments).code(1).says("error[RM1501]: there is no answer cache in `answers`");
     }
     assert!(!place.exists("answers"));
     place.write("answers/answers.sqlite", "something else, and quite long at that\n".repeat(200));

@@ -165,7 +165,7 @@ fn a_refused_key_stops_the_run_at_once_and_the_right_key_finishes_it() {
         assert!(home.envelopes().len() <= 4, "rows that were not asked have no envelope");
 
         let ended = home.run().model(&simulator, model).key("right").args(&["--resume"]).ends_with(0);
-        ended.says(&["resuming: 0 rows are done"]);
+        ended.says(&["resuming: skipping 0 finished rows"]);
         assert_all_ok(&home.envelopes(), 500);
         assert_eq!(simulator.stats().answers, 500, "{model}");
     }
@@ -243,7 +243,7 @@ fn a_server_that_goes_away_for_too_long_stops_the_run_and_nothing_is_asked_twice
     assert_eq!(ok, 50);
 
     let simulator = Simulator::start_blocking(Script::new());
-    home.run().on(&simulator).args(&["--resume"]).ends_with(0).says(&["resuming: 50 rows are done"]);
+    home.run().on(&simulator).args(&["--resume"]).ends_with(0).says(&["resuming: skipping 50 finished rows"]);
     assert_all_ok(&home.envelopes(), 200);
     assert_eq!(simulator.stats().requests, 150);
 }

@@ -144,7 +144,7 @@ fn an_output_that_exists_is_refused_resumed_or_overwritten() {
     let before = place.read("out.jsonl");
     run(&["-p", "b"]).code(1).says("error[RM1301]: output file `out.jsonl` already exists\n");
     assert_eq!(place.read("out.jsonl"), before);
-    run(&["-p", "a", "--resume"]).ok().says("2 rows are done and skipped");
+    run(&["-p", "a", "--resume"]).ok().says("skipping 2 finished rows");
     assert_eq!(place.read("out.jsonl"), before);
     run(&["-p", "b", "--overwrite"]).ok();
     assert_eq!(each(&place.json("out.jsonl"), "/result"), [json!("b"), json!("b")]);

@@ -58,9 +58,9 @@ fn a_placeholder_in_single_braces_is_shown_as_it_has_to_be_written() {
     for (prompt, said) in [
         (
             "Classify: {message}",
-            "`{message}` stands for itself: a column is put in with two braces, `{{message}}`\n",
+            "`{message}` is plain text; use two braces to insert a column: `{{message}}`\n",
         ),
-        ("Classify: {\"a\": {}} this", "a column is put in with two braces, such as `{{message}}`\n"),
+        ("Classify: {\"a\": {}} this", "use two braces to insert a column, such as `{{message}}`\n"),
     ] {
         let ended = place.run(&[
             "-i",
@@ -136,7 +136,7 @@ fn numbers_of_rows_are_told_in_groups_of_three_digits() {
     let place = Place::new();
     place.write_rows(1200);
     place.run_rows(&[ASK, &["--limit", "1100"]].concat()).ok().says("1,100 rows: 1,100 ok");
-    place.run_rows(&[ASK, &["--resume"]].concat()).ok().says("resuming: 1,100 rows are done and skipped, ");
+    place.run_rows(&[ASK, &["--resume"]].concat()).ok().says("resuming: skipping 1,100 finished rows, ");
     let ended = place.run_rows(&[ASK, &["--overwrite", "--offset", "5000"]].concat()).ok();
-    ended.says("`--offset 5000` passes over all 1,200 rows there are");
+    ended.says("`--offset 5000` skips all 1,200 rows");
 }

@@ -73,7 +73,7 @@ fn files_that_mcp_servers_are_started_with_are_not_written_over() {
         ("shop.md", "shop", "servers/conf.json"),
         ("own.md", "own", "main.py"),
     ] {
-        let whose = format!("the same file as what the MCP server `{server}` is started with");
+        let whose = format!("the same file as a file that the MCP server `{server}` is started with");
         let agent = ["-i", "rows.jsonl", "--agent-card", card, "--overwrite"];
         refused(&place, &[&agent[..], &["-o", file]].concat(), &["error[RM1303]: `--output`", &whose]);
         let side = ["-o", "out.jsonl", SIDES[file.len() % 3], file];
@@ -162,7 +162,7 @@ fn the_log_of_the_simulator_replaces_nothing_but_such_a_log() {
     place.write("notes.md", "mine\n");
     let ended = place.rowmill(&["simulate", "--log-requests", "notes.md"]).code(1);
     ended
-        .says("error[RM1301]: `notes.md`, given to `--log-requests`, holds what rowmill did not write there");
+        .says("error[RM1301]: `notes.md`, given to `--log-requests`, has content that rowmill did not write");
     assert_eq!(fs::read(place.path("notes.md")).unwrap(), b"mine\n");
 }
 

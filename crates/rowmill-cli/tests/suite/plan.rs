@@ -225,7 +225,7 @@ fn a_plan_is_judged_by_an_earlier_run_that_asked_the_same() {
     // What asks otherwise says nothing of this run.
     home.write("kind.md", "Be kind.");
     let other = plan(&["--instruction", "kind.md"]);
-    assert!(other["judged_by"].as_str().unwrap().starts_with("the longest answers"), "{other}");
+    assert!(other["judged_by"].as_str().unwrap().starts_with("the maximum answer lengths"), "{other}");
 }
 
 #[test]

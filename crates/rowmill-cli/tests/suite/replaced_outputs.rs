@@ -44,9 +44,9 @@ fn nothing_is_written_through_a_link_to_the_input_that_takes_the_place_of_anothe
         symlink("rows.jsonl", place.path(name)).unwrap();
         simulator.release();
         let said = format!("{flag} must not point to the same file as `--input`: `{name}` is `rows.jsonl`");
-        let ended = finish(run).says(&said).says("it was replaced while the run went on");
+        let ended = finish(run).says(&said).says("it was replaced during the run");
         assert_ne!(ended.code, 0);
-        ended.says("help: remove the link, then the same command with `--resume` goes on");
+        ended.says("help: remove the link, then run the same command with `--resume` to continue");
         assert_eq!(place.read("rows.jsonl"), numbered_rows(ROWS));
 
         fs::remove_file(place.path(name)).unwrap();

@@ -280,7 +280,7 @@ fn a_query_that_gives_other_rows_each_time_gives_the_same_ones_at_a_resume() {
         running.kill();
         simulator.release();
         let resume = || home.run().on(&simulator).args(&args).args(&["--resume"]).ends_with(0);
-        resume().resumed(40, 0, 4).says(&["the rows are those that the query gave when the run began"]);
+        resume().resumed(40, 0, 4).says(&["using the query results from when the run was started"]);
         let asked = simulator.stats().answers_by_prompt;
         let answered = answered_rows(&home);
         assert_eq!(asked.len(), answered.len(), "{query:?}: whatever was paid for has its envelope");

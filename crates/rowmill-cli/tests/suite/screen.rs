@@ -235,36 +235,36 @@ fn a_run_without_rows_says_why() {
     for (input, flags, why) in [
         ("empty.jsonl", &["-p", "{{n}}"][..], "`empty.jsonl` has no rows"),
         ("header.csv", &["-p", "{{review}}"], "`header.csv` has no rows"),
-        ("rows.jsonl", &["--offset", "10"], "`--offset 10` passes over all 4 rows there are"),
-        ("rows.jsonl", &["--offset", "100"], "`--offset 100` passes over all 4 rows there are"),
-        ("rows.jsonl", &["--limit", "0"], "`--limit 0` takes none"),
+        ("rows.jsonl", &["--offset", "10"], "`--offset 10` skips all 4 rows"),
+        ("rows.jsonl", &["--offset", "100"], "`--offset 100` skips all 4 rows"),
+        ("rows.jsonl", &["--limit", "0"], "`--limit 0` selects none"),
         (
             "rows.jsonl",
             &["--where", "n > 9"],
-            "no row of `rows.jsonl` satisfies `--where n > 9`; the input has: `n`",
+            "no row of `rows.jsonl` matches `--where n > 9`; the input has: `n`",
         ),
         (
             "wide.csv",
             &["--where", "c1 = 9"],
-            "no row of `wide.csv` satisfies `--where c1 = 9`; the input has: `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, \
-             `c7`, `c8`, `c9`, `c10`, `c11`, `c12` and 2 more",
+            "no row of `wide.csv` matches `--where c1 = 9`; the input has: `c1`, `c2`, `c3`, `c4`, `c5`, \
+             `c6`, `c7`, `c8`, `c9`, `c10`, `c11`, `c12` and 2 more",
         ),
         (
             "many.jsonl",
             &["--where", "n > 900"],
-            "no row of `many.jsonl` satisfies `--where n > 900`; its first 50 rows have: `n`",
+            "no row of `many.jsonl` matches `--where n > 900`; its first 50 rows have: `n`",
         ),
         (
             "rows.jsonl",
             &["--sql", "SELECT n FROM input WHERE n > 9", "--id-field", "n"],
-            "the query of `--sql` gave no row of `rows.jsonl`; the input has: `n`",
+            "the query of `--sql` returned no rows of `rows.jsonl`; the input has: `n`",
         ),
     ] {
         let all = [&["-i", input, "-o", "out.jsonl", "-m", "passthrough", "--overwrite"], flags].concat();
-        place.run(&all).ok().says(&format!("warning: no row was selected: {why}\n"));
+        place.run(&all).ok().says(&format!("warning: no rows selected: {why}\n"));
     }
     let ended = place.run_rows(&["-m", "passthrough", "--overwrite", "--limit", "1"]).ok();
-    assert!(!ended.stderr.contains("no row was selected"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("no rows selected"), "{}", ended.stderr);
     assert!(ended.stderr.contains("1 row: 1 ok"), "{}", ended.stderr);
 }
 

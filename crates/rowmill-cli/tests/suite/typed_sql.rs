@@ -196,7 +196,7 @@ fn rows_that_a_limit_without_an_order_took_from_several_files_are_those_of_a_res
     assert!(recorded.iter().any(|name| name.starts_with("rows-")), "{recorded:?}");
     run(&place, "parts/*.jsonl", &[&flags[..], &["--resume"]].concat())
         .ok()
-        .says("the rows are those that the query gave when the run began");
+        .says("using the query results from when the run was started");
     assert_eq!(each(&seen(&place), "/n"), [json!(1), json!(2), json!(3)]);
 }
 
@@ -256,6 +256,6 @@ fn the_rows_that_duckdb_gave_are_those_of_a_resume_and_the_engine_is_part_of_the
     run(&place, "rows.jsonl", &["--sql", query, "--resume"]).code(1).says("query");
     run(&place, "rows.jsonl", &["--sql", query, "--sql-engine", "duckdb", "--resume"])
         .ok()
-        .says("the rows are those that the query gave when the run began");
+        .says("using the query results from when the run was started");
     assert_eq!(seen(&place).len(), 15);
 }

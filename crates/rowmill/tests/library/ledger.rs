@@ -73,7 +73,7 @@ async fn a_new_ledger_is_refused_where_one_is() {
     broken_off(&simulator, folder.path()).await;
     let error = batch(&simulator, 10, LedgerFolder::new(folder.path())).run().await.unwrap_err();
     let message = format!("`{}` has the ledger of an earlier batch", folder.path().display());
-    let hint = "go on with it (`LedgerFolder::resume`) or forget it (`LedgerFolder::replace`)";
+    let hint = "continue it (`LedgerFolder::resume`) or replace it (`LedgerFolder::replace`)";
     assert_eq!(problem(&error), told(ProblemCode::OutputExists, message.clone(), hint));
     assert_eq!(error.to_string(), format!("{message} ({hint})"));
     assert!(error.report().is_none() && error.partial().is_empty());
@@ -100,10 +100,10 @@ async fn a_resume_with_another_worker_is_refused_unless_that_is_wanted() {
     let error = other(LedgerFolder::resume(folder.path())).run().await.unwrap_err();
     let refused = problem(&error);
     assert_eq!(refused.code, ProblemCode::ChangedRun);
-    let begins = "the run to be resumed was made with other settings:\n  model: \
+    let begins = "the run to be resumed was started with different settings:\n  model: \
                   `generic.m?max_tokens=16` -> `generic.other?max_tokens=16`";
     assert!(refused.message.starts_with(begins), "{}", refused.message);
-    let hint = "go back to those settings, or use `LedgerFolder::resume_changed` to mix both";
+    let hint = "restore those settings, or use `LedgerFolder::resume_changed` to mix both";
     assert_eq!(refused.hint.as_deref(), Some(hint));
     assert_eq!(simulator.stats().requests, 3);
     let mixed = other(LedgerFolder::resume_changed(folder.path())).run().await.unwrap();

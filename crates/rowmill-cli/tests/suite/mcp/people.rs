@@ -138,7 +138,7 @@ fn a_sign_in_that_is_refused_or_impossible_says_so_and_keeps_nothing() {
     assert!(!ok && said.contains("was refused") && said.contains("access_denied"), "{said}");
     for (name, expected) in [
         ("nowhere", "`rowmill.toml` has no MCP server `nowhere`"),
-        ("local", "the MCP server `local` is a process, which nobody signs in to"),
+        ("local", "the MCP server `local` is a process, so it needs no sign-in"),
     ] {
         let ended = rowmill(&home, &["mcp", "login", name]).output().unwrap();
         assert_eq!(ended.status.code(), Some(1));

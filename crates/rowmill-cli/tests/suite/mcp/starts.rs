@@ -69,10 +69,7 @@ fn what_a_card_wants_and_nobody_has_is_told_with_what_there_is() {
 
     home.write("worker.md", &card("servers: [nodes]"));
     let ended = run(&home, &simulator).ends_with(1);
-    ended.says(&[
-        "line 3: uses the MCP server `nodes`, which the configuration does not have",
-        "defined are: notes",
-    ]);
+    ended.says(&["line 3: uses the MCP server `nodes`, which is not in the configuration", "defined: notes"]);
     assert_eq!(simulator.stats().requests, 0);
 }
 
