@@ -11,7 +11,7 @@ const CASES: &[Case] = &[
     (
         "agents: [b]",
         &[("b", "agents: [solo]", "B.")],
-        &["agents ask each other in a circle: `b` -> `solo` -> `b`"],
+        &["agents call each other in a cycle: `b` -> `solo` -> `b`"],
     ),
     ("", &[("b", "name: solo", "B.")], &["two agent cards have the name `solo`"]),
     ("modle: generic.m", &[], &["`cards/solo.md`, line 2", "modle", "`model`"]),
@@ -33,7 +33,7 @@ const CASES: &[Case] = &[
     (
         "agents: [b]\nmcp_connect: {docs: {target: one}}",
         &[("b", "mcp_connect: {docs: {target: two}}\ntool_only: true", "B.")],
-        &["two MCP servers are called `docs`", "rename one of them"],
+        &["two MCP servers have the name `docs`", "rename one of them"],
     ),
     ("skills: [nowhere]", &[], &["`skills` names a folder that does not exist"]),
     ("shell: true\ncwd: nowhere", &[], &["`cwd` names a folder that does not exist"]),

@@ -55,7 +55,7 @@ fn all_placeholders_that_tell_of_the_machine_are_asked_for_at_once_and_the_advic
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert!(ended.stderr.contains("`{{env}}` (`cards/helper.md`, line 4)"), "{}", ended.stderr);
     // The flags can be pasted into a shell as they are.
-    let flags = ended.stderr.split("say what stands there: ").nth(1).and_then(|rest| rest.split(';').next());
+    let flags = ended.stderr.split("set the values: ").nth(1).and_then(|rest| rest.split(';').next());
     let script = format!("for flag in {}; do echo \"$flag\"; done", flags.unwrap_or_default());
     let shell = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
     let flags = String::from_utf8_lossy(&shell.stdout).into_owned();
@@ -153,7 +153,8 @@ fn cards_can_be_checked_without_running_anything() {
     let ended = place.rowmill(&["card", "check", "cards"]).code(1);
     for line in [
         "ok      good (agent, cards/good.md)\n  note: `use_history` of the agent card `good` has no effect",
-        "problem late (agent, cards/late.md)\n  error[RM1105]: the instruction names what nobody gave: `{{currentDate}}`",
+        "problem late (agent, cards/late.md)\n  error[RM1105]: the instruction uses variables without a \
+         value: `{{currentDate}}`",
         "problem lost (agent, cards/lost.md)\n  error[RM1201]: `cards/lost.md`, line 2: unknown provider `nobody`",
         "1 card can be used, 2 problems",
     ] {

@@ -200,8 +200,8 @@ impl McpServerConfig {
         }
         let place = self.url.as_deref().or(self.target.as_deref()).or(self.command.as_deref());
         let place = place.ok_or_else(|| {
-            Problem::new(ProblemCode::InvalidConfig, "an MCP server has neither a name nor a place")
-                .hint("give `name`, and `command`, `url` or `target`")
+            Problem::new(ProblemCode::InvalidConfig, "an MCP server has neither a name nor an address")
+                .hint("set `name`, and `command`, `url` or `target`")
         })?;
         Ok(name_of(place))
     }
@@ -209,8 +209,10 @@ impl McpServerConfig {
     fn transport(&self, name: &str, folder: &Path, filled: &Filled<'_>) -> Result<Transport, Problem> {
         let places = [&self.command, &self.url, &self.target];
         if places.into_iter().flatten().count() != 1 {
-            return Err(invalid(name, "must have one of `command`, `url` and `target`")
-                .hint("a process has `command` and `args`, a server on the network `url`; `target` is either in one text"));
+            return Err(invalid(name, "must have one of `command`, `url` and `target`").hint(
+                "use `command` and `args` for a process, `url` for a network server; `target` takes either \
+                 as one text",
+            ));
         }
         let target = self.target.as_deref().map(str::trim);
         match self.url.as_deref().or(target.filter(|target| is_address(target))) {
@@ -222,12 +224,13 @@ impl McpServerConfig {
     fn network(&self, name: &str, url: &str, filled: &Filled<'_>) -> Result<Transport, Problem> {
         if !is_address(url) {
             // It is not shown: whatever stands there by mistake may be a secret.
-            return Err(invalid(name, "has a `url` that is no address")
-                .hint("it begins with `http://` or `https://`"));
+            return Err(
+                invalid(name, "has an invalid `url`").hint("it must start with `http://` or `https://`")
+            );
         }
         let fields =
             [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
-        refuse(name, "a server on the network", &fields)?;
+        refuse(name, "a network server", &fields)?;
         let (headers, auth) = (self.filled_headers(filled)?, self.grant(filled)?);
         Ok(Transport::Http { url: url.to_owned(), headers, auth })
     }
@@ -238,7 +241,7 @@ impl McpServerConfig {
             ("access_token", self.access_token.is_some()),
             ("auth", self.auth.is_some()),
         ];
-        refuse(name, "a server that is a process", &fields)?;
+        refuse(name, "a process", &fields)?;
         let mut words = match (&self.command, &self.target) {
             (Some(command), _) => vec![command.clone()],
             (None, Some(target)) => split(target).ok_or_else(|| {
@@ -305,9 +308,9 @@ impl Span {
             Self::Text(text) => text.clone(),
         };
         time_span::parse(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
-            let message = format!("`{field}` of the MCP server `{server}` is no length of time: `{text}`");
+            let message = format!("`{field}` of the MCP server `{server}` is not a duration: `{text}`");
             Problem::new(ProblemCode::InvalidConfig, message)
-                .hint("give seconds, or a text such as `500ms`, `30s` or `2m`")
+                .hint("use seconds, or a text such as `500ms`, `30s` or `2m`")
         })
     }
 }
@@ -345,7 +348,7 @@ impl Filled<'_> {
             whole.push_str(plain);
             let value = (self.environment)(name).ok_or_else(|| {
                 let message =
-                    format!("the MCP server `{}` needs `{name}` for {place}, and it is not set", self.server);
+                    format!("the MCP server `{}` needs `{name}` for {place}, but it is not set", self.server);
                 Problem::new(ProblemCode::InvalidConfig, message)
                     .hint(format!("set the environment variable `{name}`"))
             })?;

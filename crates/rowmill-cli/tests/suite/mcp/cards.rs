@@ -368,7 +368,8 @@ fn tools_that_can_be_called_only_as_tasks_are_told_and_not_offered() {
     let simulator = Simulator::start_blocking(Script::new());
     let ended = run(&home, &simulator).ends_with(0);
     ended.says(&[
-        "the MCP server `t` has tools that can be called only as tasks, which are not offered: `echo`",
+        "the MCP server `t` has tools that can only be called as tasks, which is not supported; they are not \
+         offered: `echo`",
     ]);
     assert_eq!(simulator.calls()[0].tools, ["t__add"]);
 }

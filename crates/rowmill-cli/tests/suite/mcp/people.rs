@@ -164,7 +164,7 @@ fn a_server_of_hugging_face_gets_the_token_of_the_user_and_no_file_does() {
     let refused = begin().ends_with(1);
     refused.says(&["the MCP server `huggingface` asks for a credential (HTTP 401)", "set `HF_TOKEN`"]);
     let refused = begin().env("HF_TOKEN", "hf_another-token").ends_with(1);
-    refused.says(&["the access token of Hugging Face was refused"]);
+    refused.says(&["the Hugging Face access token was rejected"]);
     assert!(!refused.err.contains("hf_another-token"), "{}", refused.err);
 
     let kept = ["--export-traces", "traces", "--checkpoint-turns", "--record-tools", "recorded"];
