@@ -65,7 +65,7 @@ fn a_card_without_a_model_says_so_unless_it_asks_none_itself() {
     let (simulator, place) = ruled(&json!([]));
     write_cards(&place, &[("solo", "", "Hi.")]);
     write_prompt(&place, "x");
-    run_cards(&place, &[]).code(1).says("`cards/solo.md` names no model").says("--model simulated");
+    run_cards(&place, &[]).code(1).says("`cards/solo.md` does not name a model").says("--model simulated");
     write_cards(
         &place,
         &[("solo", "tool_only: true\nmodel: generic.m", "Hi."), ("top", "type: chain\nsequence: [solo]", "")],

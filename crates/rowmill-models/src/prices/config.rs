@@ -105,7 +105,7 @@ impl Row {
             factor_of(key, &format!("tiers.{tier}"), *factor)?;
         }
         if config.max_output == Some(0) {
-            return Err(wrong(key, "max_output", 0.0).hint("leave it out if it is not known"));
+            return Err(wrong(key, "max_output", 0.0).hint("omit it if it is not known"));
         }
         let batch_percent = config.batch.map(|batch| percent(key, batch)).transpose()?;
         let price = Price { tokens: rates.read(key, "")?, long: long.transpose()?, batch_percent };
