@@ -142,7 +142,7 @@ async fn redirects_are_followed_and_passwords_stay_with_their_server() {
     machine.hub.page("/loop.csv", moved("/loop.csv"));
     machine.hub.forget_requests();
     let problem = machine.refused(&at(&machine, "/loop.csv")).await;
-    assert!(problem.hint.unwrap().contains("circle"));
+    assert!(problem.hint.unwrap().contains("form a loop"));
     assert_eq!(machine.asked().len(), 11);
 }
 
