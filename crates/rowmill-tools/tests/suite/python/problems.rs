@@ -28,11 +28,17 @@ async fn each_mistake_names_the_function_the_card_and_what_is_wrong() {
     let cases = [
         ("absent", "there is no `absent` in the file"),
         ("constant", "`constant` is not a function"),
-        ("many", "it takes `*values`, and a model must know every argument; name each of them"),
+        ("many", "it takes `*values`, but a model must know every argument; declare each of them"),
         ("named", "it takes `**values`"),
-        ("strange", "argument `callback`: the type `typing.Callable[[int], int]` has no JSON form"),
-        ("plain", "argument `thing`: the type `Plain` has no JSON form"),
-        ("unknown", "the types of its arguments cannot be told: NameError: name 'Missing' is not defined"),
+        (
+            "strange",
+            "argument `callback`: the type `typing.Callable[[int], int]` cannot be represented as JSON",
+        ),
+        ("plain", "argument `thing`: the type `Plain` cannot be represented as JSON"),
+        (
+            "unknown",
+            "the types of its arguments cannot be determined: NameError: name 'Missing' is not defined",
+        ),
     ];
     for (function, expected) in cases {
         let folder = folder(CODE, &[function]);
