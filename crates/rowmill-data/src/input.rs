@@ -12,32 +12,32 @@ use crate::documents::DocumentIds;
 use crate::format::{Format, format_of_name};
 use crate::hub::HubAddress;
 
-/// Where rows are read from, and how.
+/// Where and how rows are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputSpec {
-    /// Where the bytes are.
+    /// Location of the data.
     pub location: Location,
-    /// How they are written; from the name's ending when it is left out.
+    /// Format; detected from the file extension by default.
     pub format: Option<Format>,
-    /// What tells documents apart; nothing to other inputs.
+    /// How documents are identified; ignored for other inputs.
     #[serde(default)]
     pub document_ids: DocumentIds,
-    /// What stands between the values of CSV and TSV; recognised by the header when it is left out.
+    /// Delimiter of CSV and TSV; detected from the header by default.
     pub delimiter: Option<FieldDelimiter>,
 }
 
-/// Where the bytes of an input are.
+/// Location of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Location {
     /// Standard input.
     Stdin,
-    /// A file, a folder, a pipe with a name or a device.
+    /// A file, a folder, a named pipe or a device.
     File(PathBuf),
-    /// A pattern with `*`, `?` or `[…]` that names files.
+    /// A glob pattern with `*`, `?` or `[…]`.
     Pattern(String),
-    /// Something that is fetched with HTTP.
+    /// A remote file that is downloaded over HTTP.
     Web(
         #[serde(with = "address_text")]
         #[schemars(with = "String")]
@@ -45,37 +45,36 @@ pub enum Location {
     ),
     /// A dataset of the Hugging Face hub.
     Hub(HubAddress),
-    /// Files of this machine that stand for something that was fetched.
+    /// Local copies of a remote input.
     Files(FileList),
 }
 
-/// Files that hold the rows of one input, in order.
+/// Files that contain the rows of one input, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileList {
-    /// What the input is called in messages: the pattern or address that was given.
+    /// Name of the input in messages: the pattern or URL that was given.
     pub name: String,
     /// The files.
     pub files: Vec<InputFile>,
-    /// What tells this content from another, where something better than the files is
-    /// known: a revision, an entity tag.
+    /// Identifies this content if something better than the files is known: a revision, an entity tag.
     pub identity: Option<String>,
 }
 
-/// A file of this machine.
+/// A local file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is called in messages, and what its ending is read from.
+    /// Name in messages, which also determines the extension.
     pub name: String,
-    /// What the folders that it is in say of its rows: fields that all of them have.
+    /// Fields that its folder names add to all of its rows.
     #[serde(default)]
     pub partition: Vec<PartitionField>,
 }
 
-/// A field that the name of a folder gives to the rows of all files in it: `year=2026`.
+/// A field that a folder name adds to the rows of all files in it: `year=2026`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionField {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HttpFailure;
 
-/// How long a call waits for each of its steps. The answer as a whole has no limit here.
+/// Timeouts for the steps of a call. There is no limit for the whole answer here.
 ///
 /// ```
 /// # use {rowmill_http::Timeouts, std::time::Duration};
@@ -19,15 +19,15 @@ use crate::HttpFailure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// For a connection: name resolution, TCP and TLS together.
+    /// Connecting: name resolution, TCP and TLS together.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub connect: Duration,
-    /// For the head of the answer, from the start of the call.
+    /// The head of the answer, from the start of the call.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub first_byte: Duration,
-    /// For each further piece of the answer.
+    /// Each further chunk of the answer.
     #[serde(with = "time_text")]
     #[schemars(with = "TimeText")]
     pub idle: Duration,

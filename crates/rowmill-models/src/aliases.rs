@@ -56,13 +56,13 @@ pub struct AliasEntry<'a> {
     pub source: AliasSource,
 }
 
-/// What the configuration adds to the built-in aliases.
+/// Aliases from the configuration, in addition to the built-in ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AliasConfig {
-    /// `[aliases]`: names and what they stand for.
+    /// `[aliases]`: names and their models.
     pub aliases: BTreeMap<String, String>,
-    /// `[model_references.NAMESPACE]`: what `$NAMESPACE.KEY` stands for.
+    /// `[model_references.NAMESPACE]`: the models of `$NAMESPACE.KEY`.
     pub references: BTreeMap<String, BTreeMap<String, String>>,
 }
 

@@ -12,7 +12,7 @@ use crate::provider_table::{ROWS, Row, added};
 use crate::quirks::Quirks;
 use crate::settings::{Key, Setting};
 
-/// The language that a provider speaks.
+/// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {

@@ -26,14 +26,14 @@ const COLUMNS: [(&str, ColumnKind); 6] = [
     ("modified", ColumnKind::Text),
 ];
 
-/// What tells documents apart.
+/// How documents are identified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentIds {
-    /// Where they are: every file is a row.
+    /// By path: every file is a row.
     #[default]
     Path,
-    /// What is in them: of files with the same content, only the first is a row.
+    /// By content: of files with the same content, only the first is a row.
     Content,
 }
 

@@ -14,7 +14,7 @@ const MAIN: &str = "main";
 /// Where the hub keeps a dataset converted to Parquet; `~parquet` for short.
 const CONVERTED: &str = "refs/convert/parquet";
 
-/// An address such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
+/// A URL such as `hf://datasets/owner/name/path?config=c&split=s&revision=r`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]

@@ -22,14 +22,14 @@ use super::link_target;
 use super::settle::finish;
 use super::sorted_runs::{LineReader, Sorted, Sorter};
 
-/// What becomes of the envelopes of rows that are not in the input any more.
+/// What to do with the envelopes of rows that are no longer in the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemovedRows {
-    /// They stay, after all others.
+    /// Keep them, after all others.
     #[default]
     Keep,
-    /// They are left out.
+    /// Drop them.
     Drop,
 }
 

@@ -26,10 +26,10 @@ const SHOWN: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SqlEngine {
-    /// The engine that is built in.
+    /// The built-in engine.
     #[default]
     BuiltIn,
-    /// The user's own DuckDB.
+    /// Your installed DuckDB.
     DuckDb,
 }
 

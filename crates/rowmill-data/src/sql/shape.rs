@@ -17,13 +17,13 @@ use super::watch::{Notice, Watch};
 /// The most columns that queries can use.
 const MOST_COLUMNS: usize = 2000;
 
-/// A column and the type that it is said to have: `--types zip=text`.
+/// A column and its type: `--types zip=text`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnType {
     /// The name of the column.
     pub column: String,
-    /// The name of the type, as DuckDB has it.
+    /// The name of the type, as in DuckDB.
     pub type_name: String,
 }
 

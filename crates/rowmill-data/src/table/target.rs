@@ -20,7 +20,7 @@ pub(super) const LIST: &str = ".rowmill.parts";
 /// How the names of tables that are being written end.
 pub(super) const UNFINISHED: &str = ".rowmill-new";
 
-/// Where a table goes.
+/// Destination of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableTarget {
@@ -28,11 +28,11 @@ pub enum TableTarget {
     File(PathBuf),
     /// Standard output.
     Stdout,
-    /// A folder with a file for each value of a field.
+    /// A folder with one file for each value of a field.
     Folder {
-        /// The folder; made if it is missing.
+        /// The folder; created if it does not exist.
         path: PathBuf,
-        /// The field; dots lead into objects.
+        /// The field; use dots for nested objects.
         split_by: String,
     },
 }
