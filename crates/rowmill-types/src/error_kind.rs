@@ -44,7 +44,7 @@ error_kinds! {
     InvalidIdField = "InvalidIdField", "The id field is empty, null, an array or an object (on standard input, where ids cannot be checked first).",
         "Give the row a non-empty text or number as its id.";
     DuplicateId = "DuplicateId", "An earlier row of standard input has the same id.",
-        "Make ids unique, or leave {id_field} out.";
+        "Make ids unique, or omit {id_field}.";
     MissingTemplateField = "MissingTemplateField", "The template names a field that the row does not have; nothing was sent.",
         "Correct the template or the row and {do:run_again_changed}.";
     Attachment = "AttachmentError", "A file that goes with the row is missing, unreadable, empty, too large, or of a type that the model does not accept; nothing was sent.",

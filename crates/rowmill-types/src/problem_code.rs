@@ -46,7 +46,7 @@ problem_codes! {
     InvalidId = "RM1004", "A row's id is empty, null, an array or an object; nothing was sent.",
         "Correct the row, or name another field with {id_field}.";
     DuplicateId = "RM1005", "Two rows have the same id; nothing was sent.",
-        "Make ids unique, or leave {id_field} out to use row numbers.";
+        "Make ids unique, or omit {id_field} to use row numbers.";
     InputAmbiguous = "RM1006", "The URL matches several files or splits, and one must be chosen.",
         "Choose one of those listed in the message, spelled as shown there.";
     FetchFailed = "RM1007", "A remote file could not be downloaded: no response, access denied, an interrupted transfer, or a checksum mismatch.",

@@ -117,9 +117,7 @@ fn a_passed_result_must_satisfy_the_schema_and_a_failed_tool_does_not_pass() {
         } else {
             let (kind, message) = row_error(&place);
             assert_eq!(kind, "StructuredOutputError");
-            assert!(
-                message.starts_with("what the tool gave as the result does not satisfy the JSON schema: ")
-            );
+            assert!(message.starts_with("the result of the tool does not satisfy the JSON schema: "));
             assert_eq!(place.json("out.jsonl")[0]["error"]["raw_text"], "three");
         }
     }
